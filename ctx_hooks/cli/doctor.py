@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from statistics import median
 from typing import Any, get_args
 
 from packaging.requirements import Requirement
@@ -24,12 +23,9 @@ from ctx_hooks.learning import redis_store
 from ctx_hooks.litellm_compat.private_names import missing
 from ctx_hooks.litellm_compat.registry import KEYS, NAMES
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
-from ctx_hooks.store.shared_store import SLOW_SECONDS
 from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
 
 PACKAGE = "ctx-hooks"
-TRIES = 9
-"""The median of so many is the usual round trip; the first one also connects."""
 WAIT_SECONDS = 5.0
 """A Redis that takes longer is of no use to a request."""
 
@@ -123,7 +119,7 @@ def _overflow() -> Iterator[Finding]:
 
 
 def _redis(config: Configuration | None) -> Finding:
-    """Return whether the Redis that the workers share can be reached, and how fast it answers."""
+    """Return whether the Redis that the workers share can be reached, and runs scripts."""
     try:
         client = redis_client(config)
     except CommandError as error:
@@ -131,23 +127,17 @@ def _redis(config: Configuration | None) -> Finding:
     if client is None:
         return finding("redis_missing")
     try:
-        seconds = asyncio.run(asyncio.wait_for(_round_trip_seconds(client), WAIT_SECONDS))
+        asyncio.run(asyncio.wait_for(_read(client), WAIT_SECONDS))
     except (OSError, RedisError, TimeoutError, asyncio.TimeoutError) as error:
         reason = str(error) or f"no answer within {WAIT_SECONDS:.0f} seconds"
         return finding("redis_fails", error=f"Redis cannot be used: {reason}")
-    milliseconds, slow = f"{seconds * 1_000:.1f}", f"{SLOW_SECONDS * 1_000:.0f}"
-    return finding("redis" if seconds <= SLOW_SECONDS else "redis_slow", milliseconds=milliseconds, slow=slow)
+    return finding("redis")
 
 
-async def _round_trip_seconds(client: Any) -> float:
-    """Return the usual time of the script by which statistics are read, which the server must allow."""
+async def _read(client: Any) -> None:
+    """Run the script by which statistics are read, which the server must allow."""
     try:
-        taken = []
-        for _ in range(TRIES):
-            begun = time.perf_counter()
-            await client.eval(redis_store.READ, 1, f"{redis_store.KEY_PREFIX}doctor")
-            taken.append(time.perf_counter() - begun)
-        return median(taken)
+        await client.eval(redis_store.READ, 1, f"{redis_store.KEY_PREFIX}doctor")
     finally:
         await client.aclose()
 

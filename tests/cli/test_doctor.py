@@ -77,14 +77,13 @@ def test_a_litellm_that_is_supported_does_not(version):
 
 
 class TestRedis:
-    def test_how_fast_it_answers_is_said(self, told, tmp_path):
+    def test_one_that_runs_scripts_is_fine(self, told, tmp_path):
         with RedisProcess() as server:
             router = {"redis_host": "127.0.0.1", "redis_port": server.port}
             code, found = told(
                 "--no-proxy", written(tmp_path, router_settings=router, litellm_settings={"callbacks": [CALLBACK]})
             )
         assert found["redis"][0]["level"] == "ok"
-        assert found["redis"][0]["text"].endswith(" ms")
         assert code == 0
 
     def test_one_that_cannot_be_reached_fails(self, told, tmp_path):

@@ -116,7 +116,6 @@ class TestTheFiguresOnThePage:
         head = ["25,500", "$1.75", "7,000", "5", "3", "1", "1", "22 %"]
         assert rows(text, "Model") == [["group", *head], ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "23 %"]]
         assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
-        assert [row[0] for row in rows(text, "Client")] == ["codex", "curl"]
 
     def test_steps_decisions_and_rarer_events_are_counted(self, report):
         text = report(*KNOWN)

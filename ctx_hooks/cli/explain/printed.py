@@ -34,8 +34,6 @@ SIGNS: dict[Became, tuple[str, str]] = {
 }
 RANKS: tuple[Became, ...] = ("kept", "removed", "changed", "added")
 """Of an exchange the last one of these is told."""
-MOST_ALIKE = 3
-"""Exchanges one after the other that became the same for the same reason have a line each up to so many, else one in all."""
 REMOVED_BY_RULE = "a message rule of the provider would be broken"
 GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
@@ -140,12 +138,13 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
+    """Print a line for those in a row of which the same became, for the same reason."""
     shown = table("", "message", "who", "came", "sent", "why", right=(3, 4), folded=(5,))
-    for exchange in _alike(_exchanges(messages)):
-        told = max(exchange, key=lambda message: RANKS.index(message.became))
-        sign, style = SIGNS[told.became]
-        came, sent = sum(m.tokens_before for m in exchange), sum(m.tokens_after for m in exchange)
-        shown.add_row(sign, _numbers(exchange), _whose(exchange, told), f"{came:,}", f"{sent:,}", told.why, style=style)
+    for (became, why), exchanges in groupby(_exchanges(messages), key=_became):
+        alike = [message for exchange in exchanges for message in exchange]
+        sign, style = SIGNS[became]
+        came, sent = sum(m.tokens_before for m in alike), sum(m.tokens_after for m in alike)
+        shown.add_row(sign, _numbers(alike), _whose(alike), f"{came:,}", f"{sent:,}", why, style=style)
     out.print()
     out.print(shown)
 
@@ -162,23 +161,15 @@ def _exchanges(messages: Sequence[Changed]) -> Iterator[list[Changed]]:
         yield exchange
 
 
-def _alike(exchanges: Iterator[list[Changed]]) -> Iterator[list[Changed]]:
-    """Yield exchanges that became the same for the same reason as one, where there are more than a few in a row."""
-    for _, run in groupby(exchanges, key=_became):
-        alike = list(run)
-        yield from [[m for exchange in alike for m in exchange]] if len(alike) > MOST_ALIKE else alike
-
-
-def _became(exchange: Sequence[Changed]) -> tuple[str, str]:
+def _became(exchange: Sequence[Changed]) -> tuple[Became, str]:
     told = max(exchange, key=lambda message: RANKS.index(message.became))
     return told.became, told.why
 
 
-def _whose(messages: Sequence[Changed], told: Changed) -> str:
-    if len(messages) == 1:
-        return told.who
-    names = list(dict.fromkeys(m.who for m in messages if m.kind == "result"))
-    return names[0] if len(names) == 1 and len(messages) <= MOST_ALIKE else f"{len(messages)} messages"
+def _whose(messages: Sequence[Changed]) -> str:
+    """Return whose messages these are, by their results where they have any; how many of several."""
+    names = dict.fromkeys(m.who for m in messages if m.kind == "result") or dict.fromkeys(m.who for m in messages)
+    return next(iter(names)) if len(names) == 1 else f"{len(messages)} messages"
 
 
 def _numbers(messages: Sequence[Changed]) -> str:

@@ -17,8 +17,6 @@ from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
 
 WITHOUT = "without ctx_hooks"
 RECORDED = "as recorded"
-MOST_SESSIONS = 5
-"""Sessions that are printed one by one, those with the largest prompts; the JSON document has all."""
 HEADINGS = ("", "Answered", "Refused", "Compacted", "Prompts", "Cached", "Cost")
 
 
@@ -33,19 +31,12 @@ def run(*, as_json: bool, **asked: Any) -> int:
 
 
 def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
-    """Print what was read, the totals, the largest sessions, and what could not be replayed."""
+    """Print what was read, the totals, and what could not be replayed; the JSON document has each session."""
     for line in _read(reading, replay):
         out.print(line)
     if replay.sessions:
         out.print()
-        out.print(_bills("All sessions", replay.total(), replay))
-    if len(replay.sessions) > 1:
-        largest = sorted(replay.sessions, key=lambda s: -_prompts(s))[:MOST_SESSIONS]
-        for session in largest:
-            out.print()
-            out.print(_bills(_title(session), session, replay))
-        if len(replay.sessions) > len(largest):
-            out.print(f"\nand {whole(len(replay.sessions) - len(largest))} smaller sessions: --json has them all")
+        out.print(_bills(replay))
     unpriced = sum(max(bill.unpriced for bill in (s.without, *s.ways)) for s in replay.sessions)
     if notes := render("replay.txt", reading=reading, replay=replay, unpriced=unpriced).rstrip("\n"):
         out.print(notes)
@@ -59,17 +50,14 @@ def _read(reading: Reading, replay: Replay) -> Iterator[str]:
     yield f"{whole(requests)} requests of {whole(len(replay.sessions))} sessions are replayed. Nothing is sent anywhere."
 
 
-def _title(session: Session) -> str:
-    return f"{session.name}: {session.model or 'no model named'}, window {short(session.window_tokens)}"
-
-
-def _bills(title: str, session: Session, replay: Replay) -> Table:
+def _bills(replay: Replay) -> Table:
+    total = replay.total()
     made = table(*HEADINGS, right=tuple(range(1, len(HEADINGS))))
-    made.title, made.title_justify, made.title_style = title, "left", "bold"
-    if session.recorded.requests:
-        made.add_row(*_cells(RECORDED, session.recorded, compactions=False))
-    made.add_row(*_cells(WITHOUT, session.without, compactions=False))
-    for way, bill in zip(replay.ways, session.ways, strict=True):
+    made.title, made.title_justify, made.title_style = "All sessions", "left", "bold"
+    if total.recorded.requests:
+        made.add_row(*_cells(RECORDED, total.recorded, compactions=False))
+    made.add_row(*_cells(WITHOUT, total.without, compactions=False))
+    for way, bill in zip(replay.ways, total.ways, strict=True):
         made.add_row(*_cells(way.name, bill))
     return made
 
@@ -79,10 +67,6 @@ def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...
     made = whole(bill.compactions) if compactions else ""
     figures = (short(bill.input_tokens), percent(bill.cached_fraction), cost)
     return name, whole(bill.requests), whole(bill.refused), made, *figures
-
-
-def _prompts(session: Session) -> int:
-    return session.without.input_tokens + max((bill.input_tokens for bill in session.ways), default=0)
 
 
 def document(reading: Reading, replay: Replay) -> dict[str, Any]:

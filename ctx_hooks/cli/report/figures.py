@@ -141,7 +141,7 @@ class Series:
 
 
 MOST_NAMES = 5_000
-"""Models, teams, clients and so on of one table; further ones are counted together: callers choose names."""
+"""Models, teams and steps of one table; further ones are counted together: callers choose names."""
 OTHERS = "all others"
 LARGEST_LOSSES = 10
 LATEST_SECONDS = 32_503_680_000
@@ -161,7 +161,6 @@ class Figures:
         by_time: the same by slots of time.
         by_model: the same by the name that the caller asked for.
         by_team: the same by the team's alias, or its id.
-        by_client: the same by the client's name without its version.
         ends: how many requests ended in what, by mode and decision.
         notable: how often each rarer event happened, by its name.
         step_times: how often each step changed a request.
@@ -176,7 +175,6 @@ class Figures:
     by_time: Series = field(default_factory=Series)
     by_model: dict[str, Tally] = field(default_factory=dict)
     by_team: dict[str, Tally] = field(default_factory=dict)
-    by_client: dict[str, Tally] = field(default_factory=dict)
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     notable: Counter[str] = field(default_factory=Counter)
     step_times: Counter[str] = field(default_factory=Counter)
@@ -215,7 +213,6 @@ class Figures:
         for tallies, name in (
             (self.by_model, event.call.model_group or event.call.model),
             (self.by_team, event.call.team_alias or event.call.team_id),
-            (self.by_client, event.call.client.split("/", 1)[0]),
         ):
             shown = name if name in tallies or len(tallies) < MOST_NAMES else OTHERS
             tallies.setdefault(shown, Tally()).count(event)

@@ -65,7 +65,7 @@ def page(figures: Figures, events: Mapping[str, Any] = EVENTS) -> str:
     """Return the page; the classes of events by name say which of their fields are columns of its tables."""
     columns = [each for kind in events.values() for each in names_for("column", kind)]
     done, would = figures.total.done, figures.total.would
-    names = {"Model": figures.by_model, "Team": figures.by_team, "Client": figures.by_client}
+    names = {"Model": figures.by_model, "Team": figures.by_team}
     return render(
         "report.html",
         figures=figures,
