@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
     from ctx_hooks.serving.recorder import Recorder
     from ctx_hooks.serving.reported_usage import ReportedUsage
     from ctx_hooks.serving.running import Running
+    from ctx_hooks.telemetry.events import TruncationEvent
     from ctx_hooks.tokens.usage import Billed
-
-logger = logging.getLogger("ctx_hooks")
 
 
 class Answered(NamedTuple):
@@ -177,29 +175,12 @@ class AttemptEnds:
     async def _learn_answer(self, attempt: Attempt, billed: Billed) -> None:
         stats, now = await self.learned.of(attempt.to.deployment), time.time()
         shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
-        event = updates.truncation(shown, attempt, billed.input_tokens)
-        if event is not None:
-            emit(event)
-            logger.warning(
-                "deployment %s refuses nothing that is too long: it was sent about %d tokens and read %d, in a window of %d",
-                event.deployment_id,
-                event.sent_tokens,
-                event.read_tokens,
-                event.window_tokens,
-            )
-        await self._learn(attempt, shown)
+        await self._learn(attempt, shown, updates.truncation(shown, attempt, billed.input_tokens))
 
-    async def _learn(self, attempt: Attempt, shown: updates.Shown) -> None:
-        event = updates.limit_learned(shown, attempt)
-        if event is not None:
-            emit(event)
-            logger.info(
-                "deployment %s has shown a limit (%s) of %d tokens to one tenant; its window is stated as %d",
-                event.deployment,
-                event.kind,
-                event.limit_tokens,
-                event.window_tokens,
-            )
+    async def _learn(self, attempt: Attempt, shown: updates.Shown, truncation: TruncationEvent | None = None) -> None:
+        for event in (truncation, updates.limit_learned(shown, attempt)):
+            if event is not None:
+                emit(event)
         if shown:
             await self.learned.learn(attempt.to.deployment, shown)
 

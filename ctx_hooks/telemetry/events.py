@@ -99,10 +99,10 @@ class TruncationEvent:
     """
 
     name: Literal["silent_truncation"]
-    deployment_id: str = field(metadata=shown(TRUNCATIONS))
-    sent_tokens: ProviderTokens
-    read_tokens: ProviderTokens
-    window_tokens: ProviderTokens
+    deployment_id: str = field(metadata=shown("log", TRUNCATIONS, name="deployment"))
+    sent_tokens: ProviderTokens = field(metadata=shown("log"))
+    read_tokens: ProviderTokens = field(metadata=shown("log"))
+    window_tokens: ProviderTokens = field(metadata=shown("log"))
     request_id: str = ""
     mode: Mode = "enforce"
 
@@ -117,10 +117,10 @@ class LimitEvent:
     """
 
     name: Literal["limit_learned"]
-    deployment: str
-    kind: str = field(metadata=shown(LIMITS))
-    limit_tokens: ProviderTokens = field(metadata=shown(LIMIT))
-    window_tokens: ProviderTokens
+    deployment: str = field(metadata=shown("log"))
+    kind: str = field(metadata=shown("log", LIMITS))
+    limit_tokens: ProviderTokens = field(metadata=shown("log", LIMIT))
+    window_tokens: ProviderTokens = field(metadata=shown("log"))
     request_id: str = ""
     mode: Mode = "enforce"
 

@@ -1,7 +1,8 @@
 """The sink that logs one line for each decision that changed a request, or would have, for its answer, and for a summary.
 
-The line goes to the `ctx_hooks` logger at INFO: names and figures, no text of a message. The record's attribute
-`ctx_hooks` has the same as a mapping, which formatters that write JSON, LiteLLM's among them, give as a field of their own.
+So it does for what a deployment has shown. A line goes to the `ctx_hooks` logger at INFO, a silent truncation as a warning:
+names and figures, no text of a message. The record's attribute `ctx_hooks` has the same as a mapping, which formatters that
+write JSON, LiteLLM's among them, give as a field of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.telemetry.figures import figures_for, names_for
+from ctx_hooks.telemetry.figures import CallNames, figures_for, names_for
 from ctx_hooks.telemetry.listeners import EVENTS
 from ctx_hooks.tokens.usage import Billed
 
@@ -24,17 +25,20 @@ AMBIGUOUS = frozenset(' "=\\{')
 LOGGED = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
 NO_END = frozenset({"fits", ""})
 """Of a request that was sent unchanged, or of a summary that is only about to be written."""
+NOBODY = CallNames()
+"""Of an event that is about a deployment."""
 
 
 def log_event(event: Any) -> None:
     """Log an event, unless its request fits: the fields that its class declares for log lines, and whose request it is."""
-    if not logger.isEnabledFor(logging.INFO):
+    level = logging.WARNING if event.name == "silent_truncation" else logging.INFO
+    if not logger.isEnabledFor(level):
         return
-    call, figures = event.call, figures_for("log", event)
+    call, figures = getattr(event, "call", NOBODY), figures_for("log", event)
     end = "outcome" if "outcome" in figures else "decision"
-    if figures[end] in NO_END:
+    if figures.get(end) in NO_END:
         return
-    told: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures[end]}
+    told: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures.get(end)}
     for name, value in figures.items():
         if isinstance(value, Billed):
             told |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
@@ -48,10 +52,10 @@ def log_event(event: Any) -> None:
         "team": call.team_alias or call.team_id,
         "key": call.key_alias,
         "client": call.client,
-        "deployment": call.deployment,
+        "deployment": call.deployment or told.get("deployment"),
     }
     told = {name: value for name, value in told.items() if value not in (None, "")}
-    logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
+    logger.log(level, "%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
 
 
 def _word(value: object) -> str:
