@@ -38,7 +38,6 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.settings = load_settings(*located(litellm_compat.configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
         start(self.settings, lambda: CtxHooks.flow.ends)
-        litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -113,7 +112,3 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         with failing_open("leaves the error as it is"):
             return self.flow.ends.after_failure(request_data, original_exception)
         return None
-
-    def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
-        """Warn that a synchronous call is not fitted: before it is sent, LiteLLM calls no other hook."""
-        litellm_compat.warn_of_synchronous_call(kwargs)

@@ -10,13 +10,14 @@ from typing import Any, get_args
 from ctx_hooks.cli.configuration import Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import resembling, suggestion
 from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
+OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
+"""Lists for loggers: LiteLLM calls their instances after answers and errors, but not before a call."""
 COMPRESSORS = ("compression_interception", "headroom")
 """Names, or parts of names, under which LiteLLM's `callbacks` and `guardrails` switch on another compressor."""
 MOST_NAMED = 3
@@ -47,7 +48,7 @@ def _registration(config: Configuration) -> Iterator[Finding]:
     wrong = [name for name in callbacks if name.split(".")[0] == "ctx_hooks"]
     reason = "ctx_hooks is not in litellm_settings.callbacks: no request is treated"
     if others:
-        reason = no_effect(others[0])
+        reason = f"in litellm_settings.{others[0]} ctx_hooks has no effect: list it under litellm_settings.callbacks"
     elif wrong:
         reason = f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}"
     yield finding("not_registered", reason=reason, callback=CALLBACK)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 
 from ctx_hooks.learning import redis_store
-from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation, bounded
+from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 
 REFRESH_SECONDS = 10.0
@@ -30,7 +30,6 @@ class Learned:
         self._stats: OrderedDict[str, DeploymentStats] = OrderedDict()
         self._read_at: OrderedDict[str, float] = OrderedDict()
         self._refusals: dict[str, str] = {}
-        self._unwritten: dict[str, dict[Key, Observation]] = {}
 
     async def of(self, deployment: str, *, may_be_refused: bool = False) -> DeploymentStats:
         """Return what is known of a deployment, at most ten seconds old unless Redis is slow.
@@ -47,12 +46,13 @@ class Learned:
         return self._stats.get(deployment, DeploymentStats())
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
-        """Add observations of a deployment; what Redis did not take is written with the next ones."""
+        """Add observations of a deployment."""
         self._merge(deployment, shown)
         if self._store.is_shared:
-            self._unwritten[deployment] = bounded({**self._unwritten.get(deployment, {}), **shown})
-            with suppress(UnavailableError):  # then it is written later; the store warns
-                await self._store.briefly(partial(self._write, deployment))
+            args = redis_store.arguments(shown, KEPT_SECONDS)
+            write = partial(self._store.run, redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
+            with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
+                await self._store.briefly(write)
 
     async def _read(self, deployment: str, known: str) -> None:
         """Read from Redis unless nothing was refused since the refusal that is known."""
@@ -66,19 +66,10 @@ class Learned:
             self._refusals[deployment] = redis_store.refusal(found)
             self._merge(deployment, redis_store.observations(found, time.time()).observations)
 
-    async def _write(self, deployment: str) -> None:
-        unwritten = self._unwritten.pop(deployment, {})
-        args = redis_store.arguments(unwritten, KEPT_SECONDS)
-        try:
-            await self._store.run(redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
-        except UnavailableError:
-            self._unwritten[deployment] = bounded({**unwritten, **self._unwritten.get(deployment, {})})
-
     def _merge(self, deployment: str, found: Mapping[Key, Observation]) -> None:
         if not found:
             return
         self._stats[deployment] = self._stats.get(deployment, DeploymentStats()).merged(found, time.time())
         self._stats.move_to_end(deployment)
         if len(self._stats) > MOST_DEPLOYMENTS:
-            oldest, _ = self._stats.popitem(last=False)
-            self._unwritten.pop(oldest, None)
+            self._stats.popitem(last=False)

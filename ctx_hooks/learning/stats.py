@@ -142,7 +142,7 @@ class DeploymentStats:
             known, larger_stays = merged.get(key), key[0] in LARGEST_STAYS
             if known is None or (other.values[0] >= known.values[0] if larger_stays else other.at > known.at):
                 merged[key] = other
-        return DeploymentStats(merged if len(merged) <= MOST_TENANTS else bounded(merged))
+        return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
 
     def seen_by(self, tenant: str, now: float) -> Seen:
         """Return what holds for a tenant `now`, in epoch seconds."""
@@ -261,7 +261,7 @@ def _between(accepted: float, refused: float) -> float:
     return float(accepted * (refused / accepted) ** PROBE_FRACTION)
 
 
-def bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
+def _bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
     """Return what the deployment has shown to anyone, and the tenants from whom something was heard last."""
     by_age = sorted(observations.items(), key=lambda item: -item[1].at)
     tenants = {ANYONE, *list(dict.fromkeys(tenant for (_, tenant), _ in by_age if tenant != ANYONE))[:MOST_TENANTS]}

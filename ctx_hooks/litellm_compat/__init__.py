@@ -41,6 +41,5 @@ from ctx_hooks.litellm_compat.logged import (
     write_notes,
 )
 from ctx_hooks.litellm_compat.reclassification import reclassify
-from ctx_hooks.litellm_compat.registration import share_log_output, warn_of_other_lists, warn_of_synchronous_call
 from ctx_hooks.litellm_compat.registry import warn_of_missing
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment, take_retry_mark

@@ -14,7 +14,7 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach
-from ctx_hooks.telemetry.log import LOGGED, log_event
+from ctx_hooks.telemetry.log import LOGGED, log_event, share_log_output
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _estimated(ends: AttemptEnds, logged: Mapping[str, Any]) -> ProviderTokens |
 def attach_sinks(settings: Settings) -> None:
     """Let each sink of the settings hear events, in place of those that do; one that cannot be made is left out."""
     detach_sinks()
-    litellm_compat.share_log_output(logger)
+    share_log_output()
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
     if settings.events is not None:
         _attach_event_file(settings.events)

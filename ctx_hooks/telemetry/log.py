@@ -65,3 +65,28 @@ def _word(value: object) -> str:
     """
     text = str(value)
     return json.dumps(text, ensure_ascii=False).replace("{", "\\u007b") if AMBIGUOUS.intersection(text) else text
+
+
+LITELLM = logging.getLogger("LiteLLM Proxy")
+"""As `litellm/_logging.py` names it, whose import takes a second. `LITELLM_LOG=INFO` shows its lines, as JSON where LiteLLM
+logs JSON."""
+
+
+class _LiteLLMsHandlers(logging.Handler):
+    """Hands a record to the handlers that LiteLLM's proxy has at the time: its JSON mode replaces them.
+
+    That mode gives the root logger one as well, which the record reaches by itself.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            for handler in LITELLM.handlers:
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+
+
+def share_log_output() -> None:
+    """Show lines at INFO where LiteLLM shows its own; a logger that the operator has configured stays as it is."""
+    if LITELLM.isEnabledFor(logging.INFO) and logger.level == logging.NOTSET and not logger.handlers:
+        logger.setLevel(LITELLM.getEffectiveLevel())
+        logger.addHandler(_LiteLLMsHandlers())

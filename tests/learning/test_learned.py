@@ -10,7 +10,7 @@ from ctx_hooks.learning import learned as learned_module
 from ctx_hooks.learning import stored_histories
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.redis_store import KEPT_FIELDS, KEY_PREFIX, MOST_FIELDS
-from ctx_hooks.learning.stats import ANYONE, MOST_TENANTS, DeploymentStats, Observation
+from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import HURRY_SECONDS, SharedStore
@@ -66,16 +66,6 @@ async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_h
         assert found.observations["accepted_input", ANYONE].values[0] == 90_000
 
 
-async def test_what_redis_does_not_take_is_kept_of_a_bounded_number_of_tenants():
-    learned = Learned(store := SharedStore(BrokenCache))
-    for n in range(3 * MOST_TENANTS):
-        await learned.learn("deployment", seen("limit", f"tenant {n}", 8_000, ago=3 * MOST_TENANTS - n))
-    await asyncio.gather(*store.tasks, return_exceptions=True)
-    kept = learned._unwritten["deployment"]  # noqa: SLF001
-    assert len(kept) == MOST_TENANTS
-    assert ("limit", f"tenant {n}") in kept
-
-
 async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache, worker):
     one, other = worker(), worker()
     await one.learn("accepting", seen("accepted_input", ANYONE, 90_000, ago=60))
@@ -119,16 +109,6 @@ async def test_a_broken_redis_costs_no_request(caplog):
     await learned.learn("deployment", shown)
     assert await learned.of("deployment") == DeploymentStats(shown)
     assert "Redis" in caplog.text
-
-
-async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache, worker):
-    caches = [BrokenCache()]
-    learned = Learned(SharedStore(lambda: caches[0]))
-    first, second = seen("limit", "ann", 9_000), seen("limit", "bob", 9_500)
-    await learned.learn("late", first)
-    caches[0] = redis_cache
-    await learned.learn("late", second)
-    assert await worker().of("late") == DeploymentStats(first | second)
 
 
 async def test_a_redis_that_hangs_holds_up_no_request(redis_server, worker, caplog, monkeypatch):

@@ -62,29 +62,3 @@ def test_all_handlers_of_a_process_share_one_state():
 ], ids=["on", "off"])  # fmt: skip
 def test_the_process_is_not_changed_where_the_environment_switches_the_plugin_off(environment, expected):
     assert state(**environment) == expected
-
-
-LISTED = """
-import asyncio, json, pathlib
-from litellm.proxy.proxy_server import ProxyConfig
-
-pathlib.Path("config.yaml").write_text(json.dumps({"litellm_settings": SETTINGS}))
-
-async def main():
-    await ProxyConfig().load_config(None, "config.yaml")
-    await asyncio.sleep(0)  # the plugin looks once the whole configuration is read
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize(
-    ("lists", "warned"),
-    [(("success_callback", "failure_callback"), True), (("success_callback", "callbacks"), False)],
-    ids=["without effect", "beside the right one"],
-)
-def test_a_list_that_has_no_effect_is_warned_of_where_the_plugin_is_in_no_other(lists, warned):
-    settings = {name: ["ctx_hooks.proxy_handler_instance"] for name in lists}
-    printed = printed_by(LISTED.replace("SETTINGS", repr(settings)))
-    for name in lists:
-        assert (f"in litellm_settings.{name} ctx_hooks has no effect" in printed) is warned
