@@ -209,14 +209,15 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     proxy writes to `metadata`, while the Router notes group and deployment of an attempt in `litellm_metadata`; on all
     others both write to the same, where the Router overwrites what a caller sends. A caller's fallback entry may replace the
     metadata of its attempt: LiteLLM's own has the object of key and team, a model which no caller can send as JSON. Once a
-    stream over Google's routes has failed the Router's metadata has that object as well.
+    stream over Google's routes has failed the Router's metadata has that object as well, and of a chat request a guardrail's
+    `litellm_metadata`: what the plugin has begun with has the request's id.
     """
     received = fields.get("proxy_server_request")
     url = received.get("url") if isinstance(received, MAPPINGS) else None
     is_google = isinstance(url, str) and url.split("?")[0].endswith(METHODS)
     own: Mapping[str, Any] = {}
-    for name in ("metadata", "litellm_metadata") if is_google else ("litellm_metadata", "metadata"):
-        metadata = fields.get(name)
+    names = ("metadata", "litellm_metadata") if is_google else ("litellm_metadata", "metadata")
+    for metadata in sorted(map(fields.get, names), key=_lacks_id):
         if isinstance(metadata, MAPPINGS) and metadata:
             own = own or metadata
             auth = metadata.get("user_api_key_auth")
@@ -227,6 +228,10 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
         auth = None
     routers = fields.get("litellm_metadata")
     return is_google, own, auth, routers if is_google and isinstance(routers, MAPPINGS) else own
+
+
+def _lacks_id(metadata: Any) -> bool:
+    return not (isinstance(metadata, MAPPINGS) and str(metadata.get(REQUEST_ID)).startswith(SECRET))
 
 
 def _name(text: str) -> str:

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's fields with a new id in LiteLLM's metadata; an id that a caller has sent is replaced.
+    """Return a request's fields with a new id in LiteLLM's own metadata; an id that a caller has sent is replaced.
 
-    The mapping is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers
-    from the mapping that it began with.
+    A guardrail before the plugin may have added `litellm_metadata` to a chat request, which no later hook reads. The mapping
+    is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers from the
+    mapping that it began with.
     """
-    name = "litellm_metadata" if mapping_or_empty(fields.get("litellm_metadata")) else "metadata"
+    found = Call(fields).metadata
+    name = "litellm_metadata" if found and fields.get("litellm_metadata") is found else "metadata"
     metadata = fields.get(name)
     own = metadata if isinstance(metadata, dict) else {}
     own[REQUEST_ID] = f"{SECRET}-{uuid4().hex}"

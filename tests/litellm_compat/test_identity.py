@@ -18,6 +18,14 @@ def test_the_id_stands_in_litellms_own_metadata_which_others_hold_as_well(name):
     assert Call({"litellm_params": given}).request_id == Call(given).request_id
 
 
+def test_on_chat_the_id_is_not_in_what_a_guardrail_adds():
+    """Before the plugin is asked that has no object of key and team, and later it has one as well."""
+    given = with_request_id({"litellm_metadata": {"user_api_key_user_id": "ann"}, **asked_by(user_id="ann")})
+    assert REQUEST_ID in given["metadata"]
+    for later in ({}, asked_by(user_id="ann")["metadata"]):
+        assert Call({**given, "litellm_metadata": {"a": 1, **later}}).metadata is given["metadata"]
+
+
 def test_two_requests_have_two_ids():
     assert Call(with_request_id({})).request_id != Call(with_request_id({})).request_id
 
