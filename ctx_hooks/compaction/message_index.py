@@ -16,7 +16,7 @@ import orjson
 
 from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Role, ToolResult
-from ctx_hooks.conversation.protection import stays
+from ctx_hooks.conversation.protection import replaces_history, stays
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS, DIGEST_BYTES, ContentCache, digest, digest_of_bytes
 from ctx_hooks.tokens.units import LocalTokens
@@ -51,6 +51,7 @@ class MessageStats(NamedTuple):
         is_question: whether a user asks in it.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
         beside_tokens: those of what stands behind its tool results, which the next request may lack.
+        replaces_history: whether it holds a provider's summary of the messages before it.
     """
 
     digest: bytes
@@ -63,6 +64,7 @@ class MessageStats(NamedTuple):
     is_question: bool = False
     other_tokens: LocalTokens = LocalTokens(0)
     beside_tokens: LocalTokens = LocalTokens(0)
+    replaces_history: bool = False
 
 
 class TokenSums:
@@ -77,7 +79,7 @@ class TokenSums:
         return self._sums[bisect_left(self._chosen, length)]
 
 
-_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens, LocalTokens]
+_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens, LocalTokens, bool]
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
 
 _figures: ContentCache[_Figures] = ContentCache()
@@ -133,13 +135,13 @@ def is_first_request(index: Sequence[MessageStats]) -> bool:
 def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequence[int]:
     """Return the indices of the newest turns of the user, and of the system text before them; all where all are allowed.
 
-    A turn begins with the user's own words, so no call loses its result.
+    A turn begins with the user's own words, so no call loses its result. A provider's summary of earlier turns is none.
     """
     starts = [i for i, stats in enumerate(index) if stats.is_request]
     if max_turns is None or len(starts) <= max_turns:
         return range(len(index))
     first = starts[-max_turns]
-    return [i for i, stats in enumerate(index) if i >= first or stats.role == "system"]
+    return [i for i, s in enumerate(index) if i >= first or s.role == "system" or s.replaces_history]
 
 
 def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
@@ -226,7 +228,8 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         spoken = (message.role, is_request(message))
         tokens = counter.message(message, fmt)
         beside_tokens = LocalTokens(tokens - counter.message(without_beside(message), fmt))
-        return tokens, *spoken, longest, stays(message), guessed, is_question(message), others, beside_tokens
+        said = (longest, stays(message), guessed, is_question(message), others, beside_tokens)
+        return tokens, *spoken, *said, replaces_history(message)
 
     key = (fmt, counter.vocabulary, counter.other_weight, digest)
     return MessageStats(digest, *_figures.get(key, read))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
 from ctx_hooks.conversation.exchanges import prefill_of, request_of_first_speaker
-from ctx_hooks.conversation.model import ToolResult
+from ctx_hooks.conversation.model import Opaque, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation, Message
 
 T = TypeVar("T")
+PROVIDER_SUMMARIES = frozenset({"compaction", "compaction_summary", "context_compaction"})
+"""Types of the blocks and items in which Anthropic and OpenAI, and Codex for them, keep their own compaction."""
 
 
 def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
@@ -35,7 +38,7 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
 
-    So do what has settled, and items of no known role: a provider's own compaction or reference is not ours to judge. In a
+    So do what has settled, a provider's own compaction, and items of no known role: a reference is not ours to judge. In a
     group, the newest message of who speaks first stays, too: it is the question that all work on.
     """
     stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
@@ -63,11 +66,31 @@ def _says_beside(message: Message) -> bool:
 
 
 def stays(message: Message) -> bool:
-    """Whether the message stays whole wherever it stands: system text, pinned, or of no known role.
+    """Whether the message stays whole wherever it stands: system text, pinned, a provider's own, or of no known role.
 
     No text says so: whoever writes one that begins as ours do would keep it for ever.
     """
-    return message.role in ("system", "other") or message.pinned
+    return message.role in ("system", "other") or message.pinned or replaces_history(message)
+
+
+def replaces_history(message: Message) -> bool:
+    """Whether it holds a provider's summary of the messages before it, which the client need not have any more.
+
+    Anthropic: "If a later request leaves the block out, Claude gets no summary", and a signed block comes first in
+    `messages`. LiteLLM keeps the blocks of a chat message in `provider_specific_fields`.
+    """
+    own = message.raw.get("provider_specific_fields")
+    if isinstance(own, Mapping) and own.get("compaction_blocks"):
+        return True
+    opaque = (p.raw for p in message.parts if isinstance(p, Opaque))
+    return any(isinstance(raw, Mapping) and raw.get("type") in PROVIDER_SUMMARIES for raw in opaque)
+
+
+@_once
+def newest_replacement(conversation: Conversation) -> int:
+    """Return the index of the newest message that replaces the history before it, -1 without one."""
+    messages = conversation.messages
+    return next((i for i in range(len(messages) - 1, -1, -1) if replaces_history(messages[i])), -1)
 
 
 @_once

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.protection import replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair
 
@@ -113,11 +114,12 @@ def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conve
     """Insert a user message that says that earlier messages were removed, if the assistant's would be the first.
 
     Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
-    requests alternate between user and model".
+    requests alternate between user and model". A compaction block of Anthropic's may be first in either's message, and
+    nothing may stand before it.
     """
     messages = conversation.messages
     place = next((i for i, m in enumerate(messages) if m.role != "system"), None)
-    if place is None or messages[place].role != "assistant":
+    if place is None or messages[place].role != "assistant" or replaces_history(messages[place]):
         return conversation, ()
     opened = (*messages[:place], _placeholder("user", conversation.format), *messages[place:])
     repair = Repair("first_message_is_users", place, "added", "the first message is the assistant's")

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from ctx_hooks.testing import gemini, streams
+from ctx_hooks.testing import compaction, gemini, streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.protocol import FOUR_FORMATS, Protocol, Sent
@@ -150,7 +150,10 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
     if payload.get("model") in used.failing_models:
         record.update(status=BROKEN_STATUS, error=BROKEN)
         return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, BROKEN_STATUS)
-    refusal = _refusal(protocol, list(protocol.violations(received)), payload, counted, used)
+    own = list(protocol.violations(received))
+    if fmt == "anthropic":
+        own += compaction.violations(payload, request.headers.get("anthropic-beta", ""))
+    refusal = _refusal(protocol, own, payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal
         record.update(status=status, error=message)

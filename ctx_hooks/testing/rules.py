@@ -88,7 +88,7 @@ def _anthropic(payload: Mapping[str, Any]) -> Iterator[str]:
         yield "messages: at least one message is required"
         return
     spoken = [(i, m) for i, m in enumerate(messages) if m.get("role") != "system"]
-    if spoken and spoken[0][1].get("role") != "user":
+    if spoken and spoken[0][1].get("role") != "user" and not _has(spoken[0][1], "compaction"):
         yield 'messages: first message must use the "user" role'
     yield from _anthropic_content(spoken)
     yield from _anthropic_pairs(_merged(spoken))

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.testing import gemini, responses
+from ctx_hooks.testing import compaction, gemini, responses
 from ctx_hooks.testing.responses import new_id, pieces
 from ctx_hooks.testing.rules import sign
 
@@ -29,6 +29,8 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
         head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": model}
         return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
+    if fmt == "anthropic" and compaction.asks_for_summary(payload):
+        return compaction.answer(_anthropic_message(model, 0, 0), reply, tokens, OUTPUT_TOKENS)
     if fmt == "anthropic":
         return {
             **_anthropic_message(model, tokens, cached),
@@ -173,6 +175,8 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str,
 
 def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     """Return the events of an answer in Anthropic's shape, which other providers pack in their own streams."""
+    if compaction.asks_for_summary(payload):
+        return list(compaction.events(whole("anthropic", payload, reply, tokens, cached)))
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)}
     ]

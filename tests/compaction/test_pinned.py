@@ -1,4 +1,4 @@
-"""A message that the caller flags stays whole, whatever the budget, and both flags obey one law."""
+"""A message that the caller flags stays whole, whatever the budget; so does a provider's own compaction."""
 
 import pytest
 from strategies import every_format, items_of
@@ -8,7 +8,7 @@ from ctx_hooks.compaction import last_resort
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.caller_flags import PIN, SKIP
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.testing import agent_session
+from ctx_hooks.testing import agent_session, sign, violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -67,3 +67,36 @@ def test_a_large_result_that_is_flagged_arrives_whole():
     limit = Policy(tool_result_max_chars=2_000)
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=30_000, target_tokens="auto", policy=limit)
     assert messages[place] in result.messages
+
+
+SUMMARY = {"type": "compaction", "content": "They build a recipe app.", "signature": sign("They build a recipe app.")}
+OWN = {
+    "a message of its own": ("anthropic", {"role": "assistant", "content": [SUMMARY]}),
+    "before an answer": (
+        "anthropic",
+        {"role": "assistant", "content": [SUMMARY, {"type": "text", "text": "Which fields?"}]},
+    ),
+    "before a user's words": ("anthropic", {"role": "user", "content": [SUMMARY, {"type": "text", "text": "Go on. " * 99}]}),
+    "an item": ("openai-responses", {"type": "compaction", "encrypted_content": "gAAAA" * 400}),
+    "a field of LiteLLM's": (
+        "openai-chat",
+        {"role": "assistant", "content": "", "provider_specific_fields": {"compaction_blocks": [SUMMARY]}},
+    ),
+}
+
+
+@pytest.mark.parametrize("tokens", [6_000, 1_000, 200])
+@pytest.mark.parametrize("place", OWN)
+def test_what_a_provider_has_compacted_itself_stays_and_nothing_comes_before_it(place, tokens):
+    """It is all that is left of what was said before: "If a later request leaves the block out, Claude gets no summary"."""
+    fmt, own = OWN[place]
+    session = agent_session(fmt, turns=20)
+    sent = [own, *(items_of(session)[1:] if own.get("role") == "user" else items_of(session))]
+    budget = Budget(tokens, 8_000, Counter("cl100k_base"))
+    results = [ctx_hooks.compress(sent, format=fmt, budget_tokens=tokens, target_tokens=t).messages for t in (None, "auto")]
+    results.append(ctx_hooks.compress(sent, format=fmt, policy=Policy(max_turns=1)).messages)
+    results.append(WIRE_FORMATS[fmt].write(last_resort.compress(WIRE_FORMATS[fmt].read(sent), budget).conversation))
+    for messages in results:
+        assert messages != sent
+        assert messages[0] == own
+        assert fmt != "anthropic" or violations(fmt, {**session, "messages": messages}) == []

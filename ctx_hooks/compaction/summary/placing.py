@@ -10,6 +10,7 @@ from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN, ends_of
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.protection import newest_replacement, stays
 from ctx_hooks.formats import WIRE_FORMATS
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def with_summary(
 
     It stands behind the words of the newest user's turn before that, or of the first turn before which at most a tenth of
     them stood, or before those of the message that comes first, so that no two messages of the user's stand beside each
-    other; else it is a message of its own behind what has settled, or the leading system messages. What is pinned, or said
-    by another agent, is left alone.
+    other; else it is a message of its own behind what has settled, or the leading system messages and a provider's own
+    compaction. What is pinned, or said by another agent, is left alone.
 
     Args:
         conversation: the whole.
@@ -86,7 +87,9 @@ def with_summary(
     """
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
     left = [i for i in range(len(messages)) if i not in gone]
-    place = max(next((i for i in left if messages[i].role != "system"), len(messages)), conversation.settled)
+    replaced = newest_replacement(conversation)
+    opening = (i for i in left if i > replaced and messages[i].role != "system")
+    place = max(next(opening, len(messages)), conversation.settled)
     few = sorted(gone)[len(gone) // 10]
     turns = [i for i in left if place <= i < few and _is_open(messages[i])]
     turns = [i for i in turns if i < min(gone)] or turns[:1]
@@ -108,7 +111,7 @@ def with_summary(
 
 
 def _is_open(message: Message) -> bool:
-    return is_request(message) and not (message.pinned or message.results) and message.name is None
+    return is_request(message) and not (message.results or stays(message)) and message.name is None
 
 
 def _opened(message: Message, text: str) -> Message:
