@@ -16,6 +16,9 @@ from ctx_hooks.litellm_compat.deployments import proxy_router
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
 """Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook takes it out."""
+COMPACTION_KEY = "compaction"
+"""A request with this field compacts by itself. Behind a complexity router LiteLLM compacts what exceeds the window of a
+deployment, or refuses it before any deployment hook, such as an agent's loop. A retry with the field reaches the hook."""
 MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
 
@@ -59,7 +62,8 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
         following = _fallbacks_of(group, own or _filled(callers, getattr(router, "fallbacks", None)))
     most = int(getattr(router, "max_fallbacks", None) or MOST_FALLBACKS)
     allowed = min(retries, most - min(len(following), most - 1))
-    ours = [{"model": group, RETRY_MARK_KEY: Mark(group=group, number=n)} for n in range(1, allowed + 1)]
+    marks = [Mark(group=group, number=n) for n in range(1, allowed + 1)]
+    ours = [{"model": group, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark} for mark in marks]
     others = [e for e in own if not (isinstance(e, Mapping) and group in e)]
     return {**data, **changes, "context_window_fallbacks": [{group: [*ours, *following]}, *others]}
 
@@ -71,6 +75,8 @@ def take_retry_mark(kwargs: dict[str, Any]) -> int:
     sends is left as it is.
     """
     mark = kwargs.get(RETRY_MARK_KEY)
+    if isinstance(kwargs.get(COMPACTION_KEY), Mark):
+        del kwargs[COMPACTION_KEY]
     if not isinstance(mark, Mark):
         return 0
     del kwargs[RETRY_MARK_KEY]

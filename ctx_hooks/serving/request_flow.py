@@ -100,6 +100,7 @@ class RequestFlow:
             return fields
         request = replace(request, fields=fields)
         state = self.running.open(request.call.request_id)
+        state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
@@ -158,8 +159,14 @@ class RequestFlow:
         return {**sent, **decision.changes}
 
     def numbered(self, to: Target) -> Target:
-        """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
-        return replace(to, attempt=number_of(to, self.running.of(to.request_id).attempts.last(to.deployment)))
+        """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with.
+
+        Nor is a marked one a retry if the Router has refused the request itself, before any deployment hook: a complexity
+        router does so with what it cannot compact to fit.
+        """
+        state = self.running.of(to.request_id)
+        first, state.awaits_attempt = state.awaits_attempt, False
+        return replace(to, attempt=0 if first else number_of(to, state.attempts.last(to.deployment)))
 
     async def decide(self, request: Request, to: Target) -> Decision:
         """Return what to send, and remember the attempt.

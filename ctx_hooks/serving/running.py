@@ -42,6 +42,7 @@ class RequestState:
         attempts: what was sent of it, and how that ended.
         decided: the record of the last decision about it.
         before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
+        awaits_attempt: whether it has come to no deployment yet, which of a request that is not known is not known.
         is_given_up: whether it is recorded that no retry follows.
         headers: of its answer, so far.
         growth: what its client sent as a multiple of what was sent on, by the key of each deployment, the newest last;
@@ -57,6 +58,7 @@ class RequestState:
     attempts: Attempts = field(default_factory=Attempts)
     decided: DecisionEvent | None = None
     before_choice: tuple[DecisionEvent, Attempt] | None = None
+    awaits_attempt: bool = False
     is_given_up: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     growth: dict[str, float] = field(default_factory=dict)

@@ -6,7 +6,14 @@ import pytest
 from litellm import Router
 from litellm.proxy import proxy_server
 
-from ctx_hooks.litellm_compat.rescue import MOST_FALLBACKS, RETRY_MARK_KEY, Mark, arrange_rescue, take_retry_mark
+from ctx_hooks.litellm_compat.rescue import (
+    COMPACTION_KEY,
+    MOST_FALLBACKS,
+    RETRY_MARK_KEY,
+    Mark,
+    arrange_rescue,
+    take_retry_mark,
+)
 
 
 def deployment(group):
@@ -91,6 +98,15 @@ def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone():
     assert (take_retry_mark(own), take_retry_mark(other)) == (2, 0)
     assert RETRY_MARK_KEY not in own
     assert RETRY_MARK_KEY not in other
+
+
+@pytest.mark.parametrize("callers", [None, {"type": "summarize"}])
+def test_the_router_takes_a_retry_for_one_that_compacts_itself_and_the_provider_gets_the_callers_field(router, callers):
+    router()
+    (entry,) = arrange_rescue({"model": "group", COMPACTION_KEY: callers}, 1)["context_window_fallbacks"][0]["group"]
+    assert entry[COMPACTION_KEY]
+    take_retry_mark(entry)
+    assert entry.get(COMPACTION_KEY) == callers
 
 
 @pytest.mark.parametrize("sent", [{"group": "group", "number": 2}, 2, "2", None], ids=str)

@@ -36,6 +36,7 @@ CACHE_BYTES = 16_000_000
 """Of the requests of all files; by default a proxy keeps more than is to be had beside others of its kind."""
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
 ALIASES = {"nickname": "fitted"}
+HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
 DEFAULTS = {
     "rescue_attempts": 3,
     "locked": ["reserve_tokens"],
@@ -146,6 +147,7 @@ def started(provider, elsewhere, modules, callers):
             general_settings={**GENERAL, "cancel_on_disconnect": True, "custom_auth": "parts.user_api_key_auth"},
             router_settings={"model_group_alias": ALIASES, "num_retries": 2, **router_settings},
             callback_settings={"ctx_hooks": policies},
+            guardrails=[{"guardrail_name": "headroom", "litellm_params": {**HEADROOM, "api_base": elsewhere.url}}],
             files_settings=[{"custom_llm_provider": "openai", "api_base": f"{elsewhere.url}/v1", "api_key": "none"}],
         )
         config["litellm_settings"]["fallbacks"] = [{"breaking": ["other"]}]

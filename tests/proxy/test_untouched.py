@@ -29,6 +29,8 @@ ANSWER = {
     "id": "one",
     "object": "text_completion",
     "created": 1,
+    "created_at": 1,
+    "output": [],
     "model": "served",
     "choices": [{"index": 0, "text": "ok", "finish_reason": "stop", "logprobs": None}],
     "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4, "input_tokens": 3, "output_tokens": 1},
@@ -58,7 +60,7 @@ BATCH = {
     "created_at": 1,
 }
 RECORD = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "text", "messages": TALK}}
-CHANGING = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:chat)?cmpl-[\w-]+|\"created\": ?\d+")
+CHANGING = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:cmpl-|resp_)[\w-]+|\"created\": ?\d+")
 """What differs between any two requests or answers: a multipart boundary, ids and times."""
 
 
@@ -119,6 +121,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
             }
         },
     ),
+    "Codex's compaction": ("/v1/responses/compact", {"json": {"model": "text", "input": TALK}}),
     "embeddings": ("/v1/embeddings", {"json": {"model": "vectors", "input": LONG}}),
 }
 
