@@ -121,7 +121,6 @@ def doctor(**options: Any) -> int:
 @click.option("--config", type=FILE, help="The proxy configuration.")
 @click.option("--team", help="Team id or alias.")
 @click.option("--key", help="Alias of a virtual key.")
-@click.option("--policy", help="A policy to try: a preset's name, or fields, as '{reserve_tokens: 8192}'.")
 @click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
 @json_option
 def explain(**options: Any) -> None:

@@ -70,6 +70,7 @@ def inputs(tmp_path_factory):
     models = [{"model_name": CONTROLS, "litellm_params": {"model": CONTROLS}}]
     named = {"teams": {CONTROLS: {"reserve_tokens": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
     (folder / "controls.yaml").write_text(json.dumps({"model_list": models, "callback_settings": {"ctx_hooks": named}}))
+    (folder / "small.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {window_tokens: 6000}}}")
     (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
     (folder / "redis.yaml").write_text("router_settings: {redis_url: 'http://cache'}")
     (folder / "date.yaml").write_text("released: 2026-13-45")
@@ -177,9 +178,7 @@ CANNOT_BE_DONE = [
     *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
     *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
     ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
-    ["explain", "request.json", "--model", "m", "--policy", "pii"],
-    ["explain", "request.json", "--model", "m", "--policy", "released: 2026-13-45"],
-    ["explain", "request.json", "--model", "m", "--policy", "[\n" * 2_000],
+    ["replay", "request.json", "--policy", "pii"],
     ["replay", "request.json", "--policy", "released: 2026-13-45"], ["replay", "request.json", "--policy", "[\n" * 2_000],
     ["archive", "ls"],
     ["archive", "show", "b" * 12, "--config", "archive.yaml"],
@@ -239,8 +238,8 @@ def test_a_request_may_come_from_standard_input_and_what_a_terminal_cannot_show_
 
 @pytest.mark.parametrize("arguments", [
     ["check", "controls.yaml"], ["check", "mistaken.yaml"], ["doctor", "--no-proxy", "controls.yaml"],
-    ["explain", "controls.json", "--policy", "window_tokens: 6000"],
-    ["explain", "controls.json", "--policy", "window_tokens: 6000", "--sent"], ["explain", "--model", CONTROLS],
+    ["explain", "controls.json", "--config", "small.yaml"],
+    ["explain", "controls.json", "--config", "small.yaml", "--sent"], ["explain", "--model", CONTROLS],
     ["explain", f"{CONTROLS}/none"], ["explain", "controls.json", CONTROLS],
     ["replay", "controls.json", "--window", "6000"], ["replay", CONTROLS],
     ["report", "events", "-o", CONTROLS.replace("/", "") + ".html"],
@@ -307,7 +306,7 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
 class TestCompletion:
     @pytest.mark.parametrize(("typed", "completed"), [
         ("ctx-hooks ", sorted(commands.commands)), ("ctx-hooks ch", ["check"]),
-        ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]), ("ctx-hooks explain --po", ["--policy"]),
+        ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]), ("ctx-hooks replay --po", ["--policy"]),
     ])  # fmt: skip
     def test_commands_actions_and_options_are_completed(self, typed, completed, inputs):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}

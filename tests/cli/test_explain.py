@@ -67,23 +67,6 @@ def test_every_message_stands_with_its_size_before_and_after_and_the_reason(expl
     assert sum(m["tokens_after"] for m in messages) == pytest.approx(told["tokens_after"], rel=0.01)
 
 
-class TestAPolicyThatIsTried:
-    def test_its_fields_hold_over_those_of_the_file(self, explained):
-        told = explained(LONG, *CONFIG, "--policy", "{max_turns: 1, mode: enforce}")
-        assert told["policy"]["max_turns"] == {"value": 1, "set_by": "--policy"}
-        assert told["policy"]["tool_result_max_fraction"]["set_by"] == "model_info.ctx_hooks"
-        assert [m["sent"] for m in told["messages"] if m["sent"]] == [1, 2]
-
-    def test_a_preset_of_the_defaults_says_that_it_sets_nothing(self, explained):
-        assert "--policy pi: sets no field" in explained(LONG, *CONFIG, "--policy", "pi", as_json=False)
-
-    def test_a_lock_of_the_file_holds(self, explained):
-        config = settings(defaults={"reserve_tokens": 9, "locked": ["reserve_tokens"]})
-        told = explained(LONG, "--model", "gpt-4o", "--policy", "nanobot", config=config)
-        assert told["policy"]["reserve_tokens"] == {"value": 9, "set_by": "defaults"}
-        assert any("locked by defaults" in line for line in told["ignored"])
-
-
 def test_nothing_is_written_to_an_archive(explained, tmp_path):
     archive = {"backend": "disk", "path": str(tmp_path / "kept")}
     config = settings(defaults={"window_tokens": 12_000, "archive": archive})
@@ -139,3 +122,10 @@ def test_a_model_behind_a_wildcard_has_its_own_window(explained):
     listed = [{"model_name": "any/*", "litellm_params": {"model": "openai/*"}}]
     found = explained({"model": "any/gpt-4", **HELLO}, config={"model_list": listed})
     assert (found["model"], found["window_tokens"], found["window_source"]) == ("openai/gpt-4", 8_192, "model_map")
+
+
+def test_what_a_lock_of_the_file_ignores_is_told(explained):
+    config = settings(defaults={"reserve_tokens": 9, "locked": ["reserve_tokens"]}, teams={"red": {"reserve_tokens": 5}})
+    told = explained(HELLO, "--model", "gpt-4o", "--team", "red", config=config)
+    assert told["policy"]["reserve_tokens"] == {"value": 9, "set_by": "defaults"}
+    assert any("locked by defaults" in line for line in told["ignored"])

@@ -7,7 +7,7 @@ import pytest
 from proxies import printed_by
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.replay import reading
+from ctx_hooks.cli.replay import reading, replaying
 from ctx_hooks.cli.replay.histories import request_log, sessions, spend_log
 from ctx_hooks.cli.replay.reading import Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
@@ -171,6 +171,16 @@ def test_more_sessions_than_can_be_open_are_all_counted(tmp_path, capsys):
     said = [[{"role": "user", "content": f"Question {n}"}] for n in range(MOST_OPEN + 20)]
     found = replayed(capsys, written(tmp_path / "log.jsonl", [{"model": "gpt-4o", "messages": m} for m in said]))
     assert len(found["sessions"]) == found["total"]["without"]["requests"] == MOST_OPEN + 20
+
+
+def test_more_sessions_than_are_kept_one_by_one_are_counted_together(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(replaying, "MOST_SESSIONS", 2)
+    rows = [spend_row(body, session_id=name) for name in "abcd" for body in bodies(turns=3)]
+    found = replayed(capsys, written(tmp_path / "log.jsonl", rows))
+    assert [s["name"] for s in found["sessions"]] == ["a", "b", replaying.OTHERS]
+    assert found["sessions"][2]["without"]["requests"] == found["total"]["without"]["requests"] / 2
+    assert found["sessions"][2]["recorded"]["requests"] == found["total"]["recorded"]["requests"] / 2
+    assert found["sessions"][2]["without"]["cached_tokens"] > 0
 
 
 # LiteLLM's spend log

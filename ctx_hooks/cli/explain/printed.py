@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.cli.explain.decided import TRIED, Decided, decided
+from ctx_hooks.cli.explain.decided import Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import console, print_json, print_text, table
@@ -89,7 +89,6 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
         is_decided=not isinstance(found.decision, (Untouched, NotRetried)),
         gave_up=found.decision.reason if isinstance(found.decision, GaveUp) else "",
         policy=[(n, repr(values[n]), origin) for n, origin in sorted(origins.items()) if values[n] != defaults[n]],
-        tried=found.tried if TRIED not in origins.values() else "",
     )
     out.print(text.rstrip("\n"))
     if isinstance(found.decision, (Untouched, NotRetried)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Occurrences
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
@@ -52,7 +53,7 @@ class Replay:
         self._prices = Prices()
         self._shown: dict[str, DeploymentStats] = {}
         self._others = self._no_session(OTHERS)
-        self._open = KnownSessions(self._end)
+        self._open = KnownSessions()
 
     def add(self, found: Recorded | LeftOut) -> None:
         """Replay the next request."""
@@ -71,8 +72,7 @@ class Replay:
             self.left_out[MALFORMED] += 1
 
     def end(self) -> None:
-        """End all sessions."""
-        self._open.close_all()
+        """Put the figures of all further sessions behind the others."""
         if self._others.courses[0].bill != Bill():
             self.sessions.append(self._others)
 
@@ -96,7 +96,7 @@ class Replay:
         session = self._open.of(
             found.session,
             received.prefixes,
-            lambda n: self._no_session(one_line(found.session) or f"session {n}", one_line(deployment.model)),
+            lambda: self._begun(found.session, deployment.model),
         )
         self.out_of_order += found.started < session.started
         session.started = max(found.started, session.started)
@@ -134,11 +134,13 @@ class Replay:
             dollars = self._prices.dollars(deployment, found.billed) if stated is None else stated
             session.recorded.answer(found.billed, dollars)
 
-    def _end(self, session: Session) -> None:
-        if len(self.sessions) < MOST_SESSIONS:
-            self.sessions.append(session)
-        else:
-            self._others.add(session)
+    def _begun(self, name: str, model: str) -> Session:
+        """Return a new session; one too many has its figures among those of all further ones."""
+        if len(self.sessions) == MOST_SESSIONS:
+            return replace(self._others, courses=[Course(course.bill) for course in self._others.courses])
+        session = self._no_session(one_line(name) or f"session {len(self.sessions) + 1}", one_line(model))
+        self.sessions.append(session)
+        return session
 
 
 def replayed(

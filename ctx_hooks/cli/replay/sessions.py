@@ -170,7 +170,6 @@ class Session:
         window_tokens: the smallest window of the models that are asked.
         last: the digest of its newest request.
         started: when that was sent.
-        names: what the history calls it.
     """
 
     name: str
@@ -180,7 +179,6 @@ class Session:
     window_tokens: int = 0
     last: bytes = b""
     started: str = ""
-    names: set[str] = field(default_factory=set)
 
     @property
     def without(self) -> Bill:
@@ -200,20 +198,12 @@ class Session:
 
 
 class KnownSessions:
-    """The sessions that may go on; the one that was asked for least recently ends when there are too many.
+    """The sessions that may go on, by their names and newest requests, of which those that were not asked for lately go."""
 
-    Args:
-        end: is told of each that has ended.
-    """
+    def __init__(self) -> None:
+        self._open: OrderedDict[bytes, Session] = OrderedDict()
 
-    def __init__(self, end: Callable[[Session], None]) -> None:
-        self._end = end
-        self._open: OrderedDict[Session, None] = OrderedDict()
-        self._by_name: dict[str, Session] = {}
-        self._by_last: dict[bytes, Session] = {}
-        self._begun = 0
-
-    def of(self, name: str, chain: Sequence[bytes], begin: Callable[[int], Session]) -> Session:
+    def of(self, name: str, chain: Sequence[bytes], begin: Callable[[], Session]) -> Session:
         """Return the session of a request.
 
         LiteLLM gives a request without a session an id of its own: so what goes on is found by its beginning as well.
@@ -221,40 +211,20 @@ class KnownSessions:
         Args:
             name: what the history calls the session; "" for nothing.
             chain: the digests of the request's prefixes, the shortest first.
-            begin: makes a session, by its number from 1, where it is a new one.
+            begin: makes a new one.
         """
-        session = self._by_name.get(name) if name else None
-        if session is None:
-            session = next((self._by_last[digest] for digest in reversed(chain[:-1]) if digest in self._by_last), None)
-        if session is None:
-            self._begun += 1
-            session = begin(self._begun)
-        self._open[session] = None
-        self._open.move_to_end(session)
-        self._forget_last(session)
+        named = name.encode("utf-8", "surrogatepass")
+        known = (key for key in (named, *reversed(chain[:-1])) if key in self._open)
+        session = next((self._open[key] for key in known), None) or begin()
+        if self._open.get(session.last) is session:
+            del self._open[session.last]
         session.last = chain[-1]
-        self._by_last[session.last] = session
-        if name:
-            session.names.add(name)
-            self._by_name[name] = session
-        if len(self._open) > MOST_OPEN:
-            self._close(next(iter(self._open)))
+        for key in filter(None, (named, session.last)):
+            self._open[key] = session
+            self._open.move_to_end(key)
+        while len(self._open) > 2 * MOST_OPEN:
+            _, old = self._open.popitem(last=False)
+            if self._open.get(old.last) is not old:
+                for course in old.courses:
+                    course.prefixes = set()
         return session
-
-    def close_all(self) -> None:
-        """End all sessions."""
-        for session in list(self._open):
-            self._close(session)
-
-    def _close(self, session: Session) -> None:
-        del self._open[session]
-        self._forget_last(session)
-        for name in session.names:
-            del self._by_name[name]
-        for course in session.courses:
-            course.prefixes = set()
-        self._end(session)
-
-    def _forget_last(self, session: Session) -> None:
-        if self._by_last.get(session.last) is session:
-            del self._by_last[session.last]
