@@ -67,7 +67,7 @@ def _installation() -> Iterator[Finding]:
         yield finding("switched_off", variable=KILL_SWITCH)
     yield _vocabularies()
     lacking = [f"{name.fault}: {name.without}" for name in NAMES if name.fault]
-    lacking += [f"this LiteLLM has no {key.name}: {key.without}" for key in missing(KEYS)]
+    lacking += [f"this LiteLLM has no {name}: {KEYS[name]}" for name in sorted(missing(KEYS))]
     yield from (finding("seam_missing", lacking=text) for text in lacking)
     if not lacking:
         yield finding("seam", names=len(NAMES) + len(KEYS))

@@ -31,18 +31,6 @@ def overflow_of(error: Exception) -> Overflow | None:
     return found
 
 
-def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
-    """Return a ContextWindowExceededError with the message, model and provider of `error`."""
-    import litellm  # noqa: PLC0415
-
-    return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
-        message=_message(error),
-        model=str(getattr(error, "model", None) or kwargs.get("model") or ""),
-        llm_provider=str(getattr(error, "llm_provider", None) or ""),
-        response=getattr(error, "response", None),
-    )
-
-
 def text_of(error: Exception) -> str:
     """Return at most LONGEST_TEXT_CHARS of an error's text, without the leading names of LiteLLM's exceptions."""
     text = _message(error)[:LONGEST_TEXT_CHARS]
@@ -51,14 +39,21 @@ def text_of(error: Exception) -> str:
     return text
 
 
-def not_retried(refusal: str, fields: Mapping[str, Any]) -> Exception:
-    """Return the provider's refusal as an exception, on which the Router goes on to its next fallback."""
+def as_overflow(said: Exception | str, fields: Mapping[str, Any]) -> Exception:
+    """Return the exception on which the Router goes on to its next fallback.
+
+    Args:
+        said: a provider's refusal as LiteLLM has raised it, whose model, provider and answer it gets; or its text.
+        fields: the arguments of the attempt.
+    """
     import litellm  # noqa: PLC0415
 
+    message = said if isinstance(said, str) else _message(said)
     return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
-        message=refusal or "The request exceeds the model's context window and cannot be made smaller.",
-        model=str(fields.get("model") or ""),
-        llm_provider=str(fields.get("custom_llm_provider") or ""),
+        message=message or "The request exceeds the model's context window and cannot be made smaller.",
+        model=str(getattr(said, "model", None) or fields.get("model") or ""),
+        llm_provider=str(getattr(said, "llm_provider", None) or fields.get("custom_llm_provider") or ""),
+        response=getattr(said, "response", None),
     )
 
 

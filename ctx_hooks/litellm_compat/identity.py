@@ -80,23 +80,16 @@ def _provider_id(value: object) -> str:
     """Return the provider's own id: LiteLLM writes its deployment into it, and the proxy encrypts that for the client."""
     if not isinstance(value, str):
         return ""
-    decode = PROVIDER_ID.find()
+    decode, decrypt = PROVIDER_ID.find(), DECRYPTED_ID.find()
     try:
-        return str(decode(_decrypted(value))) if decode is not None else value
+        own_id = decrypt(_security(), value)[0] if decrypt is not None else value
+        return str(decode(own_id)) if decode is not None else value
     except Exception:  # noqa: BLE001 - an id in a form of another LiteLLM is an id that nothing is known of
         return value
 
 
-def _decrypted(response_id: str) -> str:
-    """Return the id that the proxy has encrypted; as it is where it was not, or without a key."""
-    security = _security()
-    return str(DECRYPTED_ID.find()(security, response_id)[0]) if security is not None else response_id
-
-
 @lru_cache(maxsize=1)
 def _security() -> Any:
-    if DECRYPTED_ID.find() is None:
-        return None
-    from litellm.proxy.hooks.responses_id_security import ResponsesIDSecurity  # noqa: PLC0415 - LiteLLM has it
+    from litellm.proxy.hooks.responses_id_security import ResponsesIDSecurity  # noqa: PLC0415 - where it can decrypt
 
     return ResponsesIDSecurity()

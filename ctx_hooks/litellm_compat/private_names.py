@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from importlib import import_module
@@ -72,26 +72,17 @@ class PrivateName:
         return _value_at(self.later) if found is ABSENT and self.later else found
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key or attribute of what LiteLLM makes for each request: it can be looked for in LiteLLM's source only."""
-
-    name: str
-    without: str
-
-
-def missing(keys: Iterable[Key]) -> Iterator[Key]:
-    """Yield those that no module of this LiteLLM has a word of; reading its source takes about a second."""
-    wanted = {key.name: key for key in keys}
+def missing(keys: Iterable[str]) -> set[str]:
+    """Return the keys that no module of this LiteLLM has a word of; reading its source takes about a second."""
+    wanted = set(keys)
     spec = find_spec("litellm")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         for path in Path(folder).rglob("*.py"):
             source = path.read_text(encoding="utf-8", errors="replace")
-            for found in [name for name in wanted if name in source and re.search(rf"\b{name}\b", source)]:
-                del wanted[found]
+            wanted -= {name for name in wanted if name in source and re.search(rf"\b{name}\b", source)}
             if not wanted:
-                return
-    yield from wanted.values()
+                break
+    return wanted
 
 
 @lru_cache(maxsize=1)

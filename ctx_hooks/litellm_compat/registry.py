@@ -7,9 +7,9 @@ that are missing; whoever uses one asks for it here and does without it where it
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from ctx_hooks.litellm_compat.private_names import Key, PrivateName
+from ctx_hooks.litellm_compat.private_names import PrivateName
 from ctx_hooks.runtime.warnings import warn_once
 
 ROUTER = "litellm:Router"
@@ -129,37 +129,38 @@ SUMMARY_CALL = (
 )
 
 NAMES = tuple(dict.fromkeys(value for value in dict(globals()).values() if isinstance(value, PrivateName)))
-KEYS = (
-    Key("user_api_key_auth", "policies of teams and keys do not apply"),
-    Key("user_api_key_end_user_id", "conversations of end users of one key are not told apart"),
-    Key("litellm_metadata", "on messages and responses the plugin has no effect"),
-    Key("model_group", "policies of model groups do not apply to retries"),
-    Key("litellm_logging_obj", "statistics and costs are missing"),
-    Key("model_call_details", "streams are not recognised as the plugin's, and costs are missing"),
-    Key("litellm_params", "the plugin does not recognise logged requests"),
-    Key("litellm_call_id", "retrieval's further calls give back the first call's place"),
-    Key("litellm_session_id", "sessions are named by other fields only"),
-    Key("litellm_parent_otel_span", "spans have no attributes of the plugin"),
-    Key("proxy_server_request", "headers of requests are not read"),
-    Key("disable_fallbacks", "a caller's disable_fallbacks prevents the retries"),
-    Key("context_window_fallbacks", "nothing is retried"),
-    Key("original_exception", "an overflow that a stream reports is not retried"),
-    Key("cooldown_time", "an overflow with status 429 or 500 takes its deployment out of the group for a while"),
-    Key("async_complete_streaming_response", "nothing is learned from streams"),
-    Key("cache_hit", "answers of LiteLLM's cache count as billed"),
-    Key("spend_logs_metadata", "the spend log has no figures of the plugin"),
-    Key("compression_savings", "LiteLLM's dashboard has no savings of the plugin"),
-    Key("standard_logging_object", "the loggers get no figures of the plugin"),
-    Key("request_tags", "spend has no tags of the plugin"),
-    Key("response_cost", "with report_usage: original the cost header may be too high"),
-    Key("_hidden_params", "the cost of summaries is not known"),
-    Key("model_id", "of two deployments that answer one request the usage of the newest is reported"),
-    Key("_litellm_client_requested_model", "retrieval's further calls pass it on"),
-    Key("user_api_key_budget_reservation", "retrieval's further calls settle the first call's reservation"),
-    Key("_excluded_deployment_ids", LESS_CHOICE),
-    Key("_target_order", LESS_CHOICE),
-    Key("_routing_plugin_candidate_models", LESS_CHOICE),
-)
+KEYS: Mapping[str, str] = {
+    "user_api_key_auth": "policies of teams and keys do not apply",
+    "user_api_key_end_user_id": "conversations of end users of one key are not told apart",
+    "litellm_metadata": "on messages and responses the plugin has no effect",
+    "model_group": "policies of model groups do not apply to retries",
+    "litellm_logging_obj": "statistics and costs are missing",
+    "model_call_details": "streams are not recognised as the plugin's, and costs are missing",
+    "litellm_params": "the plugin does not recognise logged requests",
+    "litellm_call_id": "retrieval's further calls give back the first call's place",
+    "litellm_session_id": "sessions are named by other fields only",
+    "litellm_parent_otel_span": "spans have no attributes of the plugin",
+    "proxy_server_request": "headers of requests are not read",
+    "disable_fallbacks": "a caller's disable_fallbacks prevents the retries",
+    "context_window_fallbacks": "nothing is retried",
+    "original_exception": "an overflow that a stream reports is not retried",
+    "cooldown_time": "an overflow with status 429 or 500 takes its deployment out of the group for a while",
+    "async_complete_streaming_response": "nothing is learned from streams",
+    "cache_hit": "answers of LiteLLM's cache count as billed",
+    "spend_logs_metadata": "the spend log has no figures of the plugin",
+    "compression_savings": "LiteLLM's dashboard has no savings of the plugin",
+    "standard_logging_object": "the loggers get no figures of the plugin",
+    "request_tags": "spend has no tags of the plugin",
+    "response_cost": "with report_usage: original the cost header may be too high",
+    "_hidden_params": "the cost of summaries is not known",
+    "model_id": "of two deployments that answer one request the usage of the newest is reported",
+    "_litellm_client_requested_model": "retrieval's further calls pass it on",
+    "user_api_key_budget_reservation": "retrieval's further calls settle the first call's reservation",
+    "_excluded_deployment_ids": LESS_CHOICE,
+    "_target_order": LESS_CHOICE,
+    "_routing_plugin_candidate_models": LESS_CHOICE,
+}
+"""Keys and attributes of what LiteLLM makes for each request: its source only can be searched for them."""
 
 
 def warn_of_missing() -> None:

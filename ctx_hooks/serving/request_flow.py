@@ -155,7 +155,7 @@ class RequestFlow:
             return sent
         self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
-            raise litellm_compat.not_retried(attempt.refusal if attempt is not None else "", sent)
+            raise litellm_compat.as_overflow(attempt.refusal if attempt is not None else "", sent)
         return {**sent, **decision.changes}
 
     def numbered(self, to: Target) -> Target:
