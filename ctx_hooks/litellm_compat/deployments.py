@@ -42,9 +42,24 @@ def is_proxy() -> bool:
 
 def deployments(group: str) -> tuple[Deployment, ...]:
     """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
-    router = proxy_router()
-    listed = router.get_model_list(model_name=group) if router is not None else None
+    listing = _of_router("registry", "deployments", "get_model_list")
+    listed = listing(model_name=group) if listing is not None else None
     return tuple(map(listed_deployment, listed or ()))
+
+
+def router_setting(name: str) -> Any:
+    """Return a setting of the proxy's Router, None outside a proxy."""
+    return _of_router("settings", name, name)
+
+
+def _of_router(entry_point: str, name: str, attribute: str) -> Any:
+    """Return what an entry point of the proxy's Router has under a name; before 1.109 an attribute of its own has it.
+
+    LiteLLM is about to remove these attributes (`litellm/router_deprecated.py`).
+    """
+    router = proxy_router()
+    enter = getattr(router, entry_point, None)
+    return getattr(router, attribute, None) if enter is None else getattr(enter(), name)
 
 
 def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
@@ -72,7 +87,7 @@ def answering_id_of(answer: Any) -> str:
 
 def shared_cache() -> Any:
     """Return the Redis cache that the Router uses, None without one."""
-    return getattr(getattr(proxy_router(), "cache", None), "redis_cache", None)
+    return getattr(_of_router("health", "store", "cache"), "redis_cache", None)
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
@@ -128,7 +143,7 @@ def _known(deployment: Deployment) -> Mapping[str, Any]:
 
 def checks_before_deployment() -> bool:
     """Whether the Router refuses too large requests itself (`enable_pre_call_checks`), before any deployment hook."""
-    return bool(getattr(proxy_router(), "enable_pre_call_checks", False))
+    return bool(router_setting("enable_pre_call_checks"))
 
 
 BUNDLED = "model_prices_and_context_window_backup.json"

@@ -82,6 +82,7 @@ AUTH_POLICIES = PrivateName(
     ("metadata", "team_metadata", "project_metadata", "organization_metadata"),
 )
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
+LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", later=f"{ROUTER}.registry")
 LLM_ROUTER = PrivateName(f"{PROXY}:llm_router", "the plugin knows no deployment, and arranges no further call")
 SETUP = PrivateName("litellm.utils:function_setup", NO_RETRIEVAL, ("original_function", "rules_obj", "start_time"))
 RULES = PrivateName("litellm.litellm_core_utils.rules:Rules", NO_RETRIEVAL)

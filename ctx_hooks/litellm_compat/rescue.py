@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.deployments import proxy_router
+from ctx_hooks.litellm_compat.deployments import proxy_router, router_setting
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
 """Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook takes it out."""
@@ -41,9 +41,8 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
     group = data.get("model")
     if not isinstance(group, str) or retries <= 0:
         return dict(data)
-    router: Any = proxy_router()
     callers: Any = data.get("fallbacks")
-    own = _filled(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
+    own = _filled(data.get("context_window_fallbacks"), router_setting("context_window_fallbacks"))
     changes: dict[str, Any] = {}
     if data.get("disable_fallbacks") is True:
         # The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off,
@@ -59,8 +58,8 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
     else:
         # The caller's context-window fallbacks replace the operator's. Where neither has any, the Router goes on to
         # `fallbacks`: "No context_window_fallback set. Defaulting to fallbacks, if available."
-        following = _fallbacks_of(group, own or _filled(callers, getattr(router, "fallbacks", None)))
-    most = int(getattr(router, "max_fallbacks", None) or MOST_FALLBACKS)
+        following = _fallbacks_of(group, own or _filled(callers, router_setting("fallbacks")))
+    most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
     allowed = min(retries, most - min(len(following), most - 1))
     marks = [Mark(group=group, number=n) for n in range(1, allowed + 1)]
     ours = [{"model": group, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark} for mark in marks]
