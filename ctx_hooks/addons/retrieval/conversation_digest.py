@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -39,59 +38,43 @@ GIVEN_BY_CLIENT = ("_output", "_response")
 """How the types of the items end by which clients answer; what else names no role is the model's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What was said so far: a digest, and the role that spoke last."""
-
-    digest: blake2b = field(default_factory=lambda: blake2b(digest_size=DIGEST_BYTES))
-    role: str = ""
-
-    @property
-    def anchor(self) -> str:
-        """The digest as text."""
-        return self.digest.hexdigest()
-
-
-NOTHING = Said()
-
-
 class Heard(NamedTuple):
     """A conversation, as a client sends it.
 
     Attributes:
-        said: all that was sent.
+        digest: of all that was sent.
+        role: who spoke last.
         anchors: for each message the anchor that an answer has there, "" for what is no answer.
-        is_open: whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it.
     """
 
-    said: Said
+    digest: blake2b
+    role: str
     anchors: Sequence[str]
-    is_open: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it."""
+        return bool(self.anchors) and bool(self.anchors[-1])
+
+    def anchor_of(self, answer: Iterable[Any]) -> str:
+        """Return the anchor that an answer to it has, by the answer's messages."""
+        return heard(answer, self).digest.hexdigest()
 
 
-def heard(messages: Sequence[Any], before: Sequence[Any] = ()) -> Heard:
-    """Return a conversation's digests."""
-    said = said_in(before)
-    digest, role = said.digest.copy(), said.role
+def heard(messages: Iterable[Any], before: Heard | None = None) -> Heard:
+    """Return a conversation's digests, behind those of what was sent before it."""
+    digest, role = (blake2b(digest_size=DIGEST_BYTES), "") if before is None else (before.digest.copy(), before.role)
     anchors = []
     for message in messages:
         is_answer = role_of(message) == ASSISTANT
         role = _add(digest, role, message)
         anchors.append(digest.hexdigest() if is_answer else "")
-    return Heard(Said(digest, role), anchors, is_open=bool(anchors) and bool(anchors[-1]))
+    return Heard(digest, role, anchors)
 
 
 def says_anything(message: Mapping[str, Any]) -> bool:
     """Whether a message has words, or calls a tool."""
     return any(True for _ in _said(message))
-
-
-def said_in(messages: Iterable[Any], before: Said = NOTHING) -> Said:
-    """Return what was said with all messages, and before them."""
-    digest, role = before.digest.copy(), before.role
-    for message in messages:
-        role = _add(digest, role, message)
-    return Said(digest, role)
 
 
 def _add(digest: blake2b, role: str, message: Any) -> str:

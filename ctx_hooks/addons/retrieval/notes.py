@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.addons.retrieval.conversation_digest import Said
+    from ctx_hooks.addons.retrieval.conversation_digest import Heard
     from ctx_hooks.learning.known import Known
     from ctx_hooks.policy.addon_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
@@ -23,15 +23,13 @@ class View(NamedTuple):
     """A conversation as its client sent it.
 
     Attributes:
-        said: what was said.
+        heard: its digests.
         settings: of the archive that has what is hidden of it.
-        is_open: whether it ends with words or items of the assistant.
         shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
     """
 
-    said: Said
+    heard: Heard
     settings: ArchiveSettings
-    is_open: bool
     shows_calls: bool = False
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
-from ctx_hooks.addons.retrieval.conversation_digest import said_in, says_anything
+from ctx_hooks.addons.retrieval.conversation_digest import says_anything
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.turn import messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
@@ -71,13 +71,13 @@ class ToolRounds:
             if not request.fields.get("tools"):
                 return fields  # "Requests which include `tool_use` or `tool_result` blocks must define tools" (Anthropic)
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
-            heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
+            heard = await self._away(lambda: conversation_digest.heard(messages, conversation_digest.heard([before])))
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
             kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
             turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
             is_spliced = whole is not messages
-            view = View(heard.said, settings, heard.is_open, shows_calls=is_spliced)
+            view = View(heard._replace(anchors=heard.anchors[-1:]), settings, shows_calls=is_spliced)
             state = self._running.open(request.call.request_id)
             state.notes[NAME] = replace(notes_of(state), view=view)
             return {**fields, request.wire.messages_field: whole} if is_spliced else fields
@@ -241,7 +241,7 @@ class Rounds:
 
     async def keep(self, turn: Turn | None) -> None:
         """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
-        if turn is None or self._view is None or self._view.is_open:
+        if turn is None or self._view is None or self._view.heard.is_open:
             return  # what goes on from the assistant's own is not found again as an answer, or found with that
         with failing_open("does not keep what was retrieved"):
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
@@ -250,7 +250,7 @@ class Rounds:
             hides = bool(self._messages or results)
             if not (hides and any(map(says_anything, last)) and any(map(says_anything, shown))):
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by
-            anchor = said_in(shown, self._view.said).anchor
+            anchor = self._view.heard.anchor_of(shown)
             kept = HiddenTurn(anchor, [*self._messages, *last], results)
             call = litellm_compat.Call(self._fields)
             await self._archiving.note(call, self._view.settings, anchor, hidden_turns.written(kept))

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctx_hooks.addons.retrieval import hidden_turns
-from ctx_hooks.addons.retrieval.conversation_digest import heard, said_in
+from ctx_hooks.addons.retrieval.conversation_digest import heard
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn, read, written
 from ctx_hooks.testing import sign, violations
 
@@ -73,7 +73,7 @@ def turn_of(fmt):
     """Return the provider's messages that SHOWN stands for."""
     hidden = said("I look.", call(TOOL, "hidden", fmt), fmt=fmt)
     return HiddenTurn(
-        said_in([ASKED, *SHOWN[fmt]]).anchor,
+        heard([ASKED, *SHOWN[fmt]]).digest.hexdigest(),
         [*hidden, *results(result("hidden", "4711", fmt), fmt=fmt), *said("It is 4711.", fmt=fmt)],
     )
 
@@ -82,7 +82,7 @@ def mixed(fmt):
     """Return a turn that calls the client's tool as well, what the client was shown, and what it sends back."""
     shown = said("I look.", call("read_file", "own", fmt), fmt=fmt)
     true = said("I look.", call("read_file", "own", fmt), call(TOOL, "hidden", fmt), fmt=fmt)
-    turn = HiddenTurn(said_in([ASKED, *shown]).anchor, true, [result("hidden", "4711", fmt)])
+    turn = HiddenTurn(heard([ASKED, *shown]).digest.hexdigest(), true, [result("hidden", "4711", fmt)])
     return turn, [ASKED, *shown, *results(result("own", "the file", fmt), fmt=fmt)]
 
 
@@ -133,7 +133,7 @@ def test_hidden_results_come_before_what_a_client_says_behind_its_own():
 def test_thinking_at_the_end_of_a_turn_gets_no_marker():
     text = {"type": "text", "text": "It is 4711."}
     shown = {"role": "assistant", "content": [{**text, "cache_control": MARKER}]}
-    turn = HiddenTurn(said_in([ASKED, shown]).anchor, [{"role": "assistant", "content": [text, THOUGHT]}])
+    turn = HiddenTurn(heard([ASKED, shown]).digest.hexdigest(), [{"role": "assistant", "content": [text, THOUGHT]}])
     (_, replaced, _) = spliced([ASKED, shown, NEXT], [turn])
     assert replaced["content"] == [{**text, "cache_control": MARKER}, THOUGHT]
 
@@ -244,7 +244,7 @@ def session(fmt):
 @given(data=st.data())
 def test_nothing_is_put_into_a_conversation_that_differs_in_anything_that_was_sent(fmt, data):
     messages = session(fmt)
-    turn = HiddenTurn(heard(messages).said.anchor, turn_of(fmt).messages)
+    turn = HiddenTurn(heard(messages).digest.hexdigest(), turn_of(fmt).messages)
     assert '"4711"' in json.dumps(spliced(messages, [turn]))
     path = data.draw(st.sampled_from(list(leaves(messages))))
     before = messages
@@ -260,7 +260,7 @@ def test_an_anchor_is_of_one_who_asks_and_of_one_system_text(fmt):
     messages = session(fmt)
     before = {"role": "asker", "asker": ["ann", ""], "system": "The customer is Ada."}
     others = [{**before, "asker": ["bob", ""]}, {**before, "system": "The customer is Eve."}, {}]
-    assert len({heard(messages, [who]).anchors[-1] for who in (before, *others)}) == 4
+    assert len({heard(messages, heard([who])).anchors[-1] for who in (before, *others)}) == 4
 
 
 @every_format
@@ -296,7 +296,7 @@ def test_items_are_found_only_behind_the_same_result_of_the_same_call():
     fmt = "openai-responses"
     asked = {**call("read_file", "functions.read:0", fmt), "arguments": '{"path": "a.py"}'}
     messages = [ASKED, thought(1), asked, result("functions.read:0", "line 1 of Alice", fmt), *ITEMS]
-    turn = HiddenTurn(heard(messages).said.anchor, turn_of(fmt).messages)
+    turn = HiddenTurn(heard(messages).digest.hexdigest(), turn_of(fmt).messages)
     again = json.loads(json.dumps(messages).replace(json.dumps(asked["id"]), "null"))
     assert spliced(again, [turn])[-len(turn.messages) :] == turn.messages
     changes = {"Alice": "Bob", "a.py": "b.py", "functions.read:0": "functions.read:1", "read_file": "see"}
@@ -315,7 +315,7 @@ def test_items_are_found_only_behind_the_same_result_of_the_same_call():
 def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
     messages = [ASKED, *SHOWN["openai-chat"], NEXT]
     assert read(text) is None
-    entry = {"anchor": said_in(messages[:2]).anchor, "messages": text, "results": []}
+    entry = {"anchor": heard(messages[:2]).digest.hexdigest(), "messages": text, "results": []}
     assert read(json.dumps(entry)) is None
 
 
@@ -336,8 +336,8 @@ def test_whatever_stands_among_the_messages_is_left_there(messages):
 def test_who_said_it_is_part_of_what_was_said():
     """Neighbours of one role speak as one."""
     said = {
-        tuple(roles): said_in([{"role": role, "content": text} for role, text in zip(roles, "abc", strict=True)]).anchor
+        tuple(roles): heard([{"role": r, "content": t} for r, t in zip(roles, "abc", strict=True)]).digest.hexdigest()
         for roles in (["user"] * 3, ["user", "assistant", "user"], ["user", "assistant", "assistant"])
     }
     assert len(set(said.values())) == 3
-    assert said["user", "user", "user"] == said_in([{"role": "user", "content": "abc"}]).anchor
+    assert said["user", "user", "user"] == heard([{"role": "user", "content": "abc"}]).digest.hexdigest()
