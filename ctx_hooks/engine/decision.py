@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.compaction.pipeline import StepReport
+    from ctx_hooks.formats.wire_format import WireFormat
     from ctx_hooks.telemetry.events import Outcome
     from ctx_hooks.tokens.units import ProviderTokens
 
@@ -66,16 +67,12 @@ class NotRetried(Decision):
     """A retry that would be less than 5 % smaller than what was refused: it is not sent."""
 
 
-def outcome_of(decision: Decision, attempt: int) -> Outcome:
-    """Return what a request ends in if the attempt is answered.
-
-    >>> outcome_of(Untouched(reason="fits"), 0), outcome_of(Untouched(reason="fits"), 1)
-    ('fits', 'retried')
-    """
+def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
+    """Return what a request of a format ends in if the attempt is answered."""
     if isinstance(decision, NotRetried):
         return "failed"
     if attempt:
         return "retried"
     if not decision.changes:
         return "fits"
-    return "output_lowered" if is_output_change(decision.changes) else "compressed"
+    return "output_lowered" if is_output_change(wire, decision.changes) else "compressed"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
@@ -42,19 +41,15 @@ def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
     return ProviderTokens(budget + LEAST_ANSWER_TOKENS if isinstance(budget, int) and budget > 0 else 0)
 
 
-def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
-    """Return the output limits among changed fields by name, wherever a format has them."""
-    found: dict[str, int] = {}
-    for wire in WIRE_FORMATS.values() if changes else ():
-        options = wire.options(changes)
-        found |= {name: options[name] for name in wire.output_fields if name in options}
-    return found
+def output_limits_in(wire: WireFormat, changes: Mapping[str, Any]) -> dict[str, int]:
+    """Return the output limits among changed fields by name."""
+    options = wire.options(changes)
+    return {name: options[name] for name in wire.output_fields if name in options}
 
 
-def is_output_change(changes: Mapping[str, Any]) -> bool:
+def is_output_change(wire: WireFormat, changes: Mapping[str, Any]) -> bool:
     """Whether changed fields ask for less output and do nothing else; `thinking` is what `with_output` keeps below it."""
-    holders = {name for wire in WIRE_FORMATS.values() for name in wire.output_holders}
-    return bool(output_limits_in(changes)) and changes.keys() <= {*holders, "thinking"}
+    return bool(output_limits_in(wire, changes)) and changes.keys() <= {*wire.output_holders, "thinking"}
 
 
 def allowed_output_tokens(

@@ -50,7 +50,7 @@ class Recorder:
         """Record what was decided for an attempt."""
         if isinstance(decision, ShownAgain):
             return  # its decision is recorded, and is what its answer is about
-        limits = output_limits_in(decision.changes)
+        limits = output_limits_in(request.wire, decision.changes)
         event = decision_event(request, to, decision, attempt, limits)
         state = self._running.open(to.request_id)
         first = state.before_choice
@@ -175,7 +175,7 @@ def decision_event(
         time_seconds=time.time(),
         call=names_of(request.call, to),
         mode=to.policy.mode,
-        decision=outcome_of(decision, to.attempt),
+        decision=outcome_of(decision, to.attempt, request.wire),
         reason=decision.reason,
         trigger=_trigger(to.attempt, decision),
         attempt=to.attempt,

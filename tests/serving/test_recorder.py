@@ -9,6 +9,7 @@ from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.engine.decision import Compressed, Figures, GaveUp, NotRetried, Untouched, outcome_of
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
@@ -193,4 +194,5 @@ MESSAGES = {"messages": []}
     (Compressed({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
 ])  # fmt: skip
 def test_each_decision_has_one_word(decision, attempt, outcome):
-    assert outcome_of(decision, attempt) == outcome
+    fmt = "gemini" if "config" in decision.changes else "anthropic"
+    assert outcome_of(decision, attempt, WIRE_FORMATS[fmt]) == outcome

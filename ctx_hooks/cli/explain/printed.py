@@ -61,7 +61,7 @@ def document(found: Decided) -> dict[str, Any]:
         "model_group": found.group,
         "model": found.target.model,
         "format": found.request.format,
-        "decision": outcome_of(found.decision, 0),
+        "decision": outcome_of(found.decision, 0, found.request.wire),
         "reason": found.decision.reason,
         "window_tokens": window.tokens,
         "window_source": window.source,
