@@ -44,7 +44,7 @@ FILES, FILE_CHARS = 25, 16_000
 """The session of `benchmarks/clients`."""
 CALLS, WINDOWS = (1, 3), (60_000, 30_000)
 USED_FRACTION = 0.92
-"""Of a window, the reserve for the answer taken off (`reserve_fraction`)."""
+"""Of a window, the reserve for the answer taken off (`reserve: 8%`)."""
 ENDLESS_TOKENS = 10**9
 LEAST_SHARE = 1e-6
 """Leaves what is protected and the summary alone."""

@@ -25,7 +25,8 @@ from results import MEASURES, Result, Session, cell, grouped, mean, measure, ses
 import ctx_hooks
 from ctx_hooks.compaction.selection import apply, knapsack, scoring
 from ctx_hooks.compaction.summary import extractive
-from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
+from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.tokens.window import LARGEST_KEPT_FRACTION, Policy
 
 OURS = ("ctx_hooks, one fit", "ctx_hooks, replayed")
 
@@ -174,10 +175,10 @@ def main() -> None:
                     by_value[value] = measured()
             by_value = dict(sorted(by_value.items()))
             print(choices_table(constant.name, by_value, constant.default), end="\n\n", flush=True)
-    if wanted("keep_recent_fraction"):
+    if wanted("keep_recent"):
         shares = (0.0, 0.1, 0.2, 0.3, 0.5)
-        by_value = {s: measured(DEFAULT_POLICY.model_copy(update={"keep_recent_fraction": s})) for s in shares}
-        print(choices_table("keep_recent_fraction", by_value, DEFAULT_POLICY.keep_recent_fraction), flush=True)
+        by_value = {s: measured(DEFAULT_POLICY.model_copy(update={"keep_recent": f"{s:.0%}"})) for s in shares}
+        print(choices_table("keep_recent", by_value, LARGEST_KEPT_FRACTION), flush=True)
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def recording(done: str, window_tokens: int, proxied_seconds: float) -> None:
         logger.addHandler(written)
         logger.setLevel(logging.INFO)
         logger.propagate = False
-        flow = RequestFlow(Settings(defaults={"warn_below_tokens": 0, "reserve_tokens": 0}))
+        flow = RequestFlow(Settings(defaults={"block_below_tokens": 0, "reserve": 0}))
         recorded = Settings(events={"path": folder})
         tracer = TracerProvider().get_tracer("ctx_hooks")
         least = {True: float("inf"), False: float("inf")}

@@ -16,12 +16,12 @@ CALLS = 5_000
 
 def main() -> None:
     """Print microseconds a call."""
-    teams = {f"team-{n}": {"policy": "pi", "reserve_tokens": n} for n in range(200)}
-    settings = {"defaults": {"language": "en"}, "models": {"openai/*": "nanobot"}, "teams": teams}
+    teams = {f"team-{n}": {"policy": "balanced", "reserve": n} for n in range(200)}
+    settings = {"defaults": {"language": "en"}, "models": {"openai/*": "gentle"}, "teams": teams}
     policies = Policies(Settings.model_validate(settings))
     for name, metadata in (
-        ("seen before", lambda n: {"reserve_tokens": n % 50}),
-        ("never seen", lambda n: {"reserve_tokens": n}),
+        ("seen before", lambda n: {"reserve": n % 50}),
+        ("never seen", lambda n: {"reserve": n}),
     ):
         started = time.perf_counter()
         for n in range(CALLS):

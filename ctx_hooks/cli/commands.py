@@ -136,7 +136,7 @@ def explain(**options: Any) -> None:
 
 @commands.command(short_help="Replay recorded sessions: tokens, cache and cost.")
 @click.argument("histories", nargs=-1, required=True)
-@click.option("--policy", "policies", multiple=True, help="A policy by name, or fields: 'reserve_tokens: 8192'. Repeatable.")
+@click.option("--policy", "policies", multiple=True, help="A policy by name, or fields: 'reserve: 8192'. Repeatable.")
 @click.option("--config", type=FILE, help="The proxy's configuration: models, prices, policies.")
 @click.option("--model", default="", help="Replay all for this model or model group.")
 @click.option("--window", type=click.IntRange(min=1), help="Replay all for a window of so many tokens.")

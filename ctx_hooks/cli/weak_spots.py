@@ -13,7 +13,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import resembling, suggestion
 from ctx_hooks.request.target import window_at
-from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
+from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
 OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
@@ -80,9 +80,9 @@ def _windows(config: Configuration) -> Iterator[Finding]:
         window = window_at(listed.deployment, policy)
         if window.source == "default":
             unknown += [] if "*" in listed.deployment.model else [listed]
-        elif window.tokens < policy.warn_below_tokens:
+        elif window.tokens < SMALL_WINDOW_TOKENS and policy.block_below_tokens != 0:
             tokens, deployment = window.tokens, _named([listed])
-            yield finding("window_small", deployment=deployment, tokens=f"{tokens:,}", source=window.source, least=tokens)
+            yield finding("window_small", deployment=deployment, tokens=f"{tokens:,}", source=window.source)
     if unknown:
         yield finding("window_unknown", deployments=_named(unknown), tokens=f"{DEFAULT_WINDOW_TOKENS:,}")
 

@@ -12,6 +12,7 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.message_index import TokenSums
+from ctx_hooks.policy.settings import fraction_of
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -75,11 +76,10 @@ class Shares:
 
         It is at most half of these: the messages that follow need room as well.
         """
-        policy = self._budget.policy
-        given_tokens = policy.retrieval_max_tokens
-        most_tokens = max(0.0, min(MOST_TOKENS if given_tokens is None else given_tokens, free_tokens / 2))
-        if policy.retrieval_fraction is not None:
-            share_tokens = min(most_tokens, self._budget.goal_tokens * policy.retrieval_fraction)
+        quoting = self._budget.policy.quoting
+        most_tokens = max(0.0, min(quoting if isinstance(quoting, int) else MOST_TOKENS, free_tokens / 2))
+        if (stated := fraction_of(quoting)) is not None:
+            share_tokens = min(most_tokens, self._budget.goal_tokens * stated)
             return Share(share_tokens, share_tokens)
         dialogue_tokens = self._rest_tokens * self._dialogue_fraction(length)
         shares = (min(most_tokens, dialogue_tokens * fraction) for fraction in (QUESTION_FRACTION, USUAL_FRACTION))
@@ -88,7 +88,7 @@ class Shares:
     def most_target_tokens(self, length: int) -> LocalTokens:
         """Return the most that a compaction of the first `length` messages may leave: in dialogue two shares are free."""
         goal_tokens = self._budget.goal_tokens
-        if self._budget.policy.retrieval_fraction is not None:
+        if fraction_of(self._budget.policy.quoting) is not None:
             return goal_tokens
         share_tokens = self.behind(length, 2 * goal_tokens).question_tokens
         return LocalTokens(int(goal_tokens - 2 * share_tokens * self._dialogue_fraction(length)))
@@ -107,9 +107,10 @@ def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
     message = index[i]
     if i and not message.is_question and index[i - 1].role in ("user", "tool") and not index[i - 1].is_request:
         return False
-    fraction, most_tokens = budget.policy.retrieval_fraction, budget.policy.retrieval_max_tokens
-    longest_fraction = USUAL_FRACTION if fraction is None else fraction
-    longest_tokens = LONGEST_TURN_TOKENS if most_tokens is None else most_tokens
+    quoting = budget.policy.quoting
+    stated = fraction_of(quoting)
+    longest_fraction = USUAL_FRACTION if stated is None else stated
+    longest_tokens = quoting if isinstance(quoting, int) else LONGEST_TURN_TOKENS
     return message.is_request and message.tokens <= min(longest_tokens, budget.goal_tokens * longest_fraction)
 
 

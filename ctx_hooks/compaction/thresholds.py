@@ -12,16 +12,10 @@ from ctx_hooks.tokens.units import LocalTokens
 COMPACTION_FIELDS = frozenset(
     {
         "compaction",
-        "keep_recent_fraction",
-        "keep_recent_tokens",
+        "keep_recent",
         "language",
-        "retrieval_fraction",
-        "retrieval_max_tokens",
-        "tool_result_direction",
-        "tool_result_max_bytes",
-        "tool_result_max_chars",
-        "tool_result_max_fraction",
-        "tool_result_max_lines",
+        "quoting",
+        "tool_results",
     }
 )
 """The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor

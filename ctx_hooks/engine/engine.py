@@ -132,7 +132,7 @@ def _decide(
         return _left_to_provider(received.tokens, plan, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _unchanged(request, attempt, "fits")
-    budget = fitting.budget_of(to, known, plan, counter)
+    budget = fitting.budget_of(to, known, plan, counter, history.tokens)
     with timings.phase("compressing"):
         outcome = _fitted(partial(compress, newest, history, to), plan, budget, to, known)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}

@@ -15,7 +15,7 @@ from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.units import LocalTokens, to_provider
+from ctx_hooks.tokens.units import LocalTokens
 from ctx_hooks.tokens.window import target_tokens_of
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.counter import Counter
 
 
-def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
-    """Return what a request may have beside the tool that it may be offered, by which the model retrieves what is cut.
+def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, received: LocalTokens) -> Budget:
+    """Return what a request of `received` tokens may have beside the tool by which the model retrieves what is cut.
 
-    A retry is compressed in full, whatever the policy says of first attempts: the choice is between that and an error.
+    What the window may not hold, and a retry, is compressed in full: the choice is between that and an error.
     """
-    policy = to.policy.model_copy(update={"compaction": "full"}) if to.attempt else to.policy
+    is_gentle = to.policy.compaction == "gentle" and not to.attempt and received <= known.window_less_error()
+    policy = to.policy.model_copy(update={"compaction": "gentle" if is_gentle else "full"})
     cut_texts, tool_tokens = None, LocalTokens(0)
     found = to.retrievable
     if found is not None:
@@ -68,8 +69,7 @@ def compressed(
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
     thresholds = Thresholds(budget, target_tokens)
-    holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
-    if holds and _does_not_pay(history, thresholds, to):
+    if history.tokens <= known.window_less_error() and _does_not_pay(history, thresholds, to):
         outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
     else:
         outcome, _ = compacted(history, thresholds, known.summaries)
@@ -81,7 +81,7 @@ def compressed(
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
     """Whether compacting a request that the window would hold costs more than it saves."""
-    if not to.policy.cost_aware or to.prices is None or to.attempt:
+    if to.policy.compaction != "cost_aware" or to.prices is None or to.attempt:
         return False
     left_tokens = thresholds.target_tokens_behind(history.fixed_tokens)
     summary, prices = to.policy.summary, to.writing_prices

@@ -7,7 +7,25 @@ from typing import Any
 
 OTHER_NAMES: Mapping[str, str] = {"enabled": "mode"}
 """`enabled: false` is `mode: off`."""
+SUCCESSORS: Mapping[str, tuple[str, str]] = {
+    "reserve_tokens": ("reserve", "16384"),
+    "reserve_fraction": ("reserve", "8%"),
+    "keep_recent_tokens": ("keep_recent", "20000"),
+    "keep_recent_fraction": ("keep_recent", "20%"),
+    "retrieval_fraction": ("quoting", "10%"),
+    "retrieval_max_tokens": ("quoting", "8000"),
+    "cost_aware": ("compaction", "cost_aware"),
+    "client_compaction": ("compaction", "client_first"),
+    "warn_below_tokens": ("block_below_tokens", "0"),
+    "tool_result_max_chars": ("tool_results", "{max_chars: 400000}"),
+    "tool_result_max_lines": ("tool_results", "{max_lines: 2000}"),
+    "tool_result_max_bytes": ("tool_results", "{max_bytes: 51200}"),
+    "tool_result_max_fraction": ("tool_results", "{max_fraction: 0.3}"),
+    "tool_result_direction": ("tool_results", "{direction: head}"),
+}
+"""Fields of earlier versions, each with the field that took its place and a value of that."""
 REMOVED_NAMES: Mapping[str, str] = {
+    **{old: f"write `{new}`, such as `{new}: {value}`" for old, (new, value) in SUCCESSORS.items()},
     "tags": "write these policies by `keys`, `teams` or `sessions`",
     "session_header": "the header is `x-session-id`: delete this line",
     "strict": "`ctx-hooks check` exits with 1 on a mistake: run it before the proxy starts",
@@ -45,22 +63,9 @@ def doubled(fields: Mapping[str, Any]) -> list[str]:
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "balanced": {},  # the defaults
+    "balanced": {},
     "gentle": {"compaction": "gentle"},
     "off": {"mode": "off"},
     "observe": {"mode": "observe"},
-    # The defaults are pi's: `reserveTokens` 16,384 and `keepRecentTokens` 20,000 of its compaction settings.
-    "pi": {},
-    # OpenClaw refuses to run in a window below CONTEXT_WINDOW_HARD_MIN_TOKENS (16,000), and cuts the end of a result that is
-    # larger than MAX_TOOL_RESULT_CONTEXT_SHARE of it.
-    "openclaw": {"block_below_tokens": 16_000, "tool_result_direction": "head"},
-    # MyCodeAgent: TOOL_OUTPUT_MAX_LINES 2,000, TOOL_OUTPUT_MAX_BYTES 51,200 and TOOL_OUTPUT_TRUNCATE_DIRECTION head.
-    "mycodeagent": {"tool_result_max_lines": 2_000, "tool_result_max_bytes": 51_200, "tool_result_direction": "head"},
-    # nanobot's history may have the window less the output less 4,096 tokens.
-    "nanobot": {"reserve_tokens": 4_096},
 }
-"""The systems that the package learns from, with their figures, and four of its own.
-
-A preset states the fields in which it differs from the defaults, and no other. So it puts nothing back that a wider scope
-has set. Most of the systems' figures are the defaults themselves: the descriptions in `settings.py` name whose they are.
-"""
+"""Policies that come with the package: the fields in which each differs from the defaults."""

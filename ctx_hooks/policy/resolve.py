@@ -19,11 +19,11 @@ KILL_SWITCH = "CTX_HOOKS_ENABLED"
 _SWITCHED_ON = ("", "1", "true", "on", "yes", "t", "y")
 """Values of the switch that leave the plugin on. Whatever else it is set to was meant to switch something off."""
 ENVIRONMENT = {
-    "TOOL_OUTPUT_MAX_LINES": "tool_result_max_lines",
-    "TOOL_OUTPUT_MAX_BYTES": "tool_result_max_bytes",
-    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_result_direction",
+    "TOOL_OUTPUT_MAX_LINES": "max_lines",
+    "TOOL_OUTPUT_MAX_BYTES": "max_bytes",
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "direction",
 }
-"""MyCodeAgent's variables and the fields that they override everywhere."""
+"""MyCodeAgent's variables and the fields of `tool_results` that they override everywhere."""
 RESOLVED_AT_ONCE = 512
 """A caller has at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all if every request has new ones."""
 MOST_LINES = 20
@@ -52,9 +52,9 @@ class Resolved:
 class Policies:
     """Resolves the policy of each caller. Scopes are validated once, at start or when metadata changes.
 
-    >>> settings = Settings(defaults={"reserve_tokens": 8_000}, teams={"research": {"language": "zh"}})
+    >>> settings = Settings(defaults={"reserve": 8_000}, teams={"research": {"language": "zh"}})
     >>> resolved = Policies(settings).resolve(Caller(team_names=("research",)))
-    >>> resolved.policy.reserve_tokens, resolved.policy.language, resolved.origins["language"]
+    >>> resolved.policy.reserve, resolved.policy.language, resolved.origins["language"]
     (8000, 'zh', 'teams.research')
     """
 
@@ -140,6 +140,8 @@ def _put(
     """Set the fields that are not locked, in `values` and `origins`; return a message for each of the others."""
     fields = read.over(values.get("mode", DEFAULT_POLICY.mode))
     free = {n: v for n, v in fields.items() if n not in locks}
+    if "tool_results" in free:
+        free["tool_results"] = {**values.get("tool_results", {}), **free["tool_results"]}
     values.update(free)
     origins.update(dict.fromkeys(free, origin))
     return [f"{origin}: {n} is locked by {locks[n]}" for n in fields if n in locks]
@@ -169,6 +171,6 @@ def _matching(section: str, scopes: Mapping[str, Scope], names: Iterable[str]) -
 
 
 def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
-    fields = {name: os.environ[variable] for variable, name in ENVIRONMENT.items() if os.environ.get(variable)}
-    if fields:
-        yield "environment", fields
+    for variable, name in ENVIRONMENT.items():
+        if value := os.environ.get(variable):
+            yield "environment", {"tool_results": {name: value}}

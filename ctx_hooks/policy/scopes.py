@@ -17,7 +17,15 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.names import OTHER_NAMES, PRESETS, REMOVED_NAMES, current_name, doubled, with_current_names
+from ctx_hooks.policy.names import (
+    OTHER_NAMES,
+    PRESETS,
+    REMOVED_NAMES,
+    SUCCESSORS,
+    current_name,
+    doubled,
+    with_current_names,
+)
 from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
@@ -217,9 +225,7 @@ def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope])
         unknown = [n for n in items if n not in names]
         wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{suggestion(n, names)}" for n in unknown]
         guessed = [current_name(meant) for n in unknown for meant in resembling(n, names)[:1]]
-        if key == "locked" and any(n not in REMOVED_NAMES and not resembling(n, names) for n in unknown):
-            wrong.append(f"{origin}.locked: every field is locked, because a name in it is unknown")
-            guessed = list(Policy.model_fields)
+        guessed += [SUCCESSORS[str(n)][0] for n in unknown if n in SUCCESSORS]
         read[key] = tuple(dict.fromkeys([*(n for n in items if n in names), *guessed]))
     return read, wrong
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -27,6 +28,43 @@ Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
 LEAST_WINDOW_TOKENS = 1_000
 """No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
+Tokens: TypeAlias = Annotated[int, Field(ge=0)]
+SHARE = r"^\d{1,2}(\.\d+)? ?%$"
+Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
+"""A share below 100 %, such as `8%`."""
+
+
+def _amount(value: Any) -> Any:
+    """Return what may be an amount, so that one that is none is one mistake, not one for each kind of amount."""
+    if value in (None, "dynamic") or (isinstance(value, int) and value >= 0) or re.match(SHARE, str(value)):
+        return value
+    raise ValueError("tokens, or a share below 100 %, are expected, such as 16384 or 8%")
+
+
+IS_AMOUNT = BeforeValidator(_amount)
+
+
+def fraction_of(amount: object) -> float | None:
+    """Return the fraction that a share states, None for tokens and words.
+
+    >>> fraction_of("8%"), fraction_of(16_384), fraction_of("dynamic")
+    (0.08, None, None)
+    """
+    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) and amount.endswith("%") else None
+
+
+class ToolResultLimits(BaseModel):
+    """How much of a tool result is sent; all limits hold together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_chars: int = Field(400_000, ge=2_000, description="In characters (OpenClaw).")
+    max_lines: int | None = Field(None, ge=1, description="In lines (MyCodeAgent: 2,000).")
+    max_bytes: int | None = Field(None, ge=200, description="In UTF-8 bytes (MyCodeAgent: 51,200).")
+    max_fraction: float = Field(
+        0.30, gt=0, le=1, description="As it arrives, as a share of the window, at 4 characters a token (OpenClaw)."
+    )
+    direction: Direction = Field("head_tail", description="Which end is kept.")
 
 
 class Policy(BaseModel):
@@ -49,19 +87,22 @@ class Policy(BaseModel):
     window_override_tokens: int | None = Field(
         None, ge=LEAST_WINDOW_TOKENS, description="The window, in tokens, whatever the deployment states and LiteLLM knows."
     )
-    warn_below_tokens: int = Field(32_000, ge=0, description="A smaller window is warned of, once per model (OpenClaw).")
-    block_below_tokens: int = Field(0, ge=0, description="Requests to a smaller window are answered 400; 0 is off.")
-    reserve: Literal["fixed", "scaled", "dynamic"] = Field(
-        "fixed", description="`reserve_tokens`, `reserve_fraction` of the window, or by the mean of the last ten messages."
+    block_below_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="Requests to a smaller window are answered 400. Unset: none are, and a window below 32,000 is warned of "
+        "once per model (OpenClaw); 0: neither.",
     )
-    reserve_tokens: int = Field(16_384, ge=0, description="Tokens kept free for the answer (pi: 16,384).")
-    reserve_fraction: float = Field(
-        0.08, ge=0, lt=1, description="The scaled reserve, also of a window too small for `reserve_tokens` (pi)."
+    reserve: Annotated[Tokens | Share | Literal["dynamic"], IS_AMOUNT] = Field(
+        16_384,
+        description="What is kept free for the answer: tokens (pi: 16,384), a share of the window such as `8%`, or "
+        "`dynamic`, by the mean of the last ten messages. Tokens above a quarter of the window give way to 8 % of it.",
     )
-    keep_recent_tokens: int = Field(
-        20_000, ge=0, description="The newest exchanges stay whole up to so many tokens while older ones shrink (pi)."
+    keep_recent: Annotated[Tokens | Share, IS_AMOUNT] = Field(
+        20_000,
+        description="How much of the newest exchanges stays whole while older ones shrink: tokens (pi: 20,000), at most "
+        "20 % of the budget; or a share of the budget such as `10%`.",
     )
-    keep_recent_fraction: float = Field(0.2, ge=0, le=1, description="The same as a share of the budget; the smaller holds.")
     target_fraction: float | None = Field(
         None,
         gt=0,
@@ -69,35 +110,16 @@ class Policy(BaseModel):
         description="Target tokens: what a compaction compacts down to, as a share of the budget; unset: 0.5625 of "
         "what fixed text leaves, 0.625 in budgets below 20,000 tokens.",
     )
-    retrieval_fraction: float | None = Field(
+    quoting: Annotated[Tokens | Share | None, IS_AMOUNT] = Field(
         None,
-        ge=0,
-        le=0.5,
-        description="Share of the budget for compacted dialogue that fits a later user turn; 0 is off. Unset: a third for a "
-        "question and a tenth for another turn in plain dialogue, less where tools do the work.",
+        description="Most compacted dialogue that is quoted behind a later user turn, in tokens or as a share of the "
+        "budget; 0 is off. Unset: 8,000 tokens, and at most a third of the budget for a question and a tenth for another.",
     )
-    retrieval_max_tokens: int | None = Field(
-        None,
-        ge=0,
-        description="Most compacted dialogue per user turn, in tokens. Unset: 8,000.",
+    tool_results: ToolResultLimits = Field(
+        ToolResultLimits(),
+        description="The largest tool result: `{max_chars, max_lines, max_bytes, max_fraction, direction}`; a scope sets "
+        "those that it names.",
     )
-    cost_aware: bool = Field(
-        default=False,
-        description="Compact only where that costs less than the prompt cache it loses, while the window holds.",
-    )
-
-    tool_result_max_fraction: float = Field(
-        0.30,
-        gt=0,
-        le=1,
-        description="Largest tool result as it arrives, as a share of the window, at 4 characters a token (OpenClaw).",
-    )
-    tool_result_max_chars: int = Field(400_000, ge=2_000, description="Largest tool result in characters (OpenClaw).")
-    tool_result_max_lines: int | None = Field(None, ge=1, description="Largest tool result in lines (MyCodeAgent: 2,000).")
-    tool_result_max_bytes: int | None = Field(
-        None, ge=200, description="Largest tool result in UTF-8 bytes (MyCodeAgent: 51,200)."
-    )
-    tool_result_direction: Direction = Field("head_tail", description="Which end of an oversized tool result is kept.")
 
     deployment_choice: Literal["any", "holds_request"] = Field(
         "any",
@@ -107,16 +129,15 @@ class Policy(BaseModel):
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )
-    client_compaction: Literal["ignore", "first"] = Field(
-        "ignore",
-        description="`first`: a client known to compact by itself gets the chance: only what exceeds the window is fitted.",
-    )
     compression_timeout_seconds: float = Field(
         10.0, gt=0, description="A request that takes longer to compress loses its oldest turns instead."
     )
-    compaction: Literal["full", "gentle"] = Field(
+    compaction: Literal["full", "gentle", "cost_aware", "client_first"] = Field(
         "full",
-        description="`gentle`: only what says the same again goes, and the caps of tool results; a retry is always full.",
+        description="What is done to a request above its budget while the window holds it. `gentle`: only what says the "
+        "same again goes, and the caps of tool results; `cost_aware`: nothing, if a compaction costs more than the prompt "
+        "cache it loses; `client_first`: nothing, for a client known to compact by itself. What the window does not hold, "
+        "and a retry, is compacted in full.",
     )
     summary: SummarySettings | None = Field(
         None,
@@ -185,7 +206,7 @@ class Policy(BaseModel):
         A gentle compaction removes nothing that a summary could stand for, and where only the newest turns are sent each
         request begins with others.
         """
-        return self.summary if self.compaction == "full" and self.max_turns is None else None
+        return self.summary if self.compaction != "gentle" and self.max_turns is None else None
 
     @property
     def addon_names(self) -> tuple[str, ...]:
@@ -223,8 +244,8 @@ class EventFiles(BaseModel):
 class Settings(BaseModel):
     """The settings under `callback_settings.ctx_hooks` of the proxy's configuration.
 
-    >>> Settings(models={"local/*": "nanobot"}).models
-    {'local/*': 'nanobot'}
+    >>> Settings(models={"local/*": "gentle"}).models
+    {'local/*': 'gentle'}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

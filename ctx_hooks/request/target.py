@@ -102,7 +102,7 @@ def of_group(call: Call, policies: Policies) -> Target:
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0) -> Target:
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
-    writer = policy.summary_in_use if policy.cost_aware else None
+    writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
     return Target(
         deployment.model,
         litellm_compat.deployment_key_of(deployment),
@@ -127,6 +127,6 @@ def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment
     resolved = policies.resolve(call.caller(deployment, group))
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
-    waits = resolved.policy.client_compaction == "first" and compacts_itself(call.headers.get("user-agent"))
+    waits = resolved.policy.compaction == "client_first" and compacts_itself(call.headers.get("user-agent"))
     to = of_deployment(deployment, resolved, call.request_id, attempt)
     return replace(to, tenant=call.tenant, waits=waits, continued=litellm_compat.stored_history_of(call.fields))

@@ -39,6 +39,7 @@ from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import SMALL_WINDOW_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -103,8 +104,9 @@ class RequestFlow:
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
-        if group.window.tokens < group.policy.block_below_tokens:
-            raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
+        least_tokens = group.policy.block_below_tokens or 0
+        if group.window.tokens < least_tokens:
+            raise litellm_compat.refusal(small_window(group.window.tokens, least_tokens))
         if group.policy.addon_names:
             fields = await self.addons.received(request, group.policy)
         fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
@@ -210,7 +212,7 @@ class RequestFlow:
             both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
             stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
             known = known_of(to, stats, time.time(), previous if to.attempt else None, stored_tokens)
-        if to.window.tokens < to.policy.warn_below_tokens:
+        if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
             warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
         by_size = engine.decide_by_size(request, to, known, most_tokens)
         undecided = Undecided(request, to, known, by_size is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS
+from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, fraction_of
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
@@ -16,11 +16,17 @@ DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
 """The window of a model that nobody knows (nanobot)."""
 LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
+SMALL_WINDOW_TOKENS = ProviderTokens(32_000)
+"""A smaller window is warned of (OpenClaw)."""
+SCALED_RESERVE_FRACTION = 0.08
+"""The reserve of a window that is too small for one in tokens (pi)."""
 LARGEST_RESERVE_FRACTION = 0.25
-"""A fixed reserve above this share of the window gives way to the scaled one, and a thinking budget is lowered: a small
+"""A reserve in tokens above this share of the window gives way to the scaled one, and a thinking budget is lowered: a small
 window must stay usable."""
+LARGEST_KEPT_FRACTION = 0.2
+"""Of the budget: newest exchanges above it do not stay whole, unless the policy states a share."""
 LARGEST_RECENT_FRACTION = 0.625
-"""In a small budget `keep_recent_tokens` give way to this share of it, so that at least 3/8 of it are free until the next
+"""In a small budget `keep_recent` gives way to this share of it, so that at least 3/8 of it are free until the next
 compaction."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve holds (pi)."""
@@ -78,22 +84,22 @@ def budget_tokens_of(
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
     The reserve is kept free for the answer, whatever output is requested: that is lowered to what the input leaves.
-    `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
-    `dynamic` follows the size of the newest messages (pi). A requested maximum is no need: clients ask for 32,000 tokens and
-    use 300. Were it kept free, requests that fit would be compacted, and the threshold would move with each request.
+    A reserve in tokens is scaled in a small window (pi); `dynamic` follows the size of the newest messages (pi). A requested
+    maximum is no need: clients ask for 32,000 tokens and use 300. Were it kept free, requests that fit would be compacted,
+    and the threshold would move with each request.
 
     Args:
         window: what the input has to fit into, and the output too if the window includes it.
-        policy: its `reserve` and the figures of that.
+        policy: its `reserve`.
         recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
         least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 if none is stated. It is kept
             free besides the input's estimate error, unless it is above a quarter of the window.
     """
-    reserve = int(window.tokens * policy.reserve_fraction)
-    if policy.reserve != "scaled":
-        wanted = policy.reserve_tokens
-        if policy.reserve == "dynamic":
-            wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
+    stated = fraction_of(policy.reserve)
+    reserve = int(window.tokens * (SCALED_RESERVE_FRACTION if stated is None else stated))
+    if stated is None:
+        dynamic = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
+        wanted = policy.reserve if isinstance(policy.reserve, int) else dynamic
         reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else reserve
     if window.holds_output and 0 < least_output_tokens <= window.tokens * LARGEST_RESERVE_FRACTION:
         reserve = max(reserve, window.tokens - int((window.tokens - least_output_tokens) / (1 + ESTIMATE_ERROR_FRACTION)))
@@ -101,8 +107,10 @@ def budget_tokens_of(
 
 
 def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:
-    """Return how much of the newest text stays whole: `keep_recent_tokens`, in a small budget a share of it."""
-    return LocalTokens(min(policy.keep_recent_tokens, int(budget_tokens * policy.keep_recent_fraction)))
+    """Return how much of the newest text stays whole: `keep_recent`, in tokens at most a fifth of the budget."""
+    fraction = fraction_of(policy.keep_recent)
+    share = int(budget_tokens * (LARGEST_KEPT_FRACTION if fraction is None else fraction))
+    return LocalTokens(min(policy.keep_recent, share) if isinstance(policy.keep_recent, int) else share)
 
 
 def target_tokens_of(
@@ -110,17 +118,18 @@ def target_tokens_of(
 ) -> LocalTokens | None:
     """Return the size that the policy compacts down to, None if it states no `target_fraction`.
 
-    That is `target_fraction` of the budget, or `keep_recent_tokens` if that is more; in a small budget the latter is held to
+    That is `target_fraction` of the budget, or `keep_recent` if that is more; in a small budget the latter is held to
     5/8 of it, so that compactions stay rare.
 
     Args:
         budget_tokens: what the request may have.
-        policy: its `target_fraction` and `keep_recent_tokens`.
+        policy: its `target_fraction` and `keep_recent`.
         fixed_tokens: the size of system text and tools, which no compaction makes smaller: set aside first.
     """
     if policy.target_fraction is None:
         return None
     fixed_tokens = min(fixed_tokens, budget_tokens)
     rest = budget_tokens - fixed_tokens
-    recent = min(policy.keep_recent_tokens, int(rest * LARGEST_RECENT_FRACTION))
+    kept = policy.keep_recent if isinstance(policy.keep_recent, int) else keep_recent_tokens_of(budget_tokens, policy)
+    recent = min(kept, int(rest * LARGEST_RECENT_FRACTION))
     return LocalTokens(fixed_tokens + max(recent, int(rest * policy.target_fraction)))

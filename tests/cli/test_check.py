@@ -38,13 +38,13 @@ def test_the_configuration_of_the_project_is_right(capsys):
 
 
 def test_every_mistake_of_a_configuration_is_printed(checked):
-    wrong = settings(defaults={"reserve_tokens": "many"}, teams={"t": {"tool_result_direction": "up"}})
+    wrong = settings(defaults={"reserve": "many"}, teams={"t": {"tool_results": {"direction": "up"}}})
     printed = checked({"model_list": [{**MODELS[0], "model_info": {"ctx_hooks": {"langage": "en"}}}], **wrong}, code=1)
-    for expected in ("defaults.reserve_tokens", "teams.t.tool_result_direction", "did you mean 'language'", "3 mistakes"):
+    for expected in ("defaults.reserve", "teams.t.tool_results.direction", "did you mean 'language'", "3 mistakes"):
         assert expected in printed
 
 
-SCOPED = {**LISTED, **settings(defaults={"reserve_tokens": 9}, teams={"red": {"language": "zh"}})}
+SCOPED = {**LISTED, **settings(defaults={"reserve": 9}, teams={"red": {"language": "zh"}})}
 
 
 def test_the_table_names_the_scope_of_every_field_that_is_set(checked):
@@ -52,14 +52,14 @@ def test_the_table_names_the_scope_of_every_field_that_is_set(checked):
     rows = checked({**SCOPED, "model_list": models}, as_json=True)["policies"]
     assert {(r["whom"], r["field"], r["value"], r["set_by"]) for r in rows} == {
         ("m", "max_turns", 7, "model_info.ctx_hooks"),
-        ("", "reserve_tokens", 9, "defaults"),
+        ("", "reserve", 9, "defaults"),
         ("teams.red", "language", "zh", "teams.red"),
     }
 
 
 def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(checked):
     found = [(r["whom"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
-    assert found == [("", "reserve_tokens", 9), ("teams.red", "language", "zh")]
+    assert found == [("", "reserve", 9), ("teams.red", "language", "zh")]
 
 
 def test_deployments_of_one_group_that_differ_are_both_listed(checked):

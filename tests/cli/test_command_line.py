@@ -48,7 +48,7 @@ def inputs(tmp_path_factory):
     (folder / "events" / "events.1.jsonl").write_text(f"{to_json(DECISION)}\n{to_json(ANSWER)}\n")
     settings = {"defaults": {"archive": {"backend": "disk", "path": str(folder / "kept")}}}
     (folder / "archive.yaml").write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
-    (folder / "mistake.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {reserve_tokens: many}}}")
+    (folder / "mistake.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {reserve: many}}}")
     (folder / "no.txt").write_text("]: no JSON, no YAML")
     (folder / "binary").write_bytes(bytes(range(256)))
     (folder / "list.json").write_text("[1, 2]")
@@ -68,7 +68,7 @@ def inputs(tmp_path_factory):
     (folder / "controls.json").write_text(json.dumps(hostile))
     (folder / CONTROLS.replace("/", "")).write_text(json.dumps(hostile))
     models = [{"model_name": CONTROLS, "litellm_params": {"model": CONTROLS}}]
-    named = {"teams": {CONTROLS: {"reserve_tokens": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
+    named = {"teams": {CONTROLS: {"reserve": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
     (folder / "controls.yaml").write_text(json.dumps({"model_list": models, "callback_settings": {"ctx_hooks": named}}))
     (folder / "small.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {window_tokens: 6000}}}")
     (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
@@ -113,7 +113,7 @@ RIGHT = {
     "check": ["check", CONFIG],
     "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
     "doctor": ["doctor", CONFIG, "--no-proxy"],
-    "replay": ["replay", "request.json", "--policy", "pi", "--window", "16000"],
+    "replay": ["replay", "request.json", "--policy", "balanced", "--window", "16000"],
     "report": ["report", "events", "-o", "page.html"],
     "archive ls": ["archive", "ls", "--config", "archive.yaml"],
     "archive prune": ["archive", "prune", "--config", "archive.yaml"],
@@ -208,7 +208,7 @@ def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, he
 def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, here):
     done = here(*arguments, *(["--json"] if as_json else []))
     assert (done.returncode, done.stderr) == (1, "")
-    assert "defaults.reserve_tokens" in done.stdout
+    assert "defaults.reserve" in done.stdout
     if as_json:
         json.loads(done.stdout)
 

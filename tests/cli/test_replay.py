@@ -73,14 +73,14 @@ def recorded(reader, *rows):
 
 def test_policies_stand_side_by_side_and_each_has_its_own_figures(tmp_path, capsys):
     path = written(tmp_path / "sessions.jsonl", [whole_session()])
-    found = replayed(capsys, path, *BUDGETED, "--policy", "pi", "--policy", "reserve_tokens: 3000", "--policy", "off")
+    found = replayed(capsys, path, *BUDGETED, "--policy", "balanced", "--policy", "reserve: 3000", "--policy", "off")
     policies = found["total"]["policies"]
-    assert list(policies) == ["pi", "reserve_tokens: 3000", "off"]
+    assert list(policies) == ["balanced", "reserve: 3000", "off"]
     assert policies["off"] == found["total"]["without"]
-    assert policies["off"]["refused"] > 0 == policies["pi"]["refused"]
-    assert policies["pi"]["compactions"] > 0
-    assert policies["pi"] != policies["reserve_tokens: 3000"]
-    assert policies["pi"]["requests"] == policies["off"]["requests"] + policies["off"]["refused"]
+    assert policies["off"]["refused"] > 0 == policies["balanced"]["refused"]
+    assert policies["balanced"]["compactions"] > 0
+    assert policies["balanced"] != policies["reserve: 3000"]
+    assert policies["balanced"]["requests"] == policies["off"]["requests"] + policies["off"]["refused"]
 
 
 def test_totals_are_the_sums_of_the_sessions(tmp_path, capsys):

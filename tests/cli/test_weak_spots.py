@@ -76,7 +76,7 @@ NOT_WEAK = {
     "a window that is stated": {"model_list": [model("own", "openai/own-model", SMALL)]},
     "a wildcard's window": {"model_list": [model("*", "openai/*")]},
     "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},
-    "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(warn_below_tokens=8_000)},
+    "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(block_below_tokens=0)},
     "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
     "a folder of events": {"callback_settings": {"ctx_hooks": {"events": {"path": "/"}}}},
 }

@@ -43,7 +43,7 @@ indices = st.lists(st.builds(stats, roles, st.integers(1, 300)), max_size=60)
 def points_of(
     index, *, preamble_tokens=0, policy=None, target_tokens=TARGET_TOKENS, arrived_tokens=None, trigger=TRIGGER_TOKENS
 ):
-    budget = Budget(trigger, 2 * trigger, Counter("cl100k_base"), policy or Policy(retrieval_fraction=0))
+    budget = Budget(trigger, 2 * trigger, Counter("cl100k_base"), policy or Policy(quoting=0))
     tokens = arrived_tokens or [m.tokens for m in index]
     history = History(UNREADABLE, tuple(index), preamble_tokens, b"")
     return CutPoints(history, tokens, Thresholds(budget, target_tokens))
@@ -127,7 +127,7 @@ def test_a_result_counts_as_it_was_cut_when_it_arrived():
 
 
 def test_text_for_later_turns_is_reserved_only_behind_a_compaction():
-    policy, cut = Policy(retrieval_fraction=0.5, retrieval_max_tokens=10_000), Cut(2, 300, 1)
+    policy, cut = Policy(quoting="50%"), Cut(2, 300, 1)
     assert points_of(turns(9), policy=policy).newest_after(Cut()) == Cut()
     assert points_of(turns(5)).newest_after(cut) == cut
     assert points_of(turns(5), policy=policy).newest_after(cut).length == 5
@@ -216,7 +216,7 @@ def test_a_compaction_reads_no_field_of_the_policy_that_its_digest_lacks(compact
     content_cache.clear_all()
     ReadPolicy.looked_at.clear()
     for fmt in ("openai-chat", "anthropic", "openai-responses", "gemini"):
-        policy = ReadPolicy(compaction=compaction, tool_result_max_chars=2_000)
+        policy = ReadPolicy(compaction=compaction, tool_results={"max_chars": 2_000})
         session = items_of(agent_session(fmt, turns=30, thinking=fmt == "anthropic"))
         messages = MessageReader(fmt, session * 2)
         counter = Counter("cl100k_base")

@@ -64,7 +64,7 @@ def test_it_stays_whole_where_compression_takes_too_long(fmt, flag):
 def test_a_large_result_that_is_flagged_arrives_whole():
     messages, place = flagged_session("openai-chat", SKIP)
     messages[place]["content"] = "a line of the file\n" * 5_000
-    limit = Policy(tool_result_max_chars=2_000)
+    limit = Policy(tool_results={"max_chars": 2_000})
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=30_000, target_tokens="auto", policy=limit)
     assert messages[place] in result.messages
 

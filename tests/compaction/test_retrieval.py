@@ -53,7 +53,7 @@ def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
 
 def test_retrieval_can_be_switched_off():
     messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
-    last = sent(messages, trigger=3_000, target=1_000, policy=Policy(retrieval_fraction=0))[0][-1]
+    last = sent(messages, trigger=3_000, target=1_000, policy=Policy(quoting=0))[0][-1]
     assert json.loads(last) == messages[-1]
 
 
@@ -138,11 +138,11 @@ def test_a_share_leaves_half_of_what_is_free_and_is_never_negative():
 
 @pytest.mark.parametrize("fraction", [0.0, 0.02, 0.5])
 def test_a_fraction_in_the_policy_holds_for_every_turn_and_the_target_stays(fraction):
-    budget = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(retrieval_fraction=fraction))
+    budget = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(quoting=f"{fraction:.0%}"))
     shares = Shares(history_over(TALK, budget), budget)
     assert shares.behind(80, 3_000) == Share(3_000 * fraction, 3_000 * fraction)
     assert shares.most_target_tokens(80) == 3_000
-    capped = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(retrieval_max_tokens=7))
+    capped = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(quoting=7))
     assert Shares(history_over(TALK, capped), capped).behind(80, 3_000) == Share(7, 7)
 
 
@@ -186,7 +186,7 @@ def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
     questions = [{"role": "user", "content": f"Where does key {n} of the cupboard hang?"} for n in asked]
     answers = [{"role": "assistant", "content": "Let me see."}] * turns
     later = [m for pair in zip(questions, answers, strict=True) for m in pair]
-    budget = Budget(4_000, 8_000, Counter("cl100k_base"), Policy(retrieval_fraction=0.02))
+    budget = Budget(4_000, 8_000, Counter("cl100k_base"), Policy(quoting="2%"))
     history = history_over([*talk, *later], budget)
     share = Shares(history, budget).behind(len(talk), 4_000)
     texts = Retrieval(history, len(talk), (), digest_behind(b"", history.index[: len(talk)]), budget, share).texts()

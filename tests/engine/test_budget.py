@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from engine_requests import (
@@ -28,6 +29,7 @@ from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.window import Window
@@ -90,15 +92,15 @@ class TestBeforeACall:
         assert halved.figures.tokens_after == pytest.approx(2 * attempt.sent_tokens, abs=2)
         assert attempt.sent_tokens * 2 <= 40_000
 
-    @pytest.mark.parametrize(("words", "reserve_tokens"), [(100, 8_192), (1_500, 16_384), (2_500, 32_768)])
-    def test_the_dynamic_reserve_follows_the_mean_of_the_newest_messages(self, words, reserve_tokens):
+    @pytest.mark.parametrize(("words", "reserve"), [(100, 8_192), (1_500, 16_384), (2_500, 32_768)])
+    def test_the_dynamic_reserve_follows_the_mean_of_the_newest_messages(self, words, reserve):
         newest = [{"role": ("user", "assistant")[n % 2], "content": "word " * words} for n in range(10)]
         messages = [{"role": "user", "content": "word " * 150_000}, {"role": "assistant", "content": "a"}, *newest]
         request = Request(
             "openai-chat", {"model": MODEL, "messages": [*messages, {"role": "user", "content": "word " * words}]}
         )
         decision, _ = decided(request, to(140_000, reserve="dynamic"))
-        assert decision.figures.budget_tokens == 140_000 - reserve_tokens
+        assert decision.figures.budget_tokens == 140_000 - reserve
 
     def test_what_answers_a_call_that_the_provider_keeps_stays(self):
         """The call stands in the stored history, so its result is no orphan."""
@@ -131,7 +133,7 @@ class TestBeforeACall:
     ):
         """The provider has named its limit, or the Router compares requests with the window itself."""
         request = only_newest_loop()
-        policy = {"tool_result_max_fraction": 1.0}
+        policy = {"tool_results": {"max_fraction": 1.0}}
         stated, _ = decided(request, to(9_000, **policy, rescue_attempts=rescue_attempts))
         named, _ = decided(request, to(9_000, **policy), Known(Window(9_000, "learned")))
         checked, _ = decided(request, replace(to(9_000, **policy, rescue_attempts=rescue_attempts), checked=True))
@@ -142,8 +144,8 @@ class TestBeforeACall:
     def test_where_the_router_counts_for_itself_an_estimates_error_is_left_free(self):
         request = session(turns=20)
         window = int(tokens_of(request) * 1.02)
-        assert isinstance(decided(request, to(window, reserve_tokens=0))[0], Untouched)
-        fitted, attempt = decided(request, replace(to(window, reserve_tokens=0), checked=True))
+        assert isinstance(decided(request, to(window, reserve=0))[0], Untouched)
+        fitted, attempt = decided(request, replace(to(window, reserve=0), checked=True))
         assert isinstance(fitted, Compressed)
         assert attempt.sent_tokens * 1.05 <= window
 
@@ -206,6 +208,18 @@ def test_broken_pairing_is_repaired_in_what_is_compressed_and_left_in_what_fits(
     assert not violations("openai-chat", sent(request, decision).fields)
 
 
+@pytest.mark.parametrize("margin", [0.5, 0.9, 1.0, 1.04])
+@pytest.mark.parametrize("compaction", get_args(Policy.model_fields["compaction"].annotation))
+def test_no_strategy_sends_what_the_window_may_not_hold(compaction, margin):
+    """The same is sent as with `full`, so that none causes a refusal that another would have avoided."""
+    request = session(turns=40)
+    window_tokens = int(tokens_of(request) * margin)
+    full, attempt = decided(request, to(window_tokens, prices=DEAR_CACHE))
+    found, _ = decided(request, replace(to(window_tokens, prices=DEAR_CACHE, compaction=compaction), waits=False))
+    assert attempt.sent_tokens <= window_tokens
+    assert found.changes == full.changes
+
+
 DEAR_MODEL = WritingPrices(read=10.0, written=10.0)
 
 
@@ -214,7 +228,7 @@ class TestWhatCompactingCosts:
 
     request = session(turns=40)
     size = tokens_of(request)
-    window_tokens = int(size * 1.02)
+    window_tokens = int(size * 1.06)
     """The request is above the budget, which leaves room for an answer, and the window would hold it."""
 
     @pytest.mark.parametrize(("prices", "cost_aware", "window_tokens", "compacts"), [
@@ -222,7 +236,7 @@ class TestWhatCompactingCosts:
         (DEAR_CACHE, False, window_tokens, True), (NO_CACHE, True, window_tokens, True), (None, True, window_tokens, True),
     ], ids=["does not pay", "the window does not hold it", "whatever it costs", "pays", "prices not known"])  # fmt: skip
     def test_it_is_not_done_where_it_costs_more_than_it_saves(self, prices, cost_aware, window_tokens, compacts):
-        target = to(window_tokens, prices=prices, cost_aware=cost_aware)
+        target = to(window_tokens, prices=prices, compaction="cost_aware" if cost_aware else "full")
         decision, attempt = decided(self.request, target)
         assert bool(decision.changes) == compacts
         assert isinstance(decision, Compressed if compacts else Untouched)
@@ -231,7 +245,7 @@ class TestWhatCompactingCosts:
     def test_whether_the_window_holds_it_is_asked_in_the_providers_tokens(self):
         """The local tokens are below the window's figure; the provider counts 1.3 for each of them."""
         window = Window(self.window_tokens, "model_info")
-        target = to(self.window_tokens, prices=DEAR_CACHE, cost_aware=True)
+        target = to(self.window_tokens, prices=DEAR_CACHE, compaction="cost_aware")
         decision, _ = decided(self.request, target, Known(window, factor=1.3))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
@@ -239,13 +253,13 @@ class TestWhatCompactingCosts:
     @pytest.mark.parametrize(("writing", "compacts"), [(None, True), (WritingPrices(0.0, 0.0), True), (DEAR_MODEL, False)])
     def test_the_summary_that_a_model_writes_of_it_counts_too(self, writing, compacts):
         """Without a cache any compaction pays, unless the summary costs more than all that is saved."""
-        target = to(self.window_tokens, prices=NO_CACHE, cost_aware=True, summary={"model": "small"})
+        target = to(self.window_tokens, prices=NO_CACHE, compaction="cost_aware", summary={"model": "small"})
         decision, _ = decided(self.request, replace(target, writing_prices=writing))
         assert isinstance(decision, Compressed if compacts else Untouched)
 
     def test_a_retry_asks_for_no_price(self):
-        _, first = decided(self.request, to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE))
+        _, first = decided(self.request, to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE))
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        retry = to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, attempt=1)
+        retry = to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE, attempt=1)
         decision, _ = decided(self.request, retry, Known(Window(self.window_tokens, "model_info"), previous=refused))
         assert isinstance(decision, Compressed)

@@ -46,7 +46,7 @@ class TestOutputs:
     def test_it_is_not_lowered_below_what_helps_anybody(self):
         request = session(turns=3, max_tokens=30_000)
         window = Window(int(tokens_of(request) * 1.05) + LEAST_OUTPUT_TOKENS // 2, "model_info")
-        decision, _ = decided(request, to(reserve="scaled", reserve_fraction=0.0), Known(window))
+        decision, _ = decided(request, to(reserve="0%"), Known(window))
         assert sent(request, decision).fields["max_tokens"] in (30_000, *range(LEAST_OUTPUT_TOKENS, 30_000))
 
     def test_a_compressed_request_asks_for_less_too(self):
@@ -60,8 +60,8 @@ class TestOutputs:
 REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns in (1, 8, 24)}
 SIZES = {which: tokens_of(request) for which, request in REQUESTS.items()}
 POLICIES = (
-    {}, {"compaction": "gentle"}, {"mode": "observe"}, {"reserve": "scaled", "reserve_fraction": 0.2},
-    {"reserve": "dynamic"}, {"reserve_tokens": 0}, {"target_fraction": 0.5, "retrieval": True}, {"cost_aware": True},
+    {}, {"compaction": "gentle"}, {"mode": "observe"}, {"reserve": "20%"},
+    {"reserve": "dynamic"}, {"reserve": 0}, {"target_fraction": 0.5, "retrieval": True}, {"compaction": "cost_aware"},
 )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ class TestTheRequestedOutputGivesWayFirst:
         policy=st.sampled_from(POLICIES),
     )
     def test_the_messages_of_a_request_that_fits_are_left_alone(self, which, spare_tokens, output_tokens, policy):
-        """It fits where it leaves free what the policy keeps for an answer: at most `reserve_tokens` or a fifth of all."""
+        """It fits where it leaves free what the policy keeps for an answer: at most `reserve` or a fifth of all."""
         request = REQUESTS[which] if output_tokens is None else asking_for(REQUESTS[which], output_tokens)
         window_tokens = max(int(SIZES[which] / 0.8), SIZES[which] + 32_768) + spare_tokens
         for decide in (decided, by_size):
@@ -117,7 +117,7 @@ class TestTheRequestedOutputGivesWayFirst:
     def test_in_the_smallest_windows_the_estimates_error_gives_way_before_a_message_does(self):
         request = session(turns=3, max_tokens=30_000)
         window = Window(tokens_of(request) + LEAST_OUTPUT_TOKENS, "model_info")
-        _, attempt = decided(request, to(reserve_tokens=0), Known(window))
+        _, attempt = decided(request, to(reserve=0), Known(window))
         assert attempt.output_tokens == LEAST_OUTPUT_TOKENS
 
 

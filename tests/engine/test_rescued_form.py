@@ -90,7 +90,7 @@ def test_a_refusal_that_was_hardly_above_the_limit_is_compacted_for_the_limit_to
     """Not for what is smaller by a margin than what was refused: the next request has nothing but the limit to go by."""
     requests = requests_of(fmt, turns=30)
     refused = requests[14]
-    deployment = Deployment("both", 1.0, limit_tokens=int(tokens_of(refused) * 0.99), reserve_tokens=0)
+    deployment = Deployment("both", 1.0, limit_tokens=int(tokens_of(refused) * 0.99), reserve=0)
     (_, rescued), before = deployment.answer(refused)
     assert isinstance(rescued, Compressed)
     _, now = deployment.answer(requests[15])

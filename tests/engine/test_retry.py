@@ -155,21 +155,18 @@ class TestRetries:
         policy=st.fixed_dictionaries(
             {},
             optional={
-                "compaction": st.just("gentle"),
-                "cost_aware": st.just(value=True),
-                "client_compaction": st.just("first"),
-                "keep_recent_tokens": st.just(10**6),
-                "keep_recent_fraction": st.just(1.0),
+                "compaction": st.sampled_from(["gentle", "cost_aware", "client_first"]),
+                "keep_recent": st.sampled_from([10**6, "99%"]),
                 "target_fraction": st.just(1.0),
-                "retrieval_fraction": st.just(0.5),
-                "tool_result_max_fraction": st.just(1.0),
-                "reserve_tokens": st.just(0),
+                "quoting": st.just("50%"),
+                "tool_results": st.just({"max_fraction": 1.0}),
+                "reserve": st.just(0),
             },
         ),
     )
     def test_whatever_shapes_the_first_attempt_its_rescue_is_full(self, limit_fraction, number, policy):
         limit = int(self.size * limit_fraction)
-        target = replace(to(attempt=number, **policy), prices=DEAR_CACHE, waits="client_compaction" in policy)
+        target = replace(to(attempt=number, **policy), prices=DEAR_CACHE, waits=policy.get("compaction") == "client_first")
         refused = self.refused(Overflow("input", "x", limit, self.size))
         decision, attempt = decided(self.request, target, known_of(target, DeploymentStats(), NOW, refused))
         assert isinstance(decision, Compressed)
@@ -189,7 +186,7 @@ class TestRetries:
         request = only_newest_loop()
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        target = to(attempt=1, tool_result_max_fraction=1.0)
+        target = to(attempt=1, tool_results={"max_fraction": 1.0})
         for known in (
             known_of(target, DeploymentStats(), NOW, refused),
             Known(target.window, previous=at_another(refused)),

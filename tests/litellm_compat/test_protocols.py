@@ -110,7 +110,7 @@ def speaking(provider, google, proxy_router, monkeypatch):
         row = ROWS[name]
         parameters = {"model": row.model, "api_base": row.base.format(url=provider.url), "api_key": "k", **row.params}
         parameters |= google if row.model.startswith("vertex_ai/") else {}
-        info = {"id": uuid4().hex, "max_input_tokens": window_tokens, "ctx_hooks": {"warn_below_tokens": 0}}
+        info = {"id": uuid4().hex, "max_input_tokens": window_tokens, "ctx_hooks": {"block_below_tokens": 0}}
         router = proxy_router({"model_name": "one", "litellm_params": parameters, "model_info": info}, num_retries=0)
         monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), Logged()])
         return Asked(router, litellm.callbacks[0])

@@ -87,7 +87,7 @@ def ask(provider, proxy_router, monkeypatch):
     def group(name, model, window=200_000, info=None, **params):
         own = {"api_base": f"{provider.url}/v1", "api_key": "k", "input_cost_per_token": TOKEN_COST}
         parameters = {"model": f"openai/{model}", **own, "output_cost_per_token": 0, **params}
-        stated = {"max_input_tokens": window, "ctx_hooks": {"warn_below_tokens": 0}, **(info or {})}
+        stated = {"max_input_tokens": window, "ctx_hooks": {"block_below_tokens": 0}, **(info or {})}
         return {"model_name": name, "litellm_params": parameters, "model_info": stated}
 
     def asking(settings, number, **more):

@@ -47,24 +47,25 @@ class TestWhatTheCallerNames:
         assert found.policy.mode == "enforce"
 
     def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self, chosen):
-        locking = {"reserve_tokens": 1, "locked": ["reserve_tokens"]}
+        locking = {"reserve": 1, "locked": ["reserve"]}
         settings = {
             "sessions": {"s:*": locking},
-            "defaults": {"request_may_set": ["reserve_tokens"]},
+            "defaults": {"request_may_set": ["reserve"]},
         }
-        assert resolve(settings, **chosen, team={"reserve_tokens": 7}).policy.reserve_tokens == 7
-        assert resolve(settings, **chosen, request={"reserve_tokens": 7}).policy.reserve_tokens == 1
+        assert resolve(settings, **chosen, team={"reserve": 7}).policy.reserve == 7
+        assert resolve(settings, **chosen, request={"reserve": 7}).policy.reserve == 1
 
 
 def test_the_environment_stands_above_the_request_and_every_lock(monkeypatch):
     monkeypatch.setenv("TOOL_OUTPUT_MAX_LINES", "77")
-    names = ["tool_result_max_lines", "tool_result_max_chars"]
-    settings = {"defaults": {"request_may_set": names, "locked": names[:1]}}
-    found = resolve(settings, request={"tool_result_max_lines": 5, "tool_result_max_chars": 9_000})
-    assert (found.policy.tool_result_max_lines, found.policy.tool_result_max_chars) == (77, 9_000)
-    assert found.origins["tool_result_max_lines"] == "environment"
-    free = resolve({"defaults": {"request_may_set": names}}, request={"tool_result_max_lines": 5})
-    assert free.policy.tool_result_max_lines == 77
+    asked = {"tool_results": {"max_lines": 5, "max_chars": 9_000}}
+    settings = {"defaults": {"request_may_set": ["tool_results"], "tool_results": {"direction": "head"}}}
+    found = resolve(settings, request=asked)
+    limits = found.policy.tool_results
+    assert (limits.max_lines, limits.max_chars, limits.direction) == (77, 9_000, "head")
+    assert found.origins["tool_results"] == "environment"
+    locked = resolve({"defaults": {**settings["defaults"], "locked": ["tool_result_max_lines"]}}, request=asked)
+    assert (locked.policy.tool_results.max_lines, locked.policy.tool_results.max_chars) == (77, 400_000)
 
 
 def test_the_longest_policy_that_makes_sense_is_not_too_long():

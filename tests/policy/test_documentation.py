@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from ctx_hooks.policy.names import PRESETS
 from ctx_hooks.policy.settings import Policy, Settings
@@ -19,6 +20,12 @@ def test_every_field_is_documented_and_no_other():
     assert documented == {*Policy.model_fields, *Settings.model_fields, *PRESETS}
 
 
+def test_there_are_few_settings():
+    """An operator reads all of them in one sitting: 25 fields and 8 sections at most."""
+    assert len(Policy.model_fields) <= 25
+    assert len(Settings.model_fields) <= 8
+
+
 FIELDS = {**Policy.model_fields, **Settings.model_fields}
 
 
@@ -28,7 +35,9 @@ def test_the_documentation_states_each_default_and_every_value_that_a_field_may_
     (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", text, re.MULTILINE)
     stated, described = row.split(" | ", 1)
     default = FIELDS[name].get_default()
-    as_yaml = list(default) if isinstance(default, tuple) else default
+    as_yaml = (
+        default.model_dump() if isinstance(default, BaseModel) else list(default) if isinstance(default, tuple) else default
+    )
     assert stated == ("unset" if default is None else f"`{stated.strip('`')}`")
     assert default is None or yaml.safe_load(stated.strip("`")) == as_yaml
     values = [v for kind in (FIELDS[name].annotation, *get_args(FIELDS[name].annotation)) for v in get_args(kind)]

@@ -1,11 +1,12 @@
 """Field by field the most specific scope wins; locks hold; a mistake stays where it was made."""
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import load_settings, settings_of
-from ctx_hooks.policy.names import PRESETS
+from ctx_hooks.policy.names import PRESETS, SUCCESSORS
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 
@@ -17,56 +18,73 @@ def resolve(settings, **caller):
 
 
 SCOPES = {
-    "defaults": {"reserve_tokens": 1},
-    "models": {"gpt": {"reserve_tokens": 2}},
-    "sessions": {"group:*": {"reserve_tokens": 4}},
-    "teams": {"alpha": {"reserve_tokens": 8}},
-    "keys": {"ci": {"reserve_tokens": 10}},
+    "defaults": {"reserve": 1},
+    "models": {"gpt": {"reserve": 2}},
+    "sessions": {"group:*": {"reserve": 4}},
+    "teams": {"alpha": {"reserve": 8}},
+    "keys": {"ci": {"reserve": 10}},
 }
 
 
 @pytest.mark.parametrize(("caller", "expected"), [
-    ({}, 1), ({"group": "gpt"}, 2), ({"group": "gpt", "deployment": {"reserve_tokens": 3}}, 3),
-    ({"group": "gpt", "session": "group:42"}, 4), ({"session": "group:42", "organization": {"reserve_tokens": 6}}, 6),
-    ({"organization": {"reserve_tokens": 6}, "project": {"reserve_tokens": 7}}, 7),
-    ({"project": {"reserve_tokens": 7}, "team_names": ("t-1", "alpha")}, 8),
-    ({"team_names": ("t-1", "alpha"), "team": {"reserve_tokens": 9}}, 9),
-    ({"team": {"reserve_tokens": 9}, "key_names": ("ci",)}, 10),
-    ({"key_names": ("ci",), "key": {"reserve_tokens": 11}}, 11),
+    ({}, 1), ({"group": "gpt"}, 2), ({"group": "gpt", "deployment": {"reserve": 3}}, 3),
+    ({"group": "gpt", "session": "group:42"}, 4), ({"session": "group:42", "organization": {"reserve": 6}}, 6),
+    ({"organization": {"reserve": 6}, "project": {"reserve": 7}}, 7),
+    ({"project": {"reserve": 7}, "team_names": ("t-1", "alpha")}, 8),
+    ({"team_names": ("t-1", "alpha"), "team": {"reserve": 9}}, 9),
+    ({"team": {"reserve": 9}, "key_names": ("ci",)}, 10),
+    ({"key_names": ("ci",), "key": {"reserve": 11}}, 11),
 ])  # fmt: skip
 def test_each_scope_wins_over_the_wider_ones(caller, expected):
-    assert resolve(SCOPES, **caller).policy.reserve_tokens == expected
+    assert resolve(SCOPES, **caller).policy.reserve == expected
 
 
 def test_fields_are_taken_one_by_one_and_say_where_they_came_from():
     found = resolve(SCOPES, group="gpt", team={"language": "zh"})
-    assert (found.policy.reserve_tokens, found.policy.language) == (2, "zh")
-    assert found.origins == {"reserve_tokens": "models.gpt", "language": "team"}
+    assert (found.policy.reserve, found.policy.language) == (2, "zh")
+    assert found.origins == {"reserve": "models.gpt", "language": "team"}
+
+
+@pytest.mark.parametrize("old", SUCCESSORS)
+def test_an_old_name_is_a_mistake_that_says_the_new_one_and_locks_it(old):
+    new, value = SUCCESSORS[old]
+    written = {new: yaml.safe_load(value)}
+    (line,) = resolve({"defaults": {old: 7}}).ignored
+    assert f"such as `{new}: {value}`" in line
+    locked = resolve({"defaults": {"locked": [old]}}, team=written)
+    assert locked.policy == Policy()
+    assert resolve({}, team=written).origins == {new: "team"}
+
+
+def test_a_scope_sets_the_limits_of_tool_results_that_it_names():
+    settings = {"defaults": {"tool_results": {"max_lines": 9}}, "teams": {"a": {"tool_results": {"direction": "tail"}}}}
+    limits = resolve(settings, team_names=("a",)).policy.tool_results
+    assert (limits.max_lines, limits.max_chars, limits.direction) == (9, 400_000, "tail")
 
 
 def test_a_locked_field_stays_and_the_attempt_is_told():
-    settings = {"defaults": {"reserve_tokens": 9_000, "locked": ["reserve_tokens"]}}
-    found = resolve(settings, team={"reserve_tokens": 1, "language": "zh"})
-    assert (found.policy.reserve_tokens, found.policy.language) == (9_000, "zh")
+    settings = {"defaults": {"reserve": 9_000, "locked": ["reserve"]}}
+    found = resolve(settings, team={"reserve": 1, "language": "zh"})
+    assert (found.policy.reserve, found.policy.language) == (9_000, "zh")
     assert any("locked by defaults" in line for line in found.ignored)
 
 
 def test_a_faulty_scope_falls_back_to_its_parent_and_harms_no_other():
-    settings = {"models": {"gpt": {"reserve_tokens": 2}}}
+    settings = {"models": {"gpt": {"reserve": 2}}}
     broken = resolve(settings, group="gpt", team={"reserve_tokenz": 7})
-    assert broken.policy.reserve_tokens == 2
-    assert any("did you mean 'reserve_tokens'" in line for line in broken.ignored)
-    assert resolve(settings, group="gpt", team={"reserve_tokens": 7}).policy.reserve_tokens == 7
+    assert broken.policy.reserve == 2
+    assert any("did you mean 'reserve'" in line for line in broken.ignored)
+    assert resolve(settings, group="gpt", team={"reserve": 7}).policy.reserve == 7
 
 
 def test_named_policies_extend_each_other_and_the_presets():
     settings = {
-        "policies": {"careful": {"extends": "pi", "language": "zh"}, "more": {"extends": "careful", "reserve_tokens": 5}},
-        "teams": {"alpha": "more", "beta": {"policy": "careful", "retrieval_fraction": 0}},
+        "policies": {"careful": {"extends": "balanced", "language": "zh"}, "more": {"extends": "careful", "reserve": 5}},
+        "teams": {"alpha": "more", "beta": {"policy": "careful", "quoting": 0}},
     }
     alpha = resolve(settings, team_names=("alpha",)).policy
-    assert (alpha.reserve_tokens, alpha.language, alpha.keep_recent_tokens) == (5, "zh", 20_000)
-    assert resolve(settings, team_names=("beta",)).policy.retrieval_fraction == 0
+    assert (alpha.reserve, alpha.language, alpha.keep_recent) == (5, "zh", 20_000)
+    assert resolve(settings, team_names=("beta",)).policy.quoting == 0
 
 
 def test_policies_that_extend_each_other_in_a_circle_are_a_mistake():
@@ -86,32 +104,26 @@ def test_a_preset_states_no_field_that_has_the_default_anyway(name, field):
     assert PRESETS[name][field] != getattr(Policy(), field)
 
 
-@pytest.mark.parametrize("name", ["balanced", "pi"])
-def test_the_defaults_are_those_of_balanced_and_of_pi(name):
-    assert resolve({"defaults": name}).policy == Policy()
-
-
 def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
-    settings = {"defaults": {"reserve_tokens": 9_000}, "teams": {"alpha": "pi", "beta": "nanobot"}}
-    assert resolve(settings, team_names=("alpha",)).policy.reserve_tokens == 9_000
-    assert resolve(settings, team_names=("beta",)).policy.reserve_tokens == 4_096
+    settings = {"defaults": {"reserve": 9_000}, "teams": {"alpha": "balanced"}}
+    assert resolve(settings, team_names=("alpha",)).policy.reserve == 9_000
 
 
 def test_a_request_sets_what_it_may_and_nothing_else():
     settings = {"defaults": {"request_may_set": ["language"], "request_policies": ["gentle", "off"]}}
-    found = resolve(settings, request={"language": "zh", "reserve_tokens": 1}, request_policy="gentle")
-    assert (found.policy.language, found.policy.compaction, found.policy.reserve_tokens) == ("zh", "gentle", 16_384)
-    assert any("reserve_tokens may not be set" in line for line in found.ignored)
+    found = resolve(settings, request={"language": "zh", "reserve": 1}, request_policy="gentle")
+    assert (found.policy.language, found.policy.compaction, found.policy.reserve) == ("zh", "gentle", 16_384)
+    assert any("reserve may not be set" in line for line in found.ignored)
     assert resolve(settings, request_policy="off").policy.mode == "off"
     assert resolve({}, request_policy="off").policy.mode == "enforce"
 
 
 @pytest.mark.parametrize(("raw", "path"), [
     ({"defaultz": {}}, "callback_settings.ctx_hooks.defaultz"),
-    ({"defaults": {"reserve_tokens": -1}}, "defaults.reserve_tokens"),
+    ({"defaults": {"reserve": -1}}, "defaults.reserve"),
     ({"defaults": {"text_max_chars": 9_000}}, "text_max_chars: there is no such field; a long older answer keeps"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
-    ({"defaults": {"locked": ["reserve"]} | {"locked": ["reserv_tokens"]}}, "defaults.locked"),
+    ({"defaults": {"locked": ["reserv"]}}, "defaults.locked"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
 ])  # fmt: skip
 def test_every_mistake_is_logged_with_its_path(raw, path, caplog):
@@ -137,26 +149,24 @@ def test_the_policy_off_may_be_named_without_quotation_marks_though_yaml_reads_i
 
 @pytest.mark.parametrize("word", ["extends", "policy"])
 def test_a_named_policy_begins_from_another_by_either_word(word):
-    settings = {"policies": {"p": {word: "nanobot", "language": "zh"}}, "defaults": "p"}
+    settings = {"policies": {"p": {word: "gentle", "language": "zh"}}, "defaults": "p"}
     policy = resolve(settings).policy
-    assert (policy.reserve_tokens, policy.language) == (4_096, "zh")
+    assert (policy.compaction, policy.language) == ("gentle", "zh")
 
 
 def test_patterns_match_model_groups_and_an_exact_name_wins():
-    settings = {"models": {"openai/*": {"reserve_tokens": 1}, "openai/gpt-4o": {"reserve_tokens": 2}}}
-    assert resolve(settings, group="openai/o3").policy.reserve_tokens == 1
-    assert resolve(settings, group="openai/gpt-4o").policy.reserve_tokens == 2
+    settings = {"models": {"openai/*": {"reserve": 1}, "openai/gpt-4o": {"reserve": 2}}}
+    assert resolve(settings, group="openai/o3").policy.reserve == 1
+    assert resolve(settings, group="openai/gpt-4o").policy.reserve == 2
 
 
 LEAST_AND_MOST = {
-    "window_tokens": (1_000, None), "window_override_tokens": (1_000, None), "warn_below_tokens": (0, None),
-    "block_below_tokens": (0, None), "reserve_tokens": (0, None), "keep_recent_tokens": (0, None),
-    "keep_recent_fraction": (0, 1), "retrieval_fraction": (0, 0.5), "retrieval_max_tokens": (0, None),
-    "tool_result_max_chars": (2_000, None),
-    "tool_result_max_lines": (1, None), "tool_result_max_bytes": (200, None),
+    "window_tokens": (1_000, None), "window_override_tokens": (1_000, None), "block_below_tokens": (0, None),
+    "reserve": (0, None), "keep_recent": (0, None), "quoting": (0, None),
     "rescue_attempts": (0, 3), "max_turns": (1, None),
 }  # fmt: skip
-ABOVE_0 = ("target_fraction", "tool_result_max_fraction", "compression_timeout_seconds")
+ABOVE_0 = ("target_fraction", "compression_timeout_seconds")
+LIMITS = {"max_chars": 1_999, "max_lines": 0, "max_bytes": 199, "max_fraction": 0, "direction": "up"}
 
 
 @pytest.mark.parametrize("name", LEAST_AND_MOST)
@@ -170,20 +180,24 @@ def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [*((name, 0) for name in ABOVE_0), ("reserve_fraction", 1), ("target_fraction", 1.1)]
+    ("name", "value"),
+    [
+        *((name, 0) for name in ABOVE_0),
+        ("target_fraction", 1.1),
+        *((n, s) for n in ("reserve", "keep_recent", "quoting") for s in ("100%", "-1%", "much")),
+        *(("tool_results", {name: value}) for name, value in LIMITS.items()),
+    ],
 )
 def test_a_share_of_nothing_or_of_more_than_all_is_refused(name, value):
     with pytest.raises(ValidationError):
         Policy(**{name: value})
 
 
-@pytest.mark.parametrize(
-    ("value", "reserve_tokens"), [("nanobot", 4_096), ("nobody", 16_384), (["nanobot"], 16_384)], ids=str
-)
-def test_a_misspelt_policy_is_read_where_its_value_names_one(value, reserve_tokens):
+@pytest.mark.parametrize(("value", "compaction"), [("gentle", "gentle"), ("nobody", "full"), (["gentle"], "full")], ids=str)
+def test_a_misspelt_policy_is_read_where_its_value_names_one(value, compaction):
     read, (line,) = settings_of({"defaults": {"polcy": value}})
-    assert Policies(read).resolve(Caller()).policy.reserve_tokens == reserve_tokens
-    assert ("it is read as 'policy'" in line) == (value == "nanobot")
+    assert Policies(read).resolve(Caller()).policy.compaction == compaction
+    assert ("it is read as 'policy'" in line) == (value == "gentle")
 
 
 @pytest.mark.parametrize("switch", ["enabled", "mode"])

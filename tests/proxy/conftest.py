@@ -39,7 +39,7 @@ ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
 DEFAULTS = {
     "rescue_attempts": 3,
-    "locked": ["reserve_tokens"],
+    "locked": ["reserve"],
     "request_policies": ["off"],
     "request_may_set": ["language"],
 }

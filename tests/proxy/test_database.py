@@ -15,8 +15,8 @@ from ctx_hooks.testing import LOOPBACK, ProxyProcess
 pytestmark = pytest.mark.deploy
 
 STORED = {**GENERAL, "store_model_in_db": True}
-SETTINGS = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
-TIGHT = {"max_input_tokens": 12_000, "ctx_hooks": {"reserve": "scaled", "reserve_fraction": 0.45}}
+SETTINGS = {"ctx_hooks": {"defaults": {"reserve": 500, "locked": ["reserve"]}}}
+TIGHT = {"max_input_tokens": 12_000, "ctx_hooks": {"reserve": "45%"}}
 """Holds a session of 8,000 tokens, but not the share that its policy keeps free for the answer as well."""
 INPUT, OUTPUT = 0.001, 0.01
 PRICES = {"input_cost_per_token": INPUT, "output_cost_per_token": OUTPUT}

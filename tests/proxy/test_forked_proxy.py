@@ -66,7 +66,7 @@ def two(provider, tmp_path_factory):
     environment = {**importable(tmp_path_factory.mktemp("facts"), "proxy_facts", FACTS), "ASKED_FOR": "this"}
     settings = {"callbacks": ["proxy_facts.handler", PLUGIN]}
     config = configuration(
-        provider.url, litellm_settings=settings, callback_settings={"ctx_hooks": {"defaults": {"reserve_tokens": 1_024}}}
+        provider.url, litellm_settings=settings, callback_settings={"ctx_hooks": {"defaults": {"reserve": 1_024}}}
     )
     with Proxy(config, environment) as forked, Started(config, environment) as started:
         yield forked, started

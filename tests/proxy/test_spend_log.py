@@ -93,7 +93,7 @@ def spending(roomy, tmp_path_factory):
         "model_list": models,
         "litellm_settings": {"callbacks": ["spend_rows.handler", PLUGIN]},
         "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True, "custom_auth": "spend_rows.user_api_key_auth"},
-        "callback_settings": {"ctx_hooks": {"defaults": {"reserve": "scaled", "reserve_fraction": RESERVE}}},
+        "callback_settings": {"ctx_hooks": {"defaults": {"reserve": f"{RESERVE:.0%}"}}},
     }
     with Proxy(config, importable(tmp_path_factory.mktemp("spend"), "spend_rows", CALLBACKS)) as running:
         yield running

@@ -26,9 +26,9 @@ def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_inf
 
 class TestThePolicy:
     def test_it_is_the_groups_own_and_the_target_says_which_scope_set_a_field(self):
-        settings = policies(models={"group": {"reserve_tokens": 7_000}})
+        settings = policies(models={"group": {"reserve": 7_000}})
         to = attempt_at(settings=settings)
-        assert to.policy.reserve_tokens == 7_000
+        assert to.policy.reserve == 7_000
         assert set(to.origins.values()) == {"models.group"}
         assert attempt_at(group="another", settings=settings).origins == {}
 
@@ -64,10 +64,10 @@ class TestAGroup:
 
 class TestTheClient:
     @pytest.mark.parametrize(("policy", "user_agent", "waits"), [
-        ("first", "claude-cli/2.1.197 (external, sdk-cli)", True), ("first", "OpenAI/Python 2.20.0", False),
-        ("first", None, False), ("ignore", "claude-cli/2.1.197 (external, sdk-cli)", False),
+        ("client_first", "claude-cli/2.1.197 (external, sdk-cli)", True), ("client_first", "OpenAI/Python 2.20.0", False),
+        ("client_first", None, False), ("full", "claude-cli/2.1.197 (external, sdk-cli)", False),
     ])  # fmt: skip
     def test_one_that_compacts_by_itself_comes_first_where_the_policy_says_so(self, policy, user_agent, waits):
         fields = {"model": MODEL, "proxy_server_request": {"headers": {"User-Agent": user_agent} if user_agent else {}}}
-        settings = policies(defaults={"client_compaction": policy})
+        settings = policies(defaults={"compaction": policy})
         assert target.of_attempt(litellm_compat.Call(fields), settings, 0).waits == waits

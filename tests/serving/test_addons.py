@@ -88,7 +88,7 @@ ONE, OTHER = (with_request_id({**session(turns=30).fields, "metadata": {}}) for 
 
 async def decided(flow, fields=ONE, **policy):
     """Return what is sent of a request that is too long."""
-    target = replace(to(12_000, warn_below_tokens=0, **policy), request_id=Call(fields).request_id)
+    target = replace(to(12_000, block_below_tokens=0, **policy), request_id=Call(fields).request_id)
     return await flow.before_attempt(session(turns=30), target)
 
 
@@ -187,7 +187,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 for policy in ({}, {"archive": {}}, {"retrieval": True}, {"summary": {"model": "small"}}):
-    to = Target("openai/x", "d", Window(12_000, "policy"), Policy(warn_below_tokens=0, **policy), "")
+    to = Target("openai/x", "d", Window(12_000, "policy"), Policy(block_below_tokens=0, **policy), "")
     flow = CtxHooks().flow
     asyncio.run(flow.before_attempt(Request("openai-chat", agent_session("openai-chat", turns=40)), to))
     loaded = [name for name in sys.modules if name.startswith("ctx_hooks.addons.")]

@@ -93,7 +93,7 @@ class TestARequestIsNeverLost:
 
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
         unseen = Request("openai-chat", agent_session("openai-chat", turns=40, seed=79))  # no compaction of it is remembered
-        assert await RequestFlow().decide(unseen, to(20_000, warn_below_tokens=0)) == Untouched(
+        assert await RequestFlow().decide(unseen, to(20_000, block_below_tokens=0)) == Untouched(
             reason="failed: RuntimeError"
         )
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
@@ -260,10 +260,10 @@ class TestTheEventLoop:
         assert long is not short
 
 
-@pytest.mark.parametrize(("least", "warned"), [(32_000, True), (20_000, False)])
+@pytest.mark.parametrize(("least", "warned"), [(None, True), (20_000, True), (0, False)])
 async def test_a_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
-    await RequestFlow().decide(SMALL, to(20_000, warn_below_tokens=least))
+    await RequestFlow().decide(SMALL, to(20_000, block_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
 
 

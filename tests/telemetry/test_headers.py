@@ -43,7 +43,7 @@ def test_a_value_says_how_much_it_leaves_out():
 
 
 def test_only_the_requests_own_wishes_are_told():
-    ignored = ["team: reserve_tokens is locked by defaults", "request: language may not be set"]
+    ignored = ["team: reserve is locked by defaults", "request: language may not be set"]
     assert of_ignored(ignored) == {IGNORED: "language may not be set"}
     assert of_ignored(ignored[:1]) == {}
 

@@ -37,7 +37,7 @@ def test_a_cap_lowers_every_window_to_it_and_raises_none(cap, override, configur
 
 
 @pytest.mark.parametrize(("window", "policy", "recent", "expected"), [
-    (200_000, POLICY, 0, 16_384), (200_000, Policy(reserve="scaled"), 0, 16_000),
+    (200_000, POLICY, 0, 16_384), (200_000, Policy(reserve="8%"), 0, 16_000),
     (200_000, Policy(reserve="dynamic"), 2_500, 32_768), (200_000, Policy(reserve="dynamic"), 1_500, 16_384),
     (200_000, Policy(reserve="dynamic"), 100, 8_192), (8_000, POLICY, 0, 640),
 ])  # fmt: skip
@@ -65,7 +65,7 @@ class TestAThinkingBudget:
 
 
 def test_what_no_compaction_makes_smaller_is_set_aside_before_the_target():
-    policy = Policy(keep_recent_tokens=0, target_fraction=0.5)
+    policy = Policy(keep_recent=0, target_fraction=0.5)
     assert target_tokens_of(40_000, policy) == 20_000
     assert target_tokens_of(40_000, policy, 30_000) == 35_000
     assert target_tokens_of(40_000, policy, 50_000) == 40_000
@@ -86,7 +86,7 @@ def test_windows_for_the_input_alone_are_told_apart(model, expected):
 @given(
     window=st.integers(0, 2_000_000),
     least=st.integers(0, 3_000_000),
-    kind=st.sampled_from(["fixed", "scaled", "dynamic"]),
+    kind=st.sampled_from([16_384, "8%", "99%", "dynamic"]),
 )
 def test_a_budget_is_never_negative_nor_above_the_window(window, least, kind):
     policy = Policy(reserve=kind, target_fraction=0.5)

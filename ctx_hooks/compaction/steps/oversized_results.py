@@ -35,16 +35,16 @@ SPARE_CHARS = 32
 
 def largest_chars(window_tokens: int, policy: Policy) -> int:
     """Return the characters a single result may have: a share of the window, at least 2,000, at most the policy's cap."""
-    share = int(window_tokens * policy.tool_result_max_fraction * CHARS_PER_TOKEN)
-    return max(LEAST_KEPT_CHARS, min(share, policy.tool_result_max_chars))
+    share = int(window_tokens * policy.tool_results.max_fraction * CHARS_PER_TOKEN)
+    return max(LEAST_KEPT_CHARS, min(share, policy.tool_results.max_chars))
 
 
 def least_capped_chars(window_tokens: int, policy: Policy) -> int:
     """Return a length up to which no cap, of whatever kind, can hold: shorter results need no look."""
     most = largest_chars(window_tokens, policy)
-    if policy.tool_result_max_bytes is not None:
-        most = min(most, policy.tool_result_max_bytes // 4)
-    return most if policy.tool_result_max_lines is None else min(most, policy.tool_result_max_lines)
+    if policy.tool_results.max_bytes is not None:
+        most = min(most, policy.tool_results.max_bytes // 4)
+    return most if policy.tool_results.max_lines is None else min(most, policy.tool_results.max_lines)
 
 
 def cut(text: str, kept_chars: int, direction: Direction, language: Language, reference: Reference | None = None) -> str:
@@ -98,25 +98,25 @@ def cut_result(result: ToolResult, kept_chars: int, budget: Budget) -> ToolResul
     if len(whole) <= kept_chars:
         return result
     reference = budget.reference(result.original_text)
-    text = cut(whole, kept_chars, policy.tool_result_direction, policy.language, reference)
+    text = cut(whole, kept_chars, policy.tool_results.direction, policy.language, reference)
     return result if text == whole else with_text(result, text)
 
 
 def _allowed_chars(text: str, most: int, policy: Policy) -> int:
     """Return how many characters of `text` the caps in characters, bytes and lines allow together."""
-    if policy.tool_result_max_bytes is not None:
-        most = min(most, len(text) * policy.tool_result_max_bytes // max(1, utf8_bytes(text)))
-    if policy.tool_result_max_lines is not None:
+    if policy.tool_results.max_bytes is not None:
+        most = min(most, len(text) * policy.tool_results.max_bytes // max(1, utf8_bytes(text)))
+    if policy.tool_results.max_lines is not None:
         lines = text.count("\n") + 1
-        if lines > policy.tool_result_max_lines:
-            most = min(most, len(text) * policy.tool_result_max_lines // lines)
+        if lines > policy.tool_results.max_lines:
+            most = min(most, len(text) * policy.tool_results.max_lines // lines)
     return most
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     policy = budget.policy
     is_selected = policy.compaction != "gentle"
-    most_chars = policy.tool_result_max_chars if is_selected else largest_chars(budget.window_tokens, policy)
+    most_chars = policy.tool_results.max_chars if is_selected else largest_chars(budget.window_tokens, policy)
     return edit_older_results(conversation, lambda result: _capped(result, most_chars, budget))
 
 

@@ -57,7 +57,7 @@ def asked(provider, monkeypatch):
 
     async def ask(fields, *, stream, stated=WINDOW, refused_form="wording", **settings):
         provider.reset(window_tokens=WINDOW, refused_form=refused_form, refused_after_opening=True)
-        policy = {"retrieval": True, "warn_below_tokens": 0}
+        policy = {"retrieval": True, "block_below_tokens": 0}
         parameters = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "none"}
         info = {"id": f"one-{stated}", "max_input_tokens": stated, "ctx_hooks": policy}
         group = {"model_name": "model", "litellm_params": parameters, "model_info": info}

@@ -21,7 +21,7 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
 TO = Target(
-    "openai/gpt-4o", "deployment", Window(8_000, "model_info"), Policy(summary={"model": "small"}, warn_below_tokens=0),
+    "openai/gpt-4o", "deployment", Window(8_000, "model_info"), Policy(summary={"model": "small"}, block_below_tokens=0),
     "request", "ann",
 )  # fmt: skip
 

@@ -101,7 +101,7 @@ def test_older_reasoning_goes_whole_and_the_current_loops_stays():
 )
 def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins, ends):
     text = "FIRST\n" + "".join(f"line {n} of the middle\n" for n in range(4_000)) + "LAST"
-    policy = Policy(tool_result_max_chars=4_000, tool_result_direction=direction)
+    policy = Policy(tool_results={"max_chars": 4_000, "direction": direction})
     sent = run(oversized_results, older(exchange(1, text)), policy=policy)[2]["content"]
     assert (sent.startswith("FIRST"), sent.endswith("LAST")) == (begins, ends)
     assert len(sent) < 5_000
@@ -118,7 +118,7 @@ def test_what_was_cut_and_is_read_again_is_not_cut_again(direction, line):
 def test_oversized_results_keep_error_lines_out_of_the_middle():
     lines = [f"line {n} of the middle" for n in range(4_000)]
     lines[2_000] = "ERROR: disk quota exceeded on /dev/sda1"
-    sent = run(oversized_results, older(exchange(1, "\n".join(lines))), policy=Policy(tool_result_max_chars=4_000))
+    sent = run(oversized_results, older(exchange(1, "\n".join(lines))), policy=Policy(tool_results={"max_chars": 4_000}))
     assert lines[2_000] in sent[2]["content"]
 
 
@@ -126,7 +126,7 @@ def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_select
     messages = older(exchange(1, "a line of the middle\n" * 4_000))
     assert run(oversized_results, messages) == messages
     sent = run(oversized_results, messages, policy=Policy(compaction="gentle"))[2]["content"]
-    assert len(sent) <= 20_000 * Policy().tool_result_max_fraction * 4 + 500
+    assert len(sent) <= 20_000 * Policy().tool_results.max_fraction * 4 + 500
 
 
 @pytest.mark.parametrize("text", [
@@ -135,7 +135,7 @@ def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_select
     "x y\n" * 5_000 + "[ctx_hooks]",
 ], ids=["its own JSON", "a placeholder", "the mark"])  # fmt: skip
 def test_nothing_in_a_results_text_keeps_it_from_being_cut(text):
-    sent = run(oversized_results, older(exchange(1, text)), policy=Policy(tool_result_max_chars=4_000))
+    sent = run(oversized_results, older(exchange(1, text)), policy=Policy(tool_results={"max_chars": 4_000}))
     assert len(sent[2]["content"]) < 5_000
 
 

@@ -59,7 +59,7 @@ def assert_true(line, sent, made, n):
 @example(made=[("bash", "a.py", TEXTS[9]), ("bash", "b.py", TEXTS[5]), ("bash", "a.py", TEXTS[7])], budget=600)
 @given(made=st.lists(calls, min_size=3, max_size=10), budget=st.integers(200, 4_000))
 def test_a_placeholders_statement_is_true_of_the_original(target_tokens, made, budget):
-    policy = ctx_hooks.Policy(tool_result_max_chars=2_000)
+    policy = ctx_hooks.Policy(tool_results={"max_chars": 2_000})
     result = ctx_hooks.compress(
         session(made), format="openai-chat", budget_tokens=budget, target_tokens=target_tokens, policy=policy
     )
