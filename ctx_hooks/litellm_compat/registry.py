@@ -73,13 +73,11 @@ PROXY_ERROR = PrivateName(
 )
 AUTH = PrivateName(
     "litellm.proxy._types:UserAPIKeyAuth",
-    "tenants are not told apart",
-    ("api_key", "key_alias", "team_id", "team_alias", "user_id", "org_id"),
-)
-AUTH_POLICIES = PrivateName(
-    "litellm.proxy._types:UserAPIKeyAuth",
-    "policies in the metadata of keys, teams, projects and organizations do not apply",
-    ("metadata", "team_metadata", "project_metadata", "organization_metadata"),
+    "tenants are not told apart, and policies of keys, teams, projects and organizations do not apply",
+    (
+        *("api_key", "key_alias", "team_id", "team_alias", "user_id", "org_id"),
+        *("metadata", "team_metadata", "project_metadata", "organization_metadata"),
+    ),
 )
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
 LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", later=f"{ROUTER}.registry")

@@ -82,9 +82,17 @@ class Counter:
         texts = [t for p in parts for t in ((p.name, p.arguments) if isinstance(p, ToolCall) else (p.text,))]
         return LocalTokens(sum(self._counted(t)[1] for t in (*preamble, *texts)))
 
-    def part(self, part: Part, fmt: Format) -> LocalTokens:
+    def part(self, part: Part, fmt: Format) -> int:
         """Return the tokens of one part."""
-        return LocalTokens(self._part(part, fmt))
+        if isinstance(part, Text):
+            return self.text(part.text)
+        if isinstance(part, (Reasoning, Opaque)):
+            return self.text(part.text) + sum(self.part(media, fmt) for media in part.media)
+        if isinstance(part, ToolCall):
+            return CALL_TOKENS + self.text(part.name) + self.text(part.arguments)
+        if isinstance(part, ToolResult):
+            return RESULT_TOKENS + sum(self.part(p, fmt) for p in part.parts)
+        return media_tokens(part, fmt) + self.text(part.text)
 
     def message(self, message: Message, fmt: Format) -> LocalTokens:
         """Return the tokens of one message or item, with its fixed cost."""
@@ -93,7 +101,7 @@ class Counter:
             return seen[1]
         self.deadline.check()
         name = self.text(message.name) + 1 if message.name else 0
-        tokens = LocalTokens(MESSAGE_TOKENS + name + sum(self._part(p, fmt) for p in message.parts))
+        tokens = LocalTokens(MESSAGE_TOKENS + name + sum(self.part(p, fmt) for p in message.parts))
         self.know(message, tokens)
         return tokens
 
@@ -103,7 +111,7 @@ class Counter:
 
     def guessed(self, message: Message, fmt: Format) -> LocalTokens:
         """Return how many of a message's tokens are a guess: those of media, reasoning and parts that are unknown."""
-        return LocalTokens(sum(self._part(p, fmt) for p in _flat(message) if not isinstance(p, (Text, ToolCall))))
+        return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, (Text, ToolCall))))
 
     def messages(self, messages: Iterable[Message], fmt: Format) -> LocalTokens:
         """Return the tokens of several messages."""
@@ -118,17 +126,6 @@ class Counter:
         tokens = LocalTokens(preamble + self.messages(conversation.messages, conversation.format))
         self.know(conversation, tokens)
         return tokens
-
-    def _part(self, part: Part, fmt: Format) -> int:
-        if isinstance(part, Text):
-            return self.text(part.text)
-        if isinstance(part, (Reasoning, Opaque)):
-            return self.text(part.text) + sum(self._part(media, fmt) for media in part.media)
-        if isinstance(part, ToolCall):
-            return CALL_TOKENS + self.text(part.name) + self.text(part.arguments)
-        if isinstance(part, ToolResult):
-            return RESULT_TOKENS + sum(self._part(p, fmt) for p in part.parts)
-        return media_tokens(part, fmt) + self.text(part.text)
 
     def _counted(self, text: str) -> tuple[int, int]:
         """Return the tokens of `text`, and how many of them are of other scripts, figures or base64."""
