@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ctx_hooks.policy.names import current_name
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, resembling, suggestion
 from ctx_hooks.policy.settings import Policy, Settings, with_off
@@ -87,9 +86,9 @@ def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
         if name in found:
             continue
         meant = next((n for n in resembling(name, Settings.model_fields) if n not in found), None)
-        if current_name(name) in (*Policy.model_fields, *OWN_KEYS) or not meant:
+        is_known = name in (*Policy.model_fields, *OWN_KEYS)
+        if is_known or not meant:
             fields[name] = value
-            is_known = current_name(name) in (*Policy.model_fields, *OWN_KEYS)
             line = "belongs" if is_known else f"there is no such section{suggestion(name, Settings.model_fields)}; it is put"
             wrong.append(f"{SECTION}.{name}: {line} under `defaults`, where it is read")
         else:

@@ -1,13 +1,12 @@
-"""Second names of fields, which work wherever a field can be set or named; and the policies that come with the package."""
+"""Names of earlier versions, each with what to write instead; and the policies that come with the package."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-OTHER_NAMES: Mapping[str, str] = {"enabled": "mode"}
-"""`enabled: false` is `mode: off`."""
 SUCCESSORS: Mapping[str, tuple[str, str]] = {
+    "enabled": ("mode", "off"),
     "reserve_tokens": ("reserve", "16384"),
     "reserve_fraction": ("reserve", "8%"),
     "keep_recent_tokens": ("keep_recent", "20000"),
@@ -44,22 +43,6 @@ REMOVED_NAMES: Mapping[str, str] = {
     "smooth_event_loop": "nothing takes its place: delete this line",
 }
 """Fields that are gone, each with what to do."""
-
-
-def current_name(name: Any) -> Any:
-    """Return the name of a field by any of its names; a value that is no second name is returned unchanged."""
-    return OTHER_NAMES.get(name, name) if isinstance(name, str) else name
-
-
-def with_current_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields under their first names. A name beside its other one stays: `doubled` reports it."""
-    return {k if current_name(k) in fields else current_name(k): v for k, v in fields.items()}
-
-
-def doubled(fields: Mapping[str, Any]) -> list[str]:
-    """Return a message for each field that is given under both names."""
-    both = [(second, first) for second, first in OTHER_NAMES.items() if {second, first} <= fields.keys()]
-    return [f"`{second}` is another name of `{first}`, which is given as well" for second, first in both]
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {

@@ -17,15 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.names import (
-    OTHER_NAMES,
-    PRESETS,
-    REMOVED_NAMES,
-    SUCCESSORS,
-    current_name,
-    doubled,
-    with_current_names,
-)
+from ctx_hooks.policy.names import PRESETS, REMOVED_NAMES, SUCCESSORS
 from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
@@ -51,7 +43,7 @@ class ReadScope:
     """What a scope says.
 
     Attributes:
-        fields: the policy's fields that it sets, all valid, under their current names.
+        fields: the policy's fields that it sets, all valid.
         locked: the fields that it fixes for more specific scopes.
         mistakes: a line for each, with its path.
         at_most: the strongest mode that its mistakes leave; None if they do not concern the mode.
@@ -166,7 +158,7 @@ def _spelled(
 ) -> tuple[dict[str, Any], list[str], Mode | None]:
     """Return a scope with its misspelt names put right that decide its mode; the mistakes; the mode that they leave."""
     right, wrong, modes = dict(scope), [], []
-    unknown = [n for n in scope if current_name(n) not in Policy.model_fields and n not in OWN_KEYS]
+    unknown = [n for n in scope if n not in Policy.model_fields and n not in OWN_KEYS]
     if len(scope) > len(Policy.model_fields) + len(OWN_KEYS):
         wrong.append(f"{origin}: has {len(scope):,} fields, and there are {len(Policy.model_fields)}")
         return {n: v for n, v in scope.items() if n not in unknown}, wrong, None
@@ -176,7 +168,7 @@ def _spelled(
         if meant in ("mode", "enabled", "disabled"):
             mode = mode_of(value)
             switched = {"off": "enforce", "enforce": "off"}.get(str(mode)) if meant == "disabled" else mode
-            modes.append(_not_enforcing(switched))
+            modes.append(_not_enforcing(switched) if mode else "off")
         elif meant in ("policy", "extends") and not (isinstance(value, str) and value in {**PRESETS, **policies}):
             continue
         elif meant and meant not in right:
@@ -209,8 +201,8 @@ def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope])
     """Return a scope with the names that its lists stand for; a list of something else stays as it is."""
     read, wrong = dict(scope), []
     known: dict[str, list[str]] = {
-        "locked": [*Policy.model_fields, *OTHER_NAMES],
-        "request_may_set": [*Policy.model_fields, *OTHER_NAMES],
+        "locked": [*Policy.model_fields],
+        "request_may_set": [*Policy.model_fields],
         "request_policies": [*PRESETS, *policies],
     }
     for key, names in known.items():
@@ -218,23 +210,21 @@ def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope])
         if isinstance(value, str):
             wrong.append(f"{origin}.{key}: a list is expected, not {value!r:.60}")
             value = re.findall(r"[^\s,]+", value)
-        items = [with_off(current_name(v)) for v in value] if isinstance(value, (list, tuple, Mapping)) else [None]
+        items = [with_off(v) for v in value] if isinstance(value, (list, tuple, Mapping)) else [None]
         if not all(isinstance(item, str) for item in items):
             continue
         kind = "policy" if key == "request_policies" else "field"
         unknown = [n for n in items if n not in names]
         wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{suggestion(n, names)}" for n in unknown]
-        guessed = [current_name(meant) for n in unknown for meant in resembling(n, names)[:1]]
+        guessed = [meant for n in unknown for meant in resembling(n, names)[:1]]
         guessed += [SUCCESSORS[str(n)][0] for n in unknown if n in SUCCESSORS]
         read[key] = tuple(dict.fromkeys([*(n for n in items if n in names), *guessed]))
     return read, wrong
 
 
 def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], Mode | None]:
-    """Return the fields that can be read, under their current names; the mistakes; the mode that those of the mode leave."""
-    both = doubled(given)
-    fields = {n: v for n, v in with_current_names(given).items() if not any(f"`{n}`" in line for line in both)}
-    wrong = [f"{origin}: {line}" for line in both]
+    """Return the fields that can be read; the mistakes; the mode that those of the mode leave."""
+    fields, wrong = dict(given), list[str]()
     faulty: set[int | str] = set()
     archive = fields.get("archive")
     if origin in _METADATA and isinstance(archive, Mapping):
@@ -246,9 +236,7 @@ def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     except ValidationError as error:
         wrong += mistakes(error, origin, Policy)
         faulty |= {e["loc"][0] for e in error.errors() if e["loc"]}
-    said = [v for n, v in given.items() if current_name(n) == "mode"]
-    unsaid = "mode" in faulty or len(said) > 1
-    left = weakest(_mode_meant(value) for value in said) if unsaid else None
+    left = _mode_meant(fields["mode"]) if "mode" in faulty else None
     kept = {n: v for n, v in fields.items() if n not in faulty}
     return kept | ({"mode": mode_of(kept["mode"])} if "mode" in kept else {}), wrong, left
 

@@ -15,11 +15,9 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     field_validator,
-    model_validator,
 )
 
 from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
-from ctx_hooks.policy.names import current_name, doubled, with_current_names
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
@@ -75,7 +73,7 @@ class Policy(BaseModel):
     mode: Mode = Field(
         "enforce",
         description="`observe`: everything is decided and recorded, nothing is changed. `off`: requests pass exactly as "
-        "without the plugin. `enabled: true` and `enabled: false` are `enforce` and `off`.",
+        "without the plugin.",
     )
     language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
 
@@ -168,27 +166,17 @@ class Policy(BaseModel):
     request_may_set: tuple[str, ...] = Field((), description="Fields that a caller may set in `metadata.ctx_hooks`.")
     request_policies: tuple[str, ...] = Field((), description="Policies that a caller may name in `x-ctx-hooks`; `off` too.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_current_names(cls, fields: Any) -> Any:
-        if not isinstance(fields, Mapping):
-            return fields
-        if both := doubled(fields):
-            raise ValueError("; ".join(both))
-        return with_current_names(fields)
-
     @field_validator("request_may_set")
     @classmethod
-    def _named_currently(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        current = tuple(current_name(name) for name in names)
-        if "archive" in current:
+    def _without_archive(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if "archive" in names:
             raise ValueError("no caller may set `archive`: it names a folder, and whose texts are read")
-        return current
+        return names
 
     @field_validator("mode", mode="before")
     @classmethod
     def _mode_of_switch(cls, value: Any) -> Any:
-        """YAML reads `off` as false; and a value of `enabled` may be anything that means true or false."""
+        """YAML reads `off` as false, and `on` as true."""
         try:
             return "enforce" if _SWITCH.validate_python(value) else "off"
         except ValidationError:

@@ -125,7 +125,7 @@ def test_a_model_behind_a_wildcard_has_its_own_window(explained):
 
 
 def test_what_a_lock_of_the_file_ignores_is_told(explained):
-    config = settings(defaults={"reserve_tokens": 9, "locked": ["reserve_tokens"]}, teams={"red": {"reserve_tokens": 5}})
+    config = settings(defaults={"reserve": 9, "locked": ["reserve"]}, teams={"red": {"reserve": 5}})
     told = explained(HELLO, "--model", "gpt-4o", "--team", "red", config=config)
-    assert told["policy"]["reserve_tokens"] == {"value": 9, "set_by": "defaults"}
+    assert told["policy"]["reserve"] == {"value": 9, "set_by": "defaults"}
     assert any("locked by defaults" in line for line in told["ignored"])

@@ -14,7 +14,7 @@ from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.runtime.warnings import LONGEST_CHARS, one_line, warn_once
 from ctx_hooks.telemetry.headers import of_ignored
 
-OFF = {"enabled": False}
+OFF = {"mode": "off"}
 CHOSEN = {"sessions": {"s:*": OFF}}
 TEXTS = ("deployment", "organization", "project", "team", "key")
 
@@ -36,14 +36,14 @@ class TestWhatTheCallerNames:
 
     @pytest.mark.parametrize("scope", TEXTS)
     def test_stands_below_what_any_scope_of_the_operator_locks(self, chosen, scope):
-        found = resolve(CHOSEN, **chosen, **{scope: {"locked": ["enabled"]}})
+        found = resolve(CHOSEN, **chosen, **{scope: {"locked": ["mode"]}})
         assert found.policy.mode == "enforce"
         assert any("mode is locked by" in line for line in found.ignored)
 
     @pytest.mark.parametrize("section", ["teams", "keys", "models"])
     def test_stands_below_what_the_settings_lock(self, chosen, section):
         names = {"teams": {"team_names": ("x",)}, "keys": {"key_names": ("x",)}, "models": {"group": "x"}}[section]
-        found = resolve({**CHOSEN, section: {"x": {"locked": ["enabled"]}}}, **chosen, **names)
+        found = resolve({**CHOSEN, section: {"x": {"locked": ["mode"]}}}, **chosen, **names)
         assert found.policy.mode == "enforce"
 
     def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self, chosen):

@@ -33,7 +33,7 @@ fields = st.fixed_dictionaries(
         "reserve": st.sampled_from([4_000, 9_000]),
         "compaction": st.just("gentle"),
         "retrieval": st.booleans(),
-        "locked": st.lists(st.sampled_from(["mode", "reserve", "retrieval", "enabled"]), max_size=3),
+        "locked": st.lists(st.sampled_from(["mode", "reserve", "retrieval"]), max_size=3),
     },
 )
 moded = st.one_of(

@@ -9,9 +9,9 @@ from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
 ROUTES = pytest.mark.parametrize("route", FOUR, ids=["chat", "messages", "responses", "gemini"])
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-OFF = {"enabled": False}
+OFF = {"mode": "off"}
 LOCKED = {"authorization": "Bearer sk-locked"}
-CALLERS = {"locked": {"team_metadata": {"ctx_hooks": {"locked": ["enabled"]}}}}
+CALLERS = {"locked": {"team_metadata": {"ctx_hooks": {"locked": ["mode"]}}}}
 POLICIES = {
     "models": {"open": OFF},
     "teams": {"vip": OFF},

@@ -14,7 +14,7 @@ from routes import CHAT, MODELS, NAMES, ROUTES
 
 from ctx_hooks.testing import agent_session
 
-OFF = {"ctx_hooks": {"enabled": False}}
+OFF = {"ctx_hooks": {"mode": "off"}}
 CALLERS = {
     "off-team": {"team_metadata": OFF},
     "off-observed-team": {"team_metadata": {"ctx_hooks": {"mode": "observe"}}},

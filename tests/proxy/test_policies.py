@@ -11,7 +11,7 @@ from routes import CHAT, MESSAGES, RESPONSES
 CALLERS = {
     "chinese": {"team_metadata": {"ctx_hooks": {"language": "zh"}}},
     "broken": {"team_metadata": {"ctx_hooks": {"languag": "zh"}}},
-    "switched-off": {"team_metadata": {"ctx_hooks": {"enabled": False}}},
+    "switched-off": {"team_metadata": {"ctx_hooks": {"mode": "off"}}},
     "plain": {"team_model_aliases": {"house-model": "fitted"}, "aliases": {"my-model": "fitted"}},
 }
 POLICIES = {

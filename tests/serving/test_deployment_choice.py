@@ -104,12 +104,12 @@ class TestWhatHoldsTheRequest:
 
 
 class TestTheRouterChoosesFromAll:
-    @pytest.mark.parametrize("settings", [{}, {"deployment_choice": "any"}, {"enabled": False}], ids=str)
+    @pytest.mark.parametrize("settings", [{}, {"deployment_choice": "any"}, {"mode": "off"}], ids=str)
     async def test_by_default_and_where_the_plugin_is_off(self, settings):
         entries = listed(8_000, 1_000_000)
         policies = Policies(load_settings({"defaults": {"deployment_choice": "any", **settings}}))
         assert await chosen(session(), entries, policies) is entries
-        off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "enabled": False}}))
+        off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "mode": "off"}}))
         assert await chosen(session(), entries, off) is entries
 
     async def test_where_one_deployments_own_policy_says_so(self):
