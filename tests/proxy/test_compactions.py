@@ -18,6 +18,7 @@ SUMMARY = {"type": "compaction", "content": "They build a recipe app.", "signatu
 OPAQUE = {"type": "compaction", "encrypted_content": "gAAAA" * 100}
 CLEARED = {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 2_000}}]}
 THRESHOLD = [{"type": "compaction", "compact_threshold": 2_000}]
+compacts = pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="LiteLLM knows none before")
 in_three_formats = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=[NAMES[0], NAMES[1], NAMES[3]])
 
 
@@ -41,7 +42,7 @@ def asked(route, **fields):
     return {"model": "auto", field: [*said, {"role": "user", "content": "Which was it?"}], "max_tokens": 100, **fields}
 
 
-@pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="its complexity router compacts to fit from 1.106 on")
+@compacts
 @in_three_formats
 def test_a_talk_that_litellms_complexity_router_has_compacted_is_sent_as_it_is(route, proxy, provider):
     answer = route.post(proxy, asked(route))
@@ -63,7 +64,7 @@ def test_an_agents_loop_that_the_complexity_router_refuses_is_fitted_on_the_way_
     assert (only["model"], only["status"], answer.headers["x-ctx-hooks-decision"]) == ("tier", 200, "compressed")
 
 
-@in_three_formats
+@pytest.mark.parametrize("route", [CHAT, MESSAGES, pytest.param(RESPONSES, marks=compacts)], ids=lambda route: route.fmt)
 def test_what_a_guardrail_has_left_too_long_is_fitted(route, proxy, provider, elsewhere):
     async def halved(request):
         body = await request.json()
@@ -92,6 +93,7 @@ def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, 
     assert (only["status"], only["payload"]["context_management"]) == (200, asked_for)
 
 
+@compacts
 @pytest.mark.parametrize(
     ("route", "own"),
     [
@@ -113,6 +115,7 @@ def test_what_a_provider_has_compacted_comes_back_to_it_first_and_unchanged(rout
     assert (first if route is RESPONSES else first["content"][0]) == (OPAQUE if route is RESPONSES else SUMMARY)
 
 
+@compacts
 def test_a_summary_that_a_client_asks_its_provider_for_is_made_of_what_the_window_holds(proxy, provider):
     answer = MESSAGES.ask(proxy, group=MESSAGES.fitted, compaction={"type": "summarize"}, max_tokens=500)
     assert answer.status_code == 200, answer.text
