@@ -267,10 +267,10 @@ def _limits_clear(**options: Any) -> None:
     clear(**options)
 
 
-@commands.command(short_help="Print the JSON Schema of the settings.")
+@commands.command(short_help="Print the JSON Schema of the settings, for editors.")
 @json_option
 def schema(*, as_json: bool) -> None:  # noqa: ARG001 - it is JSON in any case
-    """Print the JSON Schema of the settings."""
-    from ctx_hooks.policy.settings import Policy, Settings
+    """Print the JSON Schema of the settings, for editors."""
+    from ctx_hooks.policy.loading import configuration_schema
 
-    print_json({"settings": Settings.model_json_schema(), "policy": Policy.model_json_schema()})
+    print_json(configuration_schema())

@@ -99,3 +99,22 @@ def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
         defaults = {"policy": defaults} if isinstance(defaults, str) else defaults
         found["defaults"] = {**fields, **defaults} if isinstance(defaults, Mapping) else defaults
     return found, wrong
+
+
+def configuration_schema() -> dict[str, Any]:
+    """Return a JSON Schema of the proxy's configuration that knows the plugin's settings and allows all others."""
+    policy, settings = Policy.model_json_schema(), Settings.model_json_schema()
+    parts = policy.pop("$defs") | settings.pop("$defs")
+    name, names = {"type": "string"}, {"type": "array", "items": {"enum": list(Policy.model_fields)}}
+    begins = {"policy": name, "extends": name, "locked": names}
+    scope = {"anyOf": [name, {"const": False}, {"$ref": "#/$defs/Policy"}]}
+    own = {**settings, "properties": dict(settings["properties"])}
+    own["properties"]["defaults"] |= scope
+    for section in ("policies", *SECTIONS):
+        own["properties"][section] |= {"additionalProperties": scope}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {PARENT: {"type": "object", "properties": {NAME: {"$ref": "#/$defs/Settings"}}}},
+        "$defs": {**parts, "Policy": {**policy, "properties": {**policy["properties"], **begins}}, "Settings": own},
+    }
