@@ -10,9 +10,8 @@ from ctx_hooks.conversation.model import Media, Message, Part, Reasoning, Role, 
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
-    media_of,
-    opaque_of,
     text_or_empty,
+    text_part,
     text_parts,
     write_block,
     write_content,
@@ -21,8 +20,6 @@ from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 TEXT_TYPES = frozenset({"text"})
-CALL_TYPES = frozenset({"tool_use"})
-RESULT_TYPES = frozenset({"tool_result"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -47,26 +44,22 @@ def _read(raw: Mapping[str, Any]) -> Message:
 
 
 def _part(block: Any) -> Part:
-    if not isinstance(block, MAPPINGS):
-        return text_parts([block], TEXT_TYPES)[0]
-    kind = text_or_empty(block.get("type"))
-    if kind in TEXT_TYPES and isinstance(block.get("text"), str):
-        return Text(block["text"], raw=block)
-    if kind in CALL_TYPES:
+    kind = text_or_empty(block.get("type")) if isinstance(block, MAPPINGS) else ""
+    if kind == "tool_use":
         return ToolCall(
             text_or_empty(block.get("id")),
             text_or_empty(block.get("name")),
             compact_json(block.get("input")),
             block,
         )
-    if kind in RESULT_TYPES:
+    if kind == "tool_result":
         parts = text_parts(block.get("content"), TEXT_TYPES)
         return ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block)
     if kind in REASONING_TYPES:
         sealed = text_or_empty(block.get("data"))
         media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
         return Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media)
-    return media_of(block) or opaque_of(block)
+    return text_part(block, TEXT_TYPES)
 
 
 def _write(message: Message) -> dict[str, Any]:

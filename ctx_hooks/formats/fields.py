@@ -210,10 +210,11 @@ def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media |
         return (Text(content),)
     if not isinstance(content, (list, tuple)):
         return (opaque_of(content),)
-    return tuple(_text_part(block, text_types) for block in content)
+    return tuple(text_part(block, text_types) for block in content)
 
 
-def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
+def text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
+    """Read a block of content."""
     if isinstance(block, str):
         return Text(block, raw=block)
     if not isinstance(block, MAPPINGS):

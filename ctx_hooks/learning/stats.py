@@ -40,6 +40,7 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
+LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
 
 DAY_SECONDS = 24 * 3600.0
 KEPT_SECONDS: Mapping[Kind, float] = {
@@ -55,18 +56,13 @@ LEAST_LIMIT_TOKENS = 1_000
 LARGEST_TOKENS = 1_000_000_000
 """A hundred times the largest window of a model (ten million): a larger figure is no count of tokens."""
 RANGES: Mapping[Kind, tuple[int, float, float]] = {
-    "limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
-    "own_limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
-    "refused": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
-    "kept": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
+    **dict.fromkeys(KINDS, (1, 0, LARGEST_TOKENS)),
+    **dict.fromkeys(LIMITS, (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS)),
     "output_limit": (1, 1, LARGEST_TOKENS),
     "holds_output": (1, 1, 1),
     "ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO),
     "other_ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_OTHER_RATIO),
     "low_bill": (2, 0, LARGEST_TOKENS),
-    "accepted_input": (1, 0, LARGEST_TOKENS),
-    "accepted_output": (1, 0, LARGEST_TOKENS),
-    "accepted_total": (1, 0, LARGEST_TOKENS),
     "answer": (1, 1, LARGEST_TOKENS),
 }
 """Of each kind the most values, the least and the largest: what is read from a shared store is checked against it."""
