@@ -15,7 +15,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 from ctx_hooks.addons.retrieval.conversation_digest import ASSISTANT, ITEM, THINKING, role_of
 from ctx_hooks.formats.fields import CACHE_MARKER
@@ -33,8 +35,11 @@ class HiddenTurn:
     """
 
     anchor: str
-    messages: Sequence[Mapping[str, Any]]
+    messages: Annotated[Sequence[Mapping[str, Any]], Field(min_length=1)]
     results: Sequence[Mapping[str, Any]] = ()
+
+
+_TURN = TypeAdapter(HiddenTurn)
 
 
 def written(turn: HiddenTurn) -> str:
@@ -42,13 +47,17 @@ def written(turn: HiddenTurn) -> str:
     return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
 
 
+def read_all(kept: Mapping[str, str]) -> list[HiddenTurn]:
+    """Return the turns of texts by their keys, without those that are broken: whoever has the store can write to it."""
+    return [turn for turn in map(read, kept.values()) if turn is not None]
+
+
 def read(text: str) -> HiddenTurn | None:
     """Return the turn of a text, None for one that is broken."""
     try:
-        entry = json.loads(text)
+        return _TURN.validate_python(json.loads(text))
     except (ValueError, RecursionError):
         return None
-    return HiddenTurn(**entry) if _is_turn(entry) else None
 
 
 def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[HiddenTurn]) -> Sequence[Any]:
@@ -116,15 +125,3 @@ def _marked(messages: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> 
             own[at] = {**own[at], CACHE_MARKER: markers[-1]}
             last["content"] = own
     return [*messages[:-1], last]
-
-
-def _is_turn(entry: Any) -> bool:
-    """Whether a value is one: whoever has the store can write to it."""
-    if (
-        not isinstance(entry, dict)
-        or entry.keys() != {"anchor", "messages", "results"}
-        or not isinstance(entry["anchor"], str)
-    ):
-        return False
-    lists = (entry["messages"], entry["results"])
-    return bool(entry["messages"]) and all(isinstance(x, list) and all(isinstance(m, dict) for m in x) for x in lists)

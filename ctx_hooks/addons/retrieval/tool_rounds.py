@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
@@ -23,7 +24,7 @@ from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, wi
 from ctx_hooks.addons.retrieval.conversation_digest import says_anything
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.turn import messages_of, results_of
-from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
+from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn, read_all
 from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
@@ -74,8 +75,8 @@ class ToolRounds:
             heard = await self._away(lambda: conversation_digest.heard(messages, conversation_digest.heard([before])))
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
             kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
-            turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
-            whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
+            splice = partial(hidden_turns.spliced, messages, heard.anchors)
+            whole = await self._away(lambda: splice(read_all(kept))) if kept else messages
             is_spliced = whole is not messages
             view = View(heard._replace(anchors=heard.anchors[-1:]), settings, shows_calls=is_spliced)
             state = self._running.open(request.call.request_id)

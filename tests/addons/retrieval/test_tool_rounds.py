@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIResponse
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.addons.retrieval import conversation_digest
+from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.litellm_compat import with_request_id
@@ -353,13 +353,17 @@ async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monk
     threads = set()
 
     def on_thread(work):
-        return lambda *args: threads.add(threading.get_ident()) or work(*args)
+        return lambda *args: threads.add((work.__name__, threading.get_ident())) or work(*args)
 
     monkeypatch.setattr(conversation_digest, "heard", on_thread(conversation_digest.heard))
-    fields = with_request_id(CHAT)
-    await rounds_of(Texts()).restored(fields, ARCHIVE)
-    assert threads
-    assert threading.get_ident() not in threads
+    monkeypatch.setattr(hidden_turns, "read", on_thread(hidden_turns.read))
+    texts = Texts()
+    fields = with_request_id({**CHAT, "messages": [*CHAT["messages"], {"role": "assistant", "content": "This."}]})
+    await rounds_of(texts).restored(fields, ARCHIVE)
+    texts.records = dict.fromkeys(texts.keys, "{")
+    await rounds_of(texts).restored(fields, ARCHIVE)
+    assert {name for name, _ in threads} == {"heard", "read"}
+    assert threading.get_ident() not in {thread for _, thread in threads}
 
 
 async def looked_up(rounds, texts, beginning, answer):
