@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.pipeline import StepReport
     from ctx_hooks.compaction.summary.model_written import WrittenSummary
     from ctx_hooks.conversation.model import Conversation, Message
+    from ctx_hooks.tokens.counter import Counter
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""
@@ -33,7 +34,6 @@ class Compaction:
         steps: what the steps did.
         reason: why it is larger than its target, None where it is not.
         summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
-        removes: whether messages were removed, so that a summary has a place.
         handles: name the removed texts that its placeholders refer to.
         unsettled: how many messages at its end are the history's own, in whole exchanges; those before them have settled.
     """
@@ -44,7 +44,6 @@ class Compaction:
     steps: tuple[StepReport, ...] = ()
     reason: str | None = None
     summary: WrittenSummary | None = None
-    removes: bool = False
     handles: tuple[str, ...] = ()
     unsettled: int = 0
 
@@ -62,10 +61,11 @@ class Compaction:
 NONE_YET = Compaction(0, (), 0)
 
 
-def unsettled_in(originals: Conversation, made: Conversation) -> int:
+def unsettled_in(originals: Conversation, made: Conversation, counter: Counter, most_tokens: float) -> int:
     """Return how many messages at the end of what was `made` of a conversation are its own, in whole exchanges.
 
-    In a group, who spoke first is known from all messages: there it is none.
+    Beside the newest of these it is no more than `most_tokens`. In a group, who spoke first is known from all messages:
+    there it is none.
     """
     if any(message.name is not None for message in originals.messages):
         return 0
@@ -74,6 +74,9 @@ def unsettled_in(originals: Conversation, made: Conversation) -> int:
         newest = kept + len(exchange)
         own, left = originals.messages[-newest:], made.messages[made.settled :][-newest:]
         if len(left) < newest or any(a is not b for a, b in zip(own[: len(exchange)], left, strict=False)):
+            break
+        most_tokens -= counter.messages(own[: len(exchange)], originals.format)
+        if kept and most_tokens < 0:
             break
         kept = newest
     return kept

@@ -110,6 +110,17 @@ class CutPoints:
             return cut
         return self._expected(replace(cut, length=length, is_whole=True))
 
+    def begins_anew(self, cut: Cut) -> bool:
+        """Whether the compaction after `cut` is made from the first message on, by what will have come when it is due."""
+        length = self._settled[-1]
+        return not cut.length or not self._may_follow(
+            cut, length, max(self._room_tokens(cut), self._sent_tokens(cut, length))
+        )
+
+    def free_tokens(self, cut: Cut) -> int:
+        """Return what may come behind the last request before the compaction after `cut` is due."""
+        return self._room_tokens(cut) - self._since_tokens(cut, self.share(cut), len(self._points) - 1)
+
     def share(self, cut: Cut) -> Share:
         """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
         if not cut.length:
@@ -132,7 +143,9 @@ class CutPoints:
         next one compacts what is protected now.
         """
         if cut.base is not None:
-            return LocalTokens(self._preamble_tokens + self._behind_tokens(cut.base, cut.length))
+            return LocalTokens(
+                self._preamble_tokens + self._behind_tokens(cut.base, cut.length, self._sent_tokens(cut.base, cut.length))
+            )
         if self._thresholds.target_tokens is not None:
             return self._thresholds.target_tokens
         most_tokens = self._shares.most_target_tokens(cut.length)
@@ -146,19 +159,23 @@ class CutPoints:
     def _after(self, before: Cut, length: int) -> Cut:
         """Return the compaction of the first `length` messages, due after another one: made behind it while it may be."""
         anew = Cut(length, 0, before.number + 1)
-        behind = replace(anew, base=before)
-        if not before.length or not self._thresholds.settles or behind.generation > MOST_GENERATIONS:
-            return self._expected(anew)
+        may_follow = before.length and self._may_follow(before, length, self._sent_tokens(before, length))
+        return self._expected(replace(anew, base=before) if may_follow else anew)
+
+    def _may_follow(self, before: Cut, length: int, sent_tokens: int) -> bool:
+        """Whether a compaction of the first `length` messages may be made behind another, after which `sent_tokens` came."""
+        if not self._thresholds.settles or before.generation >= MOST_GENERATIONS:
+            return False
         goal_tokens = self._thresholds.trigger.goal_tokens
         most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
-        is_left = self.target_tokens(behind) <= min(most_tokens, self._shares.most_target_tokens(length))
-        return self._expected(behind if is_left else anew)
+        left_tokens = self._preamble_tokens + self._behind_tokens(before, length, sent_tokens)
+        return left_tokens <= min(most_tokens, self._shares.most_target_tokens(length))
 
-    def _behind_tokens(self, before: Cut, length: int) -> int:
+    def _behind_tokens(self, before: Cut, length: int, sent_tokens: int) -> int:
         """Return what a compaction behind another leaves: what has settled, the newest loop, a share of the rest."""
         settled_tokens = before.tokens - self._loop_tokens(before.length)
         newest_tokens = self._loop_tokens(length)
-        since_tokens = self._sent_tokens(before, length) + self._loop_tokens(before.length) - newest_tokens
+        since_tokens = sent_tokens + self._loop_tokens(before.length) - newest_tokens
         return settled_tokens + int(since_tokens * NEWER_FRACTION) + newest_tokens
 
     def tokens_since(self, cut: Cut) -> int:

@@ -8,6 +8,7 @@ that a model has written: which one, is chosen once (`summary/model_written.py`)
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,13 +20,15 @@ from ctx_hooks.compaction.cut_points import Cut, CutPoints
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
-from ctx_hooks.compaction.steps import oldest_turns
+from ctx_hooks.compaction.steps import newest_loop, oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
-from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, is_current
+from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache
 from ctx_hooks.tokens.units import LocalTokens
+from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +117,7 @@ class _Assembly:
             compaction.steps,
             reason,
             rewrites,
-            choice=self._choice(compaction),
+            choice=self._choice(compaction, cut),
             cut={**dict.fromkeys(compaction.handles), **self._newly_cut, **cut_since},
             offers=cut_texts is not None and cut_texts.is_offered and bool(compaction.handles or cut_since),
         )
@@ -146,11 +149,11 @@ class _Assembly:
         window is left out, too: it would cost more lines than it tells.
         """
         budget = self._thresholds.trigger
-        summary = self._forms.summary_of(cut.length) if self._forms else None
+        summary = self._forms.summary_of(cut) if self._forms else None
         if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
             summary = None
         compaction = self._remembered(cut, summary)
-        is_placed = compaction.removes and compaction.tokens <= cut.tokens
+        is_placed = compaction.summary is not None and compaction.tokens <= cut.tokens
         return compaction if summary is None or is_placed else self._remembered(cut, None)
 
     def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
@@ -164,14 +167,26 @@ class _Assembly:
         start = self._weighed
         if summary is not None or cut.is_whole or cut.base is not None:
             written = (summary.length, summary.text) if summary is not None else ()
+            held = [s.prefix if (s := self._held(base)) else "" for base in cut.bases()]
             bases = [(base.length, base.tokens, base.is_whole) for base in cut.bases()]
-            start = digest_of((start.hex(), cut.is_whole, bases, *written))
+            start = digest_of((start.hex(), cut.is_whole, bases, held, *written))
         return digest_behind(start, self._history.index[: cut.length])
 
-    def _choice(self, compaction: Compaction) -> Choice | None:
+    def _choice(self, compaction: Compaction, cut: Cut) -> Choice | None:
         if self._forms is None or not compaction.length:
             return None
-        return self._forms.choice(compaction.length, compaction.summary, removes=compaction.removes)
+        summary = compaction.summary
+        is_new = summary is None or self._base_of(cut, summary) is None
+        takes_new = not is_current(summary, compaction.length) or self._cut_points.begins_anew(cut)
+        free_tokens = self._cut_points.free_tokens(cut) if takes_new else None
+        return self._forms.choice(compaction.length, summary, is_new=is_new, free_tokens=free_tokens)
+
+    def _held(self, cut: Cut) -> WrittenSummary | None:
+        return self._forms.held(cut.length) if self._forms else None
+
+    def _base_of(self, cut: Cut, summary: WrittenSummary | None) -> Cut | None:
+        """Return the compaction that one with this summary is made behind: with another summary it begins anew."""
+        return cut.base if cut.base is not None and self._held(cut.base) == summary else None
 
     def _arrived(self, i: int) -> Message:
         """Return a message as it is sent while it is not compacted: with oversized results cut."""
@@ -184,11 +199,14 @@ class _Assembly:
         key = (self._weighed, self._history.index[i].digest)
         return _capped_tokens.get(key, lambda: counter.message(self._arrived(i), fmt))
 
-    def _originals(self, cut: Cut, base: Compaction) -> Conversation:
-        """Return what is compacted as the client sent it, behind what has settled; the newest results as they arrived."""
+    def _originals(self, cut: Cut, base: Compaction, *, capped: bool) -> Conversation:
+        """Return what is compacted as the client sent it, behind what has settled; the newest results as they arrived.
+
+        With `capped` so are all the others: none of them is shortened, and a large one must not cost the others their place.
+        """
         counter = self._thresholds.trigger.counter
         originals = self._history.conversation(counter, base.settled_length, cut.length)
-        newest = originals.newest_loop
+        newest = range(len(originals.messages)) if capped else originals.newest_loop
         *others, last = (
             self._arrived(i) if i - base.settled_length in newest else self._history.messages.message(i)
             for i in range(base.settled_length, cut.length)
@@ -197,18 +215,20 @@ class _Assembly:
         return replace(originals, messages=(*base.settled, *rest), settled=len(base.settled))
 
     def _made(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
-        """Return the compaction that is due, with a model's summary or an extractive one."""
-        base = NONE_YET if cut.base is None or summary is not None else self._remembered(cut.base, None)
-        originals = self._originals(cut, base)
+        """Return the compaction that is due: behind one before it, or anew, then with a model's summary if there is one."""
+        before = self._base_of(cut, summary)
+        base = NONE_YET if before is None else self._remembered(before, summary)
+        new = summary if not base.settled else None
+        originals = self._originals(cut, base, capped=new is not None)
         conversation = self._repaired(originals)
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
         target_tokens = self._cut_points.target_tokens(cut)
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
         steps = pipeline.steps_of(trigger)
-        if summary is not None:
-            with_written = oldest_turns.with_written(summary.text)
-            steps = tuple(with_written if step is oldest_turns.STEP else step for step in steps)
+        if new is not None:
+            others = (step for step in steps if step not in (newest_loop.LARGE, oldest_turns.STEP))
+            steps = (newest_loop.LARGE, oldest_turns.with_written(new.text), *others)
         outcome = pipeline.compress(conversation, target, steps)
         if base.settled and (conversation is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
@@ -217,20 +237,21 @@ class _Assembly:
         # Read again from what is sent: the edited messages would hold on to all that was cut.
         codec = WIRE_FORMATS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
-        left = {id(m.raw) for m in outcome.conversation.messages}
-        removes = base.removes or any(id(m.raw) not in left for m in conversation.messages)
+        is_placed = summary is not None and any(placeholders.block_quoted(summary.text) in m.text for m in sent)
         named = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
         self._newly_cut.update(named)
+        recent_tokens = keep_recent_tokens_of(trigger.goal_tokens, trigger.policy) if new is not None else math.inf
         return Compaction(
             cut.length,
             sent,
             trigger.counter.messages(sent, conversation.format),
             outcome.steps,
             outcome.reason,
-            summary if removes else None,
-            removes,
+            summary if is_placed else None,
             tuple(dict.fromkeys((*base.handles, *named))),
-            unsettled_in(conversation, outcome.conversation) if conversation is originals else 0,
+            unsettled_in(conversation, outcome.conversation, trigger.counter, recent_tokens)
+            if conversation is originals
+            else 0,
         )
 
     def _repaired(self, conversation: Conversation) -> Conversation:

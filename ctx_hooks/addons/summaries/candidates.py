@@ -13,6 +13,7 @@ from ctx_hooks.compaction.summary.model_written import newest_within, prefixes
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.tokens.units import LocalTokens, to_provider
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History
@@ -140,7 +141,7 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
         history: the conversation as the client sent it.
         summaries: what is known of it.
         length: how many messages the summary will stand for: those of the compaction that waits for it, else all.
-        after: how many messages the newest compaction before has, 0 for none.
+        after: how many messages the newest compaction before has but one, 0 for none.
     """
     digests = prefixes(history, bytes.fromhex(summaries.conversation))
     before = newest_within(summaries, digests, length)
@@ -150,3 +151,23 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
     messages = history.messages.conversation(start, length)
     text = before.text if before is not None else ""
     return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, text)
+
+
+def is_due(attempt: Attempt, input_tokens: int, soft_fraction: float) -> bool:
+    """Whether the next summary is begun behind an answer, so that it is there when a compaction takes a new one.
+
+    Args:
+        attempt: what was answered.
+        input_tokens: what the provider billed for it.
+        soft_fraction: above this share of the budget in any case; before, if another request like the newest exceeds it.
+    """
+    if attempt.budget_tokens is None:
+        return False
+    budget_tokens, factor = attempt.budget_tokens, attempt.known.factor
+    free_tokens = budget_tokens - input_tokens
+    if attempt.choice is not None:
+        if attempt.choice.free_tokens is None:
+            return False
+        free_tokens = to_provider(LocalTokens(attempt.choice.free_tokens), factor)
+    growth_tokens = to_provider(LocalTokens((attempt.received_tokens or attempt.seen_tokens) - attempt.seen_tokens), factor)
+    return free_tokens < max((1 - soft_fraction) * budget_tokens, growth_tokens)

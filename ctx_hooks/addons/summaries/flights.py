@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from ctx_hooks.addons.summaries import record
 from ctx_hooks.addons.summaries.call import start_apart
-from ctx_hooks.addons.summaries.candidates import Asking, asking_of, task_of
+from ctx_hooks.addons.summaries.candidates import Asking, asking_of, is_due, task_of
 from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.addons.summaries.writer import Writing, write
 from ctx_hooks.compaction.message_index import settled_length
@@ -88,8 +88,7 @@ class SummaryFlights(Addon):
         choice = decided.attempt.choice
         if choice is None or choice.compaction in summaries.chosen:
             return decided
-        waits = asking.settings.mode == "blocking" and choice.removes and not asking.to.attempt
-        if waits and not choice.prefix:
+        if asking.settings.mode == "blocking" and choice.is_new and not asking.to.attempt:
             asking = asking.fitted(decided.attempt)
             decided = await with_summaries(await self._waited_for(asking, choice))
             choice = decided.attempt.choice or choice
@@ -98,17 +97,19 @@ class SummaryFlights(Addon):
         return await with_summaries((await self._store.of(asking.conversation)).summaries)
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
-        """Have a summary written in the background where an answer's input has passed the soft mark.
+        """Have a summary written in the background if the next compaction would hold it, and is near.
 
         The request of a failed attempt is kept no longer; a retry brings it again.
         """
         state = self._running.of(attempt.to.request_id)
         asking = state.held.pop((NAME, attempt.to.deployment), None)
         self._running.hold(attempt.to.request_id, state)
-        if not isinstance(asking, Asking) or billed is None or attempt.budget_tokens is None:
-            return
-        if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
-            self._start(asking.fitted(attempt), None, attempt.choice.length if attempt.choice is not None else 0)
+        if (
+            isinstance(asking, Asking)
+            and billed is not None
+            and is_due(attempt, billed.input_tokens, asking.settings.soft_fraction)
+        ):
+            self._start(asking.fitted(attempt), None, attempt.choice.length - 1 if attempt.choice is not None else 0)
 
     async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
         """Return what is known once the flight of a conversation is over, whoever has it, or `timeout_seconds` are."""

@@ -10,6 +10,7 @@ order.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,19 +118,58 @@ class Order:
         )
 
 
-class Selector:
-    """Selects from one conversation: what does not depend on the room is computed once."""
+@dataclass(frozen=True, slots=True)
+class NewestFirst:
+    """The older exchanges as they are kept beside a model's summary, which says what the others were: the newest of them.
 
-    def __init__(self, conversation: Conversation, budget: Budget) -> None:
-        self.words = {**user_words(conversation, budget), **answers(conversation, budget)}
+    Attributes:
+        items: the exchanges, oldest first.
+    """
+
+    items: tuple[Item, ...]
+
+    def within(self, room_tokens: float) -> Selection:
+        """Return the newest exchanges that `room_tokens` hold whole, and what these hold of the one before; the first goes."""
+        n = len(self.items)
+        while n and self.items[n - 1].whole_tokens <= room_tokens:
+            n -= 1
+            room_tokens -= self.items[n].whole_tokens
+        whole = frozenset(item.messages for item in self.items[n:])
+        parted = self.items[n - 1] if n > 1 else None
+        if parted is None or parted.frame_tokens > room_tokens:
+            return Selection(whole, frozenset(), {})
+        room_tokens -= parted.frame_tokens
+        lines: dict[Position, frozenset[int]] = {}
+        for source in parted.sources:
+            ends = list(accumulate(map(source.tokens, source.segments.spans), initial=0.0))
+            held = bisect_right(ends, room_tokens) - 1
+            room_tokens -= ends[held]
+            lines[source.position] = frozenset(range(held))
+        return Selection(whole, frozenset({parted.messages}), lines)
+
+
+class Selector:
+    """Selects from one conversation: what does not depend on the room is computed once.
+
+    Args:
+        conversation: of which it selects.
+        budget: what the conversation may have.
+        newest_first: whether the newest exchanges are kept, whatever the older ones are worth.
+    """
+
+    def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
+        self._newest_first = newest_first
+        self.words = {**user_words(conversation, budget), **({} if newest_first else answers(conversation, budget))}
         self.items = items_of(conversation, budget, self.words)
         self.free_tokens = free_tokens(conversation, budget)
         self._budget = budget
         self._conversation = conversation
         self._orders: dict[float, Order] = {}
 
-    def order(self, room_tokens: float) -> Order:
+    def order(self, room_tokens: float) -> Order | NewestFirst:
         """Return the order in which the older exchanges are kept in a room of about `room_tokens`, made once for each."""
+        if self._newest_first:
+            return NewestFirst(self.items)
         if room_tokens not in self._orders:
             self._orders[room_tokens] = self._order(room_tokens)
         return self._orders[room_tokens]

@@ -38,16 +38,18 @@ class Form:
     Attributes:
         summarise: makes the summary.
         fills_gaps: whether users' turns stay whose answers are gone, with a line that says what these were.
+        newest_first: whether the newest exchanges stay, whatever the older ones are worth.
     """
 
     summarise: Summarise
     fills_gaps: bool = True
+    newest_first: bool = False
 
 
 def with_written(text: str) -> Step:
-    """Return the step that puts a model's summary, `text`, for the removed exchanges."""
-    why = "the least useful older exchanges gave way; a model's summary says what they were"
-    return Step(STEP.name, why, partial(_apply, (Form(partial(written_form, text)),)))
+    """Return the step that puts a model's summary, `text`, for older exchanges: the newest stay whole."""
+    form = Form(partial(written_form, text), fills_gaps=False, newest_first=True)
+    return Step(STEP.name, "older exchanges gave way; a model's summary says what they were", partial(_apply, (form,)))
 
 
 def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) -> Conversation:
@@ -56,7 +58,7 @@ def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) 
     Where none does, what matters most stays: it is small, and what is too large is protected. The line is no choice if the
     goal is a wish, for which the newest results are not cut: users' words are worth more.
     """
-    selector = Selector(conversation, budget)
+    selector = Selector(conversation, budget, newest_first=forms[0].newest_first)
     shortener = Shortener(conversation, selector.items, budget)
     actions = actions_of(conversation.messages)
     fitted = []

@@ -15,8 +15,13 @@ from ctx_hooks.formats.fields import unmarked
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ctx_hooks.compaction.cut_points import Cut
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.message_index import MessageStats
+
+
+CURRENT_FRACTION = 1 / 3
+"""A summary of fewer messages gives way to a new one at the next compaction, though the prompt cache has what it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,16 @@ class Choice:
         compaction: its digest.
         prefix: of the summary that it holds, "" for the deterministic form.
         length: how many messages of the history are compacted.
-        removes: whether a summary has a place in it: nothing stands for messages that were only shortened.
+        is_new: whether a summary that is written for it would stand in it: one that begins with the compaction before it
+            holds the summary of that.
+        free_tokens: the local tokens that may come before the next compaction is due; None if that one begins with this one.
     """
 
     compaction: str
     prefix: str
     length: int
-    removes: bool = True
+    is_new: bool = True
+    free_tokens: int | None = None
 
 
 def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tuple[bytes, ...]:
@@ -96,6 +104,11 @@ def newest_within(summaries: Summaries, digests: Sequence[bytes], length: int) -
     return max(known, key=lambda s: s.length, default=None)
 
 
+def is_current(summary: WrittenSummary | None, length: int) -> bool:
+    """Whether there is a summary that covers enough of the first `length` messages for the compactions behind them."""
+    return summary is not None and summary.length >= length * CURRENT_FRACTION
+
+
 class Forms:
     """Which form the compactions of one history have: that in which one was sent before, else the newest summary's."""
 
@@ -104,13 +117,25 @@ class Forms:
         self._prefixes = prefixes(history, bytes.fromhex(summaries.conversation))
         self._compactions = prefixes(history, start, with_system=True)
 
-    def summary_of(self, length: int) -> WrittenSummary | None:
-        """Return the summary that a compaction of the first `length` messages holds, None for the deterministic form."""
-        chosen = self._summaries.chosen.get(self._compactions[length].hex())
-        if chosen is not None:
-            return self._summaries.written.get(chosen)
-        return newest_within(self._summaries, self._prefixes, length)
+    def summary_of(self, cut: Cut) -> WrittenSummary | None:
+        """Return the summary that a compaction holds, None for the deterministic form.
 
-    def choice(self, length: int, summary: WrittenSummary | None, *, removes: bool) -> Choice:
+        One that was sent keeps its form. One behind a compaction with a current summary begins with that: the prompt cache
+        has it.
+        """
+        if self._compactions[cut.length].hex() in self._summaries.chosen:
+            return self.held(cut.length)
+        before = self.held(cut.base.length) if cut.base is not None else None
+        if cut.base is not None and is_current(before, cut.base.length):
+            return before
+        return newest_within(self._summaries, self._prefixes, cut.length)
+
+    def held(self, length: int) -> WrittenSummary | None:
+        """Return the summary with which a compaction of the first `length` messages was sent, None if it was not."""
+        chosen = self._summaries.chosen.get(self._compactions[length].hex())
+        return self._summaries.written.get(chosen) if chosen else None
+
+    def choice(self, length: int, summary: WrittenSummary | None, *, is_new: bool, free_tokens: int | None) -> Choice:
         """Return the choice that a compaction of the first `length` messages was made by."""
-        return Choice(self._compactions[length].hex(), "" if summary is None else summary.prefix, length, removes)
+        prefix = "" if summary is None else summary.prefix
+        return Choice(self._compactions[length].hex(), prefix, length, is_new, free_tokens)

@@ -72,11 +72,11 @@ def session(fmt, turns=30):
 
 @cache
 def first_compaction(fmt):
-    """Return the length at which the session is first compacted so that exchanges give way."""
+    """Return the length at which the session is first compacted."""
     messages = session(fmt)
     waiting, points = known(messages, fmt), request_points(history_of(messages, fmt).index)
     choices = ((n, sent(messages[:n], fmt, waiting)[1].choice) for n in points if n)
-    return next(n for n, choice in choices if choice is not None and choice.removes)
+    return next(n for n, choice in choices if choice is not None)
 
 
 @every_format
@@ -105,7 +105,6 @@ def test_a_compaction_holds_the_newest_summary_of_its_messages_quoted_behind_the
     assert f"\n> ## Goal\n> number {n // 2}" in text
     assert f"number {n // 4}" not in text
     assert outcome.choice.prefix == newest.prefix
-    assert outcome.choice.removes
     assert now != sent(messages[:n], fmt)[0]
     assert cut == sent(messages[:n], fmt)[2]
 
@@ -135,6 +134,37 @@ def test_whenever_summaries_get_ready_the_prefix_is_shared_until_a_compaction_an
         before, done = now, cut.length
 
 
+def talk(fmt, turns, chars):
+    said = [(("user", "assistant")[k % 2], f"Part {k}: {'we weigh this carefully. ' * (chars // 25)}") for k in range(turns)]
+    return [spoken(fmt, *turn) for turn in said]
+
+
+def reads(fmt):
+    return items_of(agent_session(fmt, turns=60, result_chars=1_500))
+
+
+@pytest.mark.parametrize(("fmt", "messages"), [
+    *((fmt, reads(fmt)) for fmt in FIELDS),
+    ("openai-chat", talk("openai-chat", 80, 2_000)),
+    ("anthropic", talk("anthropic", 300, 200)),
+], ids=[*FIELDS, "long turns", "short notes"])  # fmt: skip
+def test_each_compaction_holds_a_summary_that_was_written_for_it_in_time(fmt, messages):
+    summaries, asked, compacted_at = known(messages, fmt), 0, set()
+    for n in request_points(history_of(messages, fmt).index)[2:]:
+        choice = sent(messages[:n], fmt, summaries, trigger=10_000)[1].choice
+        if choice is not None and choice.compaction not in summaries.chosen:
+            compacted_at.add(n)
+            if choice.is_new:
+                asked += 1
+                summary = written_of(messages, fmt, choice.length)
+                summaries = replace(summaries, written={**summaries.written, summary.prefix: summary})
+            chosen = sent(messages[:n], fmt, summaries, trigger=10_000)[1].choice
+            assert chosen.prefix == (summary.prefix if choice.is_new else choice.prefix) != ""
+            summaries = replace(summaries, chosen={**summaries.chosen, chosen.compaction: chosen.prefix})
+        assert choice is None or TEXT.splitlines()[-1] in str(sent(messages[:n], fmt, summaries, trigger=10_000)[0])
+    assert asked <= len(compacted_at) > 3
+
+
 def text_of(tokens):
     """Return a summary of about so many tokens."""
     return "## Goal\n" + "tuned the piano\n" * int(tokens // 5)
@@ -160,7 +190,6 @@ def test_a_summary_that_what_is_protected_leaves_no_room_for_stays_out_byte_for_
     now, outcome, cut = sent(messages, fmt, known(messages, fmt, summary))
     assert cut.length == n
     assert now == sent(messages, fmt)[0]
-    assert outcome.choice.removes
     assert outcome.choice.prefix == ""
 
 
