@@ -149,7 +149,8 @@ class _Assembly:
         window is left out, too: it would cost more lines than it tells.
         """
         budget = self._thresholds.trigger
-        summary = self._forms.summary_of(cut) if self._forms else None
+        base_length = None if cut.base is None else cut.base.length
+        summary = self._forms.summary_of(cut.length, base_length) if self._forms else None
         if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
             summary = None
         compaction = self._remembered(cut, summary)

@@ -118,7 +118,7 @@ class SummarySettings(BaseModel):
         "compaction waits for it.",
     )
     timeout_seconds: float = Field(20.0, gt=0, description="How long it is waited for at most.")
-    max_tokens: int = Field(2_000, ge=100, description="Longest summary, in tokens; about 3 % of the budget at most.")
+    max_tokens: int = Field(2_000, ge=100, description="Longest summary, in tokens; about 8 % of the budget at most.")
     prompt: str | None = Field(
         None, min_length=1, max_length=20_000, description="What the summary has to say; unset: the sections of the package."
     )

@@ -18,6 +18,7 @@ MARK = "notes every risk"
 WRITTEN: Mapping[str, str] = {
     "answers": GOOD,
     "leased": GOOD,
+    "narrow": GOOD,
     "nothing": "",
     "refuses": "I'm sorry, but I can't help with that request.",
     "invents": GOOD + "\n\n## Problems\nsrc/nowhere/invented_module.py fails in line 48213.",

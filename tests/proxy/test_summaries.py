@@ -24,7 +24,7 @@ PATIENT_SECONDS = 60.0
 """Of those that answer: a busy machine is no bad summariser."""
 MODES = ("background", "blocking")
 BAD = ("hangs", "fails", "refuses")
-MODELS = ("answers", "leased", *BAD)
+MODELS = ("answers", "leased", "narrow", *BAD)
 """The window of a model that asks for what was cut."""
 PRICES = {"input_cost_per_token": 1e-6, "cache_read_input_token_cost": 1e-6, "output_cost_per_token": 4e-6}
 """LiteLLM 1.100 takes what the prompt cache serves for free where no price of it is set, later ones for input."""
@@ -69,7 +69,9 @@ def redis():
 
 @pytest.fixture(scope="module")
 def provider():
-    settings = ProviderSettings(window_tokens=WINDOW, windows=dict.fromkeys(MODELS, 200_000), failing_models=["fails"])
+    settings = ProviderSettings(
+        window_tokens=WINDOW, windows={**dict.fromkeys(MODELS, 200_000), "narrow": 2_200}, failing_models=["fails"]
+    )
     with FakeProvider(settings, summariser) as running:
         yield running
 
@@ -255,13 +257,20 @@ def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider
     assert sent(provider) == [expected]
 
 
+def test_a_call_that_the_model_refuses_as_too_large_is_made_in_smaller_parts(proxy, provider, seed):
+    assert in_background(proxy, seed, "narrow") == ("accepted", "")
+    statuses = [r["status"] for r in provider.requests() if r["model"] == "narrow"]
+    assert statuses[0] == 400
+    assert statuses.count(200) > 1
+
+
 def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):
     provider.configure(held_models=["leased"])
     leaving, call = http.client.HTTPConnection(httpx.URL(proxy.url).netloc.decode()), f"leaves {seed}"
     body = json.dumps(payload(seed, COMPACTED, group("leased", "blocking")))
     headers = {"Authorization": "Bearer sk-one", "Content-Type": "application/json", "x-litellm-call-id": call}
     leaving.request("POST", "/v1/chat/completions", body, headers)
-    provider.wait_until(lambda requests: [r["model"] for r in requests][:1] == ["leased"])
+    provider.wait_until(lambda requests: "leased" in [r["model"] for r in requests])
     leaving.close()
     proxy.wait_until(lambda: summaries_of(proxy, call), "a summary to be over")
     ((outcome, _),) = summaries_of(proxy, call)

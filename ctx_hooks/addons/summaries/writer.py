@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.check import Rejected, checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
+from ctx_hooks.learning.known import OTHERS_FLOOR_FRACTION
+from ctx_hooks.overflow.recognise import recognise_overflow
+from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import to_local
+from ctx_hooks.tokens.units import ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import window_of
 
@@ -24,12 +27,33 @@ if TYPE_CHECKING:
     from ctx_hooks.addons.summaries.call import Answer
     from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
     from ctx_hooks.learning.learned import Learned
-    from ctx_hooks.litellm_compat import Deployment
+    from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.runtime.worker import Workers
-    from ctx_hooks.tokens.units import ProviderTokens
+    from ctx_hooks.tokens.vocabulary import VocabularyName
 
 T = TypeVar("T")
+
+ATTEMPTS = 3
+"""So often a summary is begun whose calls are refused as too large."""
+LESS_FRACTION = 0.75
+"""What a refusal leaves at most of what the model was taken to hold."""
+
+
+class Room(NamedTuple):
+    """What a model holds, by its stated window or the lower limit that refusals have shown, and how it counts.
+
+    Attributes:
+        tokens: the most that it holds, in the provider's tokens.
+        factor: provider tokens per local token.
+        vocabulary: of the local tokens.
+        other_weight: what a local token of other scripts, figures and base64 counts as.
+    """
+
+    tokens: ProviderTokens
+    factor: float
+    vocabulary: VocabularyName
+    other_weight: float
 
 
 @dataclass(slots=True)
@@ -67,37 +91,55 @@ async def write(
         workers: the threads for what takes long.
         renewed: renews the lease before each call; False where another worker has taken the flight over.
     """
-    settings = asking.settings
     try:
-        deployment, window_tokens = smallest_of(settings.model)
-        stats = await learned.of(litellm_compat.deployment_key_of(deployment))
-        seen = stats.seen_by(asking.to.tenant, time.time())
-        local_tokens, other_weight = (
-            to_local(window_tokens, seen.factor(deployment.model)),
-            seen.other_weight(deployment.model),
-        )
-
-        async def away(work: Callable[[Counter], T]) -> T:
-            deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
-            counter = Counter(vocabulary_of(deployment.model), deadline, other_weight)
-            return await workers.run(lambda: work(counter), deadline)
-
-        text = task.before
-        for part in await away(lambda counter: parts_of(task, settings, local_tokens, counter)):
-            if not await renewed():
-                writing.outcome, writing.reason = "failed", "its lease was over"
+        room = await room_of(asking.settings.model, learned, asking.to.tenant)
+        for number in range(1, ATTEMPTS + 1):
+            overflow = await _write_in_parts(writing, task, asking, room, workers, renewed)
+            if overflow is None:
                 return
-            messages = prompt_of(part, text, settings)
-            answer = await call.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, asking.payer)
-            writing.answers.append(answer)
-            found = await away(partial(_accepted, answer, task, settings))
-            if isinstance(found, Rejected):
-                writing.outcome, writing.reason = "rejected", found.reason
-                return
-            text = found
-        writing.text, writing.outcome = text, "accepted"
+            writing.outcome, writing.reason = "failed", "overflow"
+            limit = limit_for_retry(overflow, room.tokens, room.tokens, number)
+            room = room._replace(tokens=ProviderTokens(min(limit, int(room.tokens * LESS_FRACTION))))
     except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: without a summary all goes on
         writing.outcome, writing.reason = "failed", type(error).__name__
+
+
+async def _write_in_parts(
+    writing: Writing,
+    task: SummaryTask,
+    asking: Asking,
+    room: Room,
+    workers: Workers,
+    renewed: Callable[[], Awaitable[bool]],
+) -> Overflow | None:
+    """Have each part summarised behind the one before; return the overflow that a call was refused for."""
+    settings = asking.settings
+
+    async def away(work: Callable[[Counter], T]) -> T:
+        deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
+        return await workers.run(lambda: work(Counter(room.vocabulary, deadline, room.other_weight)), deadline)
+
+    text = task.before
+    for part in await away(lambda counter: parts_of(task, settings, to_local(room.tokens, room.factor), counter)):
+        if not await renewed():
+            writing.outcome, writing.reason = "failed", "its lease was over"
+            return None
+        messages = prompt_of(part, text, settings)
+        try:
+            answer = await call.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, asking.payer)
+        except Exception as error:
+            overflow = recognise_overflow(error)
+            if overflow is None:
+                raise
+            return overflow
+        writing.answers.append(answer)
+        found = await away(partial(_accepted, answer, task, settings))
+        if isinstance(found, Rejected):
+            writing.outcome, writing.reason = "rejected", found.reason
+            return None
+        text = found
+    writing.text, writing.outcome, writing.reason = text, "accepted", ""
+    return None
 
 
 def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
@@ -105,12 +147,14 @@ def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, coun
     return checked(answer.text, task, settings, counter) if answer.is_whole else Rejected("too_long")
 
 
-def smallest_of(group: str) -> tuple[Deployment, ProviderTokens]:
-    """Return a group's deployment with the smallest window, and that window: the Router may choose any."""
-    listed = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    windows = (
-        (d, window_of(DEFAULT_POLICY, d.model_info.get("max_input_tokens"), litellm_compat.known_window_tokens(d)))
-        for d in listed
-    )
-    deployment, window = min(windows, key=lambda found: found[1].tokens)
-    return deployment, window.tokens
+async def room_of(group: str, learned: Learned, tenant: str) -> Room:
+    """Return what every deployment of a group holds: the Router may choose any."""
+    rooms = []
+    for deployment in litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),):
+        stats = await learned.of(litellm_compat.deployment_key_of(deployment))
+        seen, model = stats.seen_by(tenant, time.time()), deployment.model
+        stated = deployment.model_info.get("max_input_tokens")
+        window = window_of(DEFAULT_POLICY, stated, litellm_compat.known_window_tokens(deployment)).tokens
+        limit = min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION) or window)
+        rooms.append(Room(limit, seen.factor(model), vocabulary_of(model), seen.other_weight(model)))
+    return min(rooms, key=lambda room: to_local(room.tokens, room.factor))

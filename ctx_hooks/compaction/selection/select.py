@@ -129,7 +129,7 @@ class NewestFirst:
     items: tuple[Item, ...]
 
     def within(self, room_tokens: float) -> Selection:
-        """Return the newest exchanges that `room_tokens` hold whole, and what these hold of the one before; the first goes."""
+        """Return the newest exchanges that `room_tokens` hold whole, and what they hold of one more; the first goes."""
         n = len(self.items)
         while n and self.items[n - 1].whole_tokens <= room_tokens:
             n -= 1

@@ -15,7 +15,6 @@ from ctx_hooks.formats.fields import unmarked
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_hooks.compaction.cut_points import Cut
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.message_index import MessageStats
 
@@ -117,18 +116,18 @@ class Forms:
         self._prefixes = prefixes(history, bytes.fromhex(summaries.conversation))
         self._compactions = prefixes(history, start, with_system=True)
 
-    def summary_of(self, cut: Cut) -> WrittenSummary | None:
-        """Return the summary that a compaction holds, None for the deterministic form.
+    def summary_of(self, length: int, base_length: int | None) -> WrittenSummary | None:
+        """Return the summary that a compaction of the first `length` messages holds, None for the deterministic form.
 
         One that was sent keeps its form. One behind a compaction with a current summary begins with that: the prompt cache
-        has it.
+        has it. `base_length` is how many messages that compaction has, None without one.
         """
-        if self._compactions[cut.length].hex() in self._summaries.chosen:
-            return self.held(cut.length)
-        before = self.held(cut.base.length) if cut.base is not None else None
-        if cut.base is not None and is_current(before, cut.base.length):
+        if self._compactions[length].hex() in self._summaries.chosen:
+            return self.held(length)
+        before = self.held(base_length) if base_length is not None else None
+        if base_length is not None and is_current(before, base_length):
             return before
-        return newest_within(self._summaries, self._prefixes, cut.length)
+        return newest_within(self._summaries, self._prefixes, length)
 
     def held(self, length: int) -> WrittenSummary | None:
         """Return the summary with which a compaction of the first `length` messages was sent, None if it was not."""
