@@ -75,10 +75,6 @@ def test_a_model_without_settings_has_the_defaults(checked):
 
 @pytest.mark.parametrize(("config", "told_of"), [
     ({"model_list": MODELS}, "not in litellm_settings.callbacks"),
-    (
-        {"model_list": MODELS, "litellm_settings": {"success_callback": LISTED["litellm_settings"]["callbacks"]}},
-        "no effect",
-    ),
     ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": "128k"}}]}, "max_input_tokens: a number"),
     ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": 128}}]}, "such as 128000, not 128"),
     ({**LISTED, "model_list": MODELS, "callback_settings": {"ctx_hooks": {"models": {"n": "off"}}}}, "no such model group"),

@@ -43,6 +43,7 @@ def test_a_plugin_that_litellm_does_not_call_fails(settings):
     finding = found(litellm_settings=settings)["not_registered"]
     assert finding.level == "fails"
     assert CALLBACK in finding.advice
+    assert ("no effect" in finding.text) == ("success_callback" in settings)
 
 
 def test_a_configuration_that_holds_itself_is_read():
