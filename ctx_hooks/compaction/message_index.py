@@ -144,6 +144,12 @@ def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequen
     return [i for i, s in enumerate(index) if i >= first or s.role == "system" or s.replaces_history]
 
 
+def from_newest_summary(index: Sequence[MessageStats]) -> Sequence[int]:
+    """Return the indices from the newest summary of a provider's on, and of the system text before it; all without one."""
+    start = max((i for i, stats in enumerate(index) if stats.replaces_history), default=0)
+    return [i for i, stats in enumerate(index) if i >= start or stats.role == "system"]
+
+
 def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
     """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
     running = sha256(start)

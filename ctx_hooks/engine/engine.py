@@ -121,7 +121,8 @@ def _decide(
         return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
     with timings.phase("counting"):
         received, most_turns = measure(request), to.policy.max_turns
-        newest = request if most_turns is None else request.newest_turns(received.index, most_turns)
+        kept = request if most_turns is None else request.newest_turns(received.index, most_turns)
+        newest = request.as_read_by(to.model, received.index) if kept is request else kept
         history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
     if plan is None:
@@ -130,7 +131,7 @@ def _decide(
     attempt = replace(attempt_at(request, to, known, history), received_tokens=received.tokens, budget_tokens=most)
     if plan.truncates and received.tokens <= plan.most_tokens:
         return _left_to_provider(received.tokens, plan, attempt)
-    if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
+    if kept is request and history.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _unchanged(request, attempt, "fits")
     budget = fitting.budget_of(to, known, plan, counter, history.tokens)
     with timings.phase("compressing"):

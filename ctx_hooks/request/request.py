@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import message_stats, newest_turns
+from ctx_hooks.compaction.message_index import from_newest_summary, message_stats, newest_turns
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
+READ_FROM_OWN_SUMMARY: Mapping[Format, tuple[str, ...]] = {
+    "openai-chat": ("anthropic/",),
+    "anthropic": ("anthropic/", "azure_ai/claude", "bedrock/", "vertex_ai/claude"),
+    "openai-responses": ("openai/", "azure/"),
+}
+"""By format, how the models of providers begin that drop what stands before their own compaction."""
 TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
 """The field by which OpenAI's Responses API drops the oldest items of a history that exceeds the window."""
 
@@ -132,10 +138,22 @@ class Request:
 
         `index` holds the stats of each message.
         """
-        newest = newest_turns(index, max_turns)
-        if len(newest) == len(index):
+        return self._with_only(newest_turns(index, max_turns))
+
+    def as_read_by(self, model: str, index: Sequence[MessageStats]) -> Request:
+        """Return the request without the messages that its provider does not read: those before its own newest summary.
+
+        Anthropic: "The API automatically drops all message blocks prior to the compaction block". So clients may send the
+        whole history for ever. LiteLLM does not translate such a summary for other providers, which read all messages.
+        """
+        if not model.startswith(READ_FROM_OWN_SUMMARY.get(self.format, ())):
             return self
-        return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in newest]})
+        return self._with_only(from_newest_summary(index))
+
+    def _with_only(self, indices: Sequence[int]) -> Request:
+        if len(indices) == len(self.items):
+            return self
+        return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in indices]})
 
     def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
         """Return the fields that ask for an output of `tokens`."""
