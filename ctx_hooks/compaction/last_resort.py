@@ -11,7 +11,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
-from ctx_hooks.compaction.summary.placing import with_summary
+from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult
@@ -86,7 +86,8 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     kept = list(whole.messages)
     if gone:
         language = budget.policy.language
-        kept = with_summary(whole, {}, gone, placeholders.dropped(len(gone), language), {}, language)
+        records = {gap: placeholders.dropped(len(gap), language) for gap in gaps_of(gone)}
+        kept = with_records(whole, {}, gone, records, language)
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)

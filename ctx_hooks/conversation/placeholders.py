@@ -118,17 +118,6 @@ def removed(
     return f"{MARK} {call}: {total_chars:,} characters removed to save context{_named(names, language)}{ended}{where}."
 
 
-def removed_here(messages: int, calls: Sequence[str], said: str, language: Language) -> str:
-    """Return what stands where a user's turn was not answered by what is left: how much went, what was called and said."""
-    called = ", ".join(calls[:MOST_NAMES])
-    if language == "zh":
-        words = said_by(",助手最后说:", said) if said else ""
-        return f"{MARK} 此处移除了 {messages} 条消息" + (f",调用了 {called}" if called else "") + words
-    went = "1 message was" if messages == 1 else f"{messages} messages were"
-    words = said_by("; the assistant said last:", said) if said else ""
-    return f"{MARK} {went} removed here" + (f", with calls of {called}" if called else "") + words
-
-
 def repeated(tool: str, language: Language) -> str:
     """Return what stands for a result that a later call, of `tool`, returned as well, to the letter."""
     if language == "zh":
@@ -198,20 +187,17 @@ def source_of_speaker(role: str, name: str | None, language: Language) -> str:
 
 
 def dropped(messages: int, language: Language, reference: Reference | None = None) -> str:
-    """Return what stands for messages that were removed without a summary, and begins what stands for others."""
+    """Return what stands where messages were removed, and begins the record of them."""
     where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。"
-    earlier = "1 earlier message was" if messages == 1 else f"{messages} earlier messages were"
-    return f"{MARK} {earlier} removed to fit the context window{where}."
+        return f"{MARK} 为适应上下文窗口,此处移除了 {messages} 条消息{where}。"
+    went = "1 message was" if messages == 1 else f"{messages} messages were"
+    return f"{MARK} {went} removed here to fit the context window{where}."
 
 
-def summary_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
-    """Return the first line of the summary that stands for removed exchanges."""
-    if language == "zh":
-        return f"{dropped(messages, language, reference)}它们原在此处及以下消息之间。以下按来源引用其要点:"
-    place = "It stood here" if messages == 1 else "They stood here and between the messages below"
-    return f"{dropped(messages, language, reference)} {place}. Quoted by source:"
+def record_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
+    """Return the first line of the record that stands where exchanges were removed."""
+    return dropped(messages, language, reference) + ("以下按来源引用其要点:" if language == "zh" else " Quoted by source:")
 
 
 def written_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
@@ -238,43 +224,29 @@ def said_by(source: str, *texts: str) -> str:
     return f"{source}\n{block_quoted(text)}" if "\n" in text else f"{source} {spoken(text)}"
 
 
-def after_turn(words: str, name: str | None, language: Language) -> str:
-    """Return the line above what was said behind a user's turn that stays, of which these are the first words."""
-    named = f" {quoted(name)}" if name else ""
-    return f"用户{named}说 {quoted(words)} 之后:" if language == "zh" else f"After the user{named} said {quoted(words)}:"
-
-
-def summary_end(language: Language, *, is_behind: bool = False) -> str:
-    """Return the last line of a summary: it stands before the words of the user in the same message, or `is_behind` them."""
-    if language == "zh":
-        return f"{MARK} 记录结束。以下按顺序为" + ("不含这些消息的对话。" if is_behind else "保留的消息。用户说:")
-    rest = (
-        "The conversation follows without these messages." if is_behind else "The messages that stay follow. The user says:"
-    )
-    return f"{MARK} End of the record. {rest}"
-
-
-def with_names(summary: str, names: Sequence[str], language: Language) -> str:
-    """Return a summary with names behind it that stand in what it is of."""
-    title = "其中还提到" if language == "zh" else "Also named in them"
-    return f"{summary}\n{title}:\n- {', '.join(names)}" if names else summary
+def record_end(language: Language) -> str:
+    """Return the last line of a record that stands before the words of the user in the same message."""
+    return f"{MARK} 记录结束。用户说:" if language == "zh" else f"{MARK} End of the record. The user says:"
 
 
 SUMMARY_SECTIONS = {
     "en": {
-        "said": "Said, in order",
+        "said": "",
         "changed": "Files changed",
         "failing": "Failed, and not seen to succeed since",
         "ran": "Commands and calls that did not fail",
         "planned": "The last plan",
-        "read": "Files read",
+        "read": "Read, with names that stood there",
     },
     "zh": {
-        "said": "对话(按顺序)",
+        "said": "",
         "changed": "已更改的文件",
         "failing": "失败且此后未见成功",
         "ran": "未失败的命令与调用",
         "planned": "最后的计划",
-        "read": "读过的文件",
+        "read": "读过的内容及其中的名称",
     },
 }
+"""What was said needs no title: each entry says whose words it quotes."""
+ELSEWHERE = {"en": "also named", "zh": "还提到"}
+"""Before names that stood in no file that was read."""

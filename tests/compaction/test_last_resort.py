@@ -8,7 +8,7 @@ from strategies import broken_payloads, every_format, items_of, payloads
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.placeholders import MARK, summary_end
+from ctx_hooks.conversation.placeholders import MARK, record_end
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
@@ -45,7 +45,7 @@ def test_its_laws(fmt, data, goal):
     kept = [m.text for m in sent.messages]
     newest = conversation.newest_request
     asked = conversation.messages[newest].text if newest is not None else None
-    told = [f"{summary_end('en')}\n\n{asked}", f"{asked}\n\n{MARK}"]
+    told = [f"{record_end('en')}\n\n{asked}", f"{asked}\n\n{MARK}"]
     assert asked is None or asked in kept or any(words in text for text in kept for words in told)
     assert all(m in sent.messages for m in conversation.messages if m.role == "system")
     assert last_resort.compress(conversation, budget_of(goal)) == outcome
@@ -64,7 +64,7 @@ def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_me
         place = next(i for i, m in enumerate(kept) if MARK in m.text)
         assert all(m.role == "system" for m in kept[:place])
         gone = len(conversation.messages) - len(kept)
-        told = f"{MARK} {gone} earlier messages were removed to fit the context window.\n{summary_end('en', is_behind=True)}"
+        told = f"{MARK} {gone} messages were removed here to fit the context window."
         assert kept[place].text == f"Review project 0 and note every risk.\n\n{told}"
         assert kept[place + 1 :] == conversation.messages[-len(kept[place + 1 :]) :]
 

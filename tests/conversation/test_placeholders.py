@@ -19,7 +19,6 @@ def all_of(language):
         placeholders.lines_left_out(language),
         placeholders.removed("read(src/a.py)", 1_234, language),
         placeholders.removed("", 1_234, language, end="1 passed\n[ctx_hooks]", may_repeat=False),
-        placeholders.removed_here(3, ["read", "bash x2"], "Done.\nShall I?", language),
         placeholders.repeated("read", language),
         placeholders.superseded("read", language),
         placeholders.shortened(90_000, language),
@@ -27,7 +26,7 @@ def all_of(language):
         placeholders.blocks_left_out([], 700, 900, language),
         placeholders.media("image", 70_000, language),
         placeholders.retrieved_heading(language),
-        placeholders.summary_heading(12, language),
+        placeholders.record_heading(12, language),
         placeholders.dropped(12, language),
     ]
 
@@ -50,7 +49,7 @@ def referring(language, reference):
         placeholders.superseded("read", language, reference),
         placeholders.shortened(90_000, language, reference),
         placeholders.blocks_left_out(["a.py"], 700, 900, language, reference),
-        placeholders.summary_heading(12, language, reference),
+        placeholders.record_heading(12, language, reference),
         placeholders.written_heading(12, language, reference),
         placeholders.dropped(12, language, reference),
     ]
@@ -97,7 +96,6 @@ def test_of_many_names_the_first_are_listed(language):
 def test_whoever_is_quoted_cannot_end_the_line_that_names_the_source(language, call, name):
     for line in (
         placeholders.source_of_call(call, language),
-        placeholders.after_turn(call, name, language),
         placeholders.source_of_speaker("user", name, language),
         placeholders.quoted(call),
     ):
@@ -115,7 +113,7 @@ def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
     assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
 
 
-@pytest.mark.parametrize("heading", [placeholders.dropped, placeholders.summary_heading, placeholders.written_heading])
+@pytest.mark.parametrize("heading", [placeholders.dropped, placeholders.record_heading, placeholders.written_heading])
 def test_one_removed_message_is_told_in_the_singular(heading):
-    assert "] 1 earlier message was removed to fit" in heading(1, "en")
-    assert "] 2 earlier messages were removed to fit" in heading(2, "en")
+    assert "] 1 message was removed here to fit" in heading(1, "en")
+    assert "] 2 messages were removed here to fit" in heading(2, "en")

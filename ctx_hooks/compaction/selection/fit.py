@@ -1,4 +1,4 @@
-"""From an estimate to a fit: a correction search over the room that a selection may fill, then a bisection where that fails.
+"""From an estimate to a fit: a correction search over the room that a selection may fill.
 
 A selection estimates what lines cost, and what is built of it has placeholders and a summary besides. So the room is
 found by trying: select, build, count exactly, and correct the room by what the size was off. A token of room is about a
@@ -6,12 +6,12 @@ token of size, so the measured error is itself the correction; where it was too 
 where it was too small a little less is given, so that the next attempt is rather within the goal than above it.
 
 Whole lines and exchanges come and go, so that the size does not quite rise with the room: of what was built and fitted
-the fullest is the result. Where nothing did, as with a few large exchanges, the room is bisected between none and the
-smallest that was too large.
+the fullest is the result. Until something has, the room becomes smaller with each attempt, down to none.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.names import NAMES_FRACTION, names_of_cut
@@ -43,6 +43,8 @@ TOO_LARGE_FACTOR, TOO_SMALL_FACTOR = 1.05, 0.8
 """How much of the measured error the next room is corrected by: a fit is needed, a full one only wanted."""
 WIDER_FRACTION = 0.005
 """An attempt that is too large gives up this much more of the goal each time: what is taken away are whole lines."""
+SHARES_OF_REST = (1.0, 0.8, 0.5)
+"""Of what lines leave, what names are tried to take: their cost is an estimate."""
 
 
 def fit(conversation: Conversation, budget: Budget, selector: Selector, build: Build) -> Conversation:
@@ -51,8 +53,11 @@ def fit(conversation: Conversation, budget: Budget, selector: Selector, build: B
     fitted, selection = _with_lines(budget.with_goal(lines_tokens), selector, build)
     if budget.excess(fitted) > 0:
         return fitted
-    named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget))
-    return named if budget.excess(named) <= 0 else fitted
+    for share in SHARES_OF_REST:
+        named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget, share))
+        if budget.excess(named) <= 0:
+            return named
+    return fitted
 
 
 def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conversation, Selection]:
@@ -61,34 +66,21 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
     room_tokens = selector.free_tokens - beside_tokens
     order = selector.order(max(room_tokens, 0))
     fullest: tuple[Conversation, Selection] | None = None
-    least_unused_tokens = too_large_tokens = float("inf")
-    for attempt in range(1, ATTEMPTS + 1):
+    least_unused_tokens = float("inf")
+    for attempt in count(1):
         selection = order.within(max(room_tokens, 0))
         built = build(selection, {})
         excess_tokens = budget.excess(built)
         if 0 <= -excess_tokens < least_unused_tokens:
             fullest, least_unused_tokens = (built, selection), -excess_tokens
-        if 0 <= -excess_tokens <= CLOSE_FRACTION * budget.goal_tokens:
-            break
+        is_close = 0 <= -excess_tokens <= CLOSE_FRACTION * budget.goal_tokens
+        if fullest is not None and (is_close or attempt >= ATTEMPTS):
+            return fullest
         if excess_tokens > 0 and room_tokens <= 0:
             nothing = Selection(frozenset(), frozenset(), {})  # nor answers: done again, less of these would stay
             return (build(nothing, {}), nothing) if budget.cut_newest else (built, selection)
         if excess_tokens > 0:
-            too_large_tokens = min(too_large_tokens, room_tokens)
             room_tokens -= excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * budget.goal_tokens
         else:
             room_tokens -= excess_tokens * TOO_SMALL_FACTOR
-    if fullest is not None:
-        return fullest
-    fitting_tokens = 0.0
-    selection = selector.select(fitting_tokens)
-    fullest = build(selection, {}), selection
-    for _ in range(ATTEMPTS):
-        room_tokens = (fitting_tokens + too_large_tokens) / 2
-        selection = selector.select(room_tokens)
-        built = build(selection, {})
-        if budget.excess(built) > 0:
-            too_large_tokens = room_tokens
-        else:
-            fullest, fitting_tokens = (built, selection), room_tokens
-    return fullest
+    raise AssertionError  # the loop has no end but its own

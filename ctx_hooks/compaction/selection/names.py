@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
-    Names: TypeAlias = Mapping[Position | None, Sequence[str]]
-    """By the result that they stand in; by None those of removed messages."""
+    Names: TypeAlias = Mapping[Position, Sequence[str]]
+    """By the part that they stand in."""
 
-NAMES_FRACTION, MOST_NAMES_FRACTION = 0.03, 0.08
+NAMES_FRACTION, MOST_NAMES_FRACTION = 0.04, 0.08
 """Of the goal, what lines leave for names, and what these have at most."""
-CLAUSE_TOKENS = 8
-"""What says where the names of one place come from."""
+CLAUSE_TOKENS = 4
+"""What says where the names of one place come from; a file that is listed in any case says it for nothing."""
 LEAST_WORTH = 2
 """A name is listed that was used once or seen twice, a path that was seen, a figure with its unit that was used twice."""
 LONGEST_NAME_CHARS = 100
@@ -37,34 +37,40 @@ _LETTER = re.compile(r"[A-Za-z]")
 
 
 def names_of_cut(
-    conversation: Conversation, items: Sequence[Item], selection: Selection, left: Conversation, budget: Budget
+    conversation: Conversation,
+    items: Sequence[Item],
+    selection: Selection,
+    left: Conversation,
+    budget: Budget,
+    share: float,
 ) -> Names:
-    """Return names that were cut and stand in nothing that is `left`, most used first, as many as find room beside it."""
+    """Return names that were cut and stand in nothing that is `left`, most used first.
+
+    They take a `share` of the room beside it, if that holds no more than anyone reads.
+    """
     used = Occurrences(
         name for message in conversation.messages if message.role == "assistant" for name in identifiers_of((message,))
     )
     seen: Occurrences[str] = Occurrences()
-    places: dict[str, tuple[int, Position | None]] = {}
+    places: dict[str, Position] = {}
     for item in items:
         seen.update(item.identifiers)
         is_shortened = item.messages in selection.shortened
         if not is_shortened and item.messages not in selection.whole:
-            places.update(dict.fromkeys(item.identifiers, (item.messages.start, None)))
+            places.update(dict.fromkeys(item.identifiers, (item.messages.start, 0)))
         for source in item.sources:
             i, k = source.position
             seen.update(source.segments.identifiers)
-            if not is_shortened:
-                places.update(dict.fromkeys(source.segments.identifiers, (i, None)))
-            elif isinstance(conversation.messages[i].parts[k], ToolResult):
-                places.update(dict.fromkeys(source.segments.identifiers, (i, (i, k))))
+            if not is_shortened or isinstance(conversation.messages[i].parts[k], ToolResult):
+                places.update(dict.fromkeys(source.segments.identifiers, source.position))
     shown = identifiers_of(left.messages)
     cut = [n for n in places if n not in shown and len(n) <= LONGEST_NAME_CHARS and _LETTER.search(n)]
     worth = {n: used[n] if n[0].isdigit() else LEAST_WORTH * used[n] + seen[n] + ("/" in n) for n in cut}
     listed = (n for n in cut if worth[n] >= LEAST_WORTH)
-    room_tokens = min(-budget.excess(left), int(budget.goal_tokens * MOST_NAMES_FRACTION))
-    found: dict[Position | None, list[str]] = {}
-    for name in sorted(listed, key=lambda n: (n in used, used[n] + seen[n], places[n][0], n), reverse=True):
-        place = places[name][1]
+    room_tokens = min(int(-budget.excess(left) * share), int(budget.goal_tokens * MOST_NAMES_FRACTION))
+    found: dict[Position, list[str]] = {}
+    for name in sorted(listed, key=lambda n: (n in used, used[n] + seen[n], places[n], n), reverse=True):
+        place = places[name]
         room_tokens -= budget.counter.text(f" {name},") + (CLAUSE_TOKENS if place not in found else 0)
         if room_tokens < 0:
             break

@@ -2,7 +2,9 @@
 
 Two sources say what a later step will need. Identifiers: a line has the value of those that stand nowhere else in what is
 kept, and the ones the assistant has used before count more. Relevance to the newest request: lines by the rare words they
-share with it, plain dialogue by rank. The newest exchanges are kept whole, as many as a share of the room holds.
+share with it, plain dialogue by rank. The newest exchanges are kept whole, as many as a share of the room holds. Those
+before them keep their frame, the newest first, as many as another share holds; what is older goes, except answers: what is
+left reads in one piece.
 
 All that is put in order once for a room; what a room that is a little larger or smaller holds is the beginning of the same
 order.
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""
 
+FRAMES_FRACTION = 0.5
+"""Share of the room in which exchanges keep their frames."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -60,13 +65,15 @@ class Order:
     Attributes:
         items: the exchanges, oldest first.
         whole: the numbers of those that are kept whole before any line of the others is.
-        others: the frames and lines of the others, the most value for their tokens first.
+        frames: the numbers of those that keep their frame, newest first.
+        lines: of those that keep their frame, the most value for their tokens first.
         stay: the numbers of those that keep their frame in any case.
     """
 
     items: tuple[Item, ...]
     whole: tuple[int, ...]
-    others: Knapsack
+    frames: tuple[int, ...]
+    lines: Knapsack
     stay: frozenset[int]
 
     def within(self, room_tokens: float) -> Selection:
@@ -80,17 +87,24 @@ class Order:
                 return self._selection(whole, paid_tokens, {})
             whole.add(n)
             room_tokens -= price
-        rows, room_tokens = self.others.within(room_tokens)
+        for n in self.frames:
+            if self.items[n].frame_tokens > room_tokens:
+                break
+            paid_tokens[n] = self.items[n].frame_tokens
+            room_tokens -= paid_tokens[n]
+        rows, room_tokens = self.lines.within(room_tokens, {n for n, tokens in enumerate(paid_tokens) if tokens > 0})
         taken: dict[Position, set[int]] = {}
         for row in rows:
             paid_tokens[row.item] += row.tokens
-            if row.position is not None:
-                taken.setdefault(row.position, set()).add(row.segment)
+            taken.setdefault(row.position, set()).add(row.segment)
         self._fill(room_tokens, whole, paid_tokens, taken)
         return self._selection(whole, paid_tokens, taken)
 
     def _fill(self, room_tokens: float, whole: set[int], paid_tokens: list[float], taken: dict[Position, set[int]]) -> None:
-        """Keep what still fits whatever its value, newest first: exchanges whole, else their lines from the first on."""
+        """Keep what still fits whatever its value, newest first: exchanges whole, else the first lines of their texts.
+
+        An exchange without a frame is kept whole or not at all, and so are those before it.
+        """
         for n in reversed(range(len(self.items))) if room_tokens > 0 else ():
             item = self.items[n]
             if n in whole:
@@ -99,14 +113,15 @@ class Order:
                 whole.add(n)
                 room_tokens -= item.whole_tokens - paid_tokens[n]
                 continue
+            if not paid_tokens[n]:
+                return
             for source, line, span in ((s, line, span) for s in item.sources for line, span in enumerate(s.segments.spans)):
                 if line in taken.get(source.position, ()):
                     continue
-                price = source.tokens(span) + (0.0 if paid_tokens[n] else item.frame_tokens)
+                price = source.tokens(span)
                 if price > room_tokens:
                     break
                 taken.setdefault(source.position, set()).add(line)
-                paid_tokens[n] += price
                 room_tokens -= price
 
     def _selection(self, whole: set[int], paid_tokens: list[float], taken: Mapping[Position, set[int]]) -> Selection:
@@ -184,11 +199,8 @@ class Selector:
             newest = self._newest(room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
         stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
-        return Order(self.items, whole, self._others(whole, stay), stay)
-
-    def select(self, room_tokens: float) -> Selection:
-        """Return what is kept of the older exchanges in a room of about `room_tokens`."""
-        return self.order(room_tokens).within(room_tokens)
+        frames = tuple(self._frames(room_tokens * FRAMES_FRACTION, besides={*whole, *stay}))
+        return Order(self.items, whole, frames, self._lines(whole, {*frames, *stay}), stay)
 
     @property
     def _asks(self) -> bool:
@@ -200,6 +212,15 @@ class Selector:
         held = accumulate(item.whole_tokens for item in reversed(self.items))
         count = sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))
         return list(range(len(self.items)))[::-1][:count]
+
+    def _frames(self, room_tokens: float, besides: Collection[int]) -> Iterator[int]:
+        """Yield the newest exchanges whose frames a room holds, newest first, without those that stay in any case."""
+        for n in reversed(range(len(self.items))):
+            if n not in besides:
+                room_tokens -= self.items[n].frame_tokens
+                if room_tokens < 0:
+                    return
+                yield n
 
     def _dialogue_share(self) -> float:
         """Return how much of the older exchanges is plain dialogue."""
@@ -247,13 +268,14 @@ class Selector:
     def _messages(self, n: int) -> list[Message]:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
-    def _others(self, whole: Collection[int], stay: Collection[int]) -> Knapsack:
-        """Return the exchanges that are not kept whole: of value is what neither these nor the frames that `stay` bring."""
+    def _lines(self, whole: Collection[int], framed: Collection[int]) -> Knapsack:
+        """Return the lines of the `framed` exchanges: of value is what neither frames nor whole exchanges bring."""
         kept = [self._conversation.messages[i] for i in protected(self._conversation)]
-        recorded = [n for n in range(len(self.items)) if self._is_recorded(n)]
+        recorded = {n for n in range(len(self.items)) if self._is_recorded(n)}
         kept += [message for n in (*whole, *recorded) for message in self._messages(n)]
         used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
         named = identifiers_of(m for m in kept if m.role == "assistant")
-        named.update(*(self.items[n].identifiers for n in stay))
+        named.update(*(self.items[n].identifiers for n in framed))
         shown = identifiers_of(m for m in kept if m.role != "assistant")
-        return Knapsack(self.items, used, shown, named, without={*whole, *recorded}, stay=stay)
+        opened = {n: item for n, item in enumerate(self.items) if n in framed and n not in recorded and n not in whole}
+        return Knapsack(opened, used, shown, named)

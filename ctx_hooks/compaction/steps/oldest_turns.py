@@ -1,10 +1,9 @@
-"""Older results keep spans that later steps may name; the least useful exchanges go, and a summary says what they were."""
+"""Older results keep spans that later steps may name; the least useful exchanges go, and records say what they were."""
 
 from __future__ import annotations
 
-from bisect import bisect
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import Shortener
@@ -12,15 +11,22 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.extractive import Removed, bare_summary, brief_summary, extractive_summary, written_form
-from ctx_hooks.compaction.summary.placing import most_unanswered, unanswered_turns, with_summary
+from ctx_hooks.compaction.summary.extractive import (
+    Removed,
+    bare_records,
+    brief_records,
+    extractive_records,
+    most_unanswered,
+    written_records,
+)
+from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from ctx_hooks.compaction.selection.names import Names
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
-    Summarise: TypeAlias = Callable[[Removed, Budget], str]
+    Record: TypeAlias = Callable[[Removed, Budget], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +42,19 @@ class Form:
     """A form of what stands for removed messages.
 
     Attributes:
-        summarise: makes the summary.
-        fills_gaps: whether users' turns stay whose answers are gone, with a line that says what these were.
+        record: makes a record for each gap.
+        keeps_turns: whether users' turns stay whose answers are gone.
         newest_first: whether the newest exchanges stay, whatever the older ones are worth.
     """
 
-    summarise: Summarise
-    fills_gaps: bool = True
+    record: Record
+    keeps_turns: bool = True
     newest_first: bool = False
 
 
 def with_written(text: str) -> Step:
     """Return the step that puts a model's summary, `text`, for older exchanges: the newest stay whole."""
-    form = Form(partial(written_form, text), fills_gaps=False, newest_first=True)
+    form = Form(partial(written_records, text), keeps_turns=False, newest_first=True)
     return Step(STEP.name, "older exchanges gave way; a model's summary says what they were", partial(_apply, (form,)))
 
 
@@ -77,35 +83,17 @@ def _fitted(
     shortener: Shortener,
     actions: tuple[Action, ...],
 ) -> Conversation:
-    messages = conversation.messages
-
-    @cache  # one attempt differs from the next in lines, and seldom in the messages that go
-    def told_of(gone: frozenset[int]) -> tuple[str, Mapping[int, str]]:
-        order = [i for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
-        if not order:
-            return "", {}
-        unanswered, told = unanswered_turns(conversation, gone, budget) if form.fills_gaps else ({}, ())
-        places = {i: n for n, i in enumerate(order)}
-        words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
-        done = tuple([action for action in actions if action.index in gone])
-        later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
-        left = [i for i in range(order[0], order[-1]) if i not in gone and is_request(messages[i])]
-        turns = {bisect(order, i): messages[i] for i in left}
-        told_places = frozenset(places[i] for i in told if i in places)
-        removed = Removed(tuple([messages[i] for i in order]), words, done, later, told_places, turns)
-        return form.summarise(removed, budget), unanswered
+    messages, language = conversation.messages, budget.policy.language
+    most = most_unanswered(budget) if form.keeps_turns else 0
 
     def build(chosen: Selection, named: Names) -> Conversation:
-        most = most_unanswered(budget) if form.fills_gaps else 0
         selection = _with_questions(chosen, conversation, selector, most)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
-        forms = shortener.messages(selection, named)
-        summary, unanswered = told_of(gone)
-        kept = [forms.get(i, m) for i, m in enumerate(messages) if i not in gone]
-        if summary:
-            summary = placeholders.with_names(summary, named.get(None, ()), budget.policy.language)
-            kept = with_summary(conversation, forms, gone, summary, unanswered, budget.policy.language)
+        gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
+        removed = Removed(messages, gaps, selector.words, actions, {p: n for p, n in named.items() if p[0] in gone})
+        records = dict(zip(gaps, form.record(removed, budget) if gaps else (), strict=True))
+        kept = with_records(conversation, shortener.messages(selection, named), gone, records, language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build)
@@ -142,6 +130,8 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
 
 STEP = Step(
     "oldest_turns",
-    "the least useful older exchanges gave way; an extractive summary says what they were",
-    partial(_apply, (Form(extractive_summary), Form(brief_summary, fills_gaps=False), Form(bare_summary, fills_gaps=False))),
+    "the least useful older exchanges gave way; records say what they were",
+    partial(
+        _apply, (Form(extractive_records), Form(brief_records, keeps_turns=False), Form(bare_records, keeps_turns=False))
+    ),
 )

@@ -1,23 +1,24 @@
-"""The deterministic extractive summary that stands for removed exchanges: what was said in order, done, and left open.
+"""The deterministic records that stand for removed exchanges: what was said in order, done, and left open.
 
-It is part of a user's message, so everything in it is quoted: whose words they are is said by the line above, which no
-quoted text can write. Users' words stand in it whole, as far as `user_words` has room for them.
+What is worth its room is chosen of all that was removed, the newest first; each entry stands in the record of the gap that
+it is from. A record may be part of a user's message, so everything in it is quoted: whose words they are is said by the line
+above, which no quoted text can write. Users' words stand in it whole, as far as `user_words` has room for them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect_right
 from collections import Counter as Occurrences
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from ctx_hooks.compaction.summary.actions import still_failing
+from ctx_hooks.compaction.summary.actions import action_of, still_failing
 from ctx_hooks.compaction.summary.transcript import transcript
-from ctx_hooks.compaction.tool_arguments import beginning
+from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start
 
@@ -34,19 +35,21 @@ SUMMARY_FRACTION = 0.08
 MOST_SUMMARY_TOKENS = 3_000
 LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
-"""The summary's share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
-never more than the last of these. Kept exchanges say more than a summary of those that went."""
+"""The records' share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
+never more than the last of these. Kept exchanges say more than a record of those that went."""
 SHARES = {"changed": 0.4, "failing": 0.1, "planned": 0.05, "ran": 0.25, "said": 0.1, "read": 0.1}
 """In the order in which what one section leaves goes to the next."""
 MOST_RAN, MOST_SPOKEN = 0.25, 0.35
 """Commands are many, and of what was only spoken kept exchanges say more."""
-BEGINNING_CHARS, END_CHARS = 200, 300
-"""What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
-TURN_CHARS, TURN_LINE_CHARS = 80, 110
-"""What is quoted of a user's turn that stays, to say what came behind it, and what the line has that does."""
+ANSWERS_FRACTION = 0.04
+"""Of the goal, what else the answers may have with which turns ended."""
+BEGINNING_CHARS, END_CHARS = 60, 140
+"""What stands of such an answer: what it asks or concludes is at its end."""
+ANSWER_CHARS = 300
+"""What the record has that stands for one."""
 COLONS = (":", "\uff1a")
 BRIEF_CHARS = 3_000
-"""What a list of files may have where there is no room for a summary."""
+"""What a list of files may have where there is no room for more."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 REPEATED_TIMES = 3
@@ -54,161 +57,187 @@ REPEATED_TIMES = 3
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
+Entry: TypeAlias = tuple[int, str]
+"""Index of a message, and what is recorded of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Messages that a summary stands for.
+    """Messages that records stand for.
 
     Attributes:
-        messages: in order.
-        words: the spans of users' texts that stay, by index of the message among these and of the part in it.
-        actions: what was done in these.
-        later: what was done behind these, in what stays: a failure may have been cured there.
-        told: the indices of those of which what was said stands elsewhere.
-        turns: of users that stay, the messages by how many of these messages stood before them.
+        messages: those of the whole conversation.
+        gaps: the ranges of those that were removed, in order.
+        words: the spans of users' texts that stay, by index of the message and of the part in it.
+        actions: what was done, in what was removed and in what stays: a failure may have been cured there.
+        names: names that stood in what was removed and stand nowhere else, by index of the message and of the part in it.
     """
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
+    gaps: Sequence[range]
     words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
-    actions: tuple[Action, ...]
-    later: tuple[Action, ...] = ()
-    told: frozenset[int] = frozenset()
-    turns: Mapping[int, Message] = field(default_factory=dict)
+    actions: Sequence[Action]
+    names: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
+
+    def gap(self, i: int) -> int:
+        """Return the number of the gap that the message `i` stood in, -1 if it was not removed."""
+        number = bisect_right(self.gaps, i, key=lambda gap: gap.start) - 1
+        return number if number >= 0 and i in self.gaps[number] else -1
 
 
 def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
-    """Return about how many tokens of a goal the summary may have beside users' words, `most_tokens` at most."""
+    """Return about how many tokens of a goal the records may have beside users' words, `most_tokens` at most."""
     share = max(LEAST_SUMMARY_TOKENS, goal_tokens * SUMMARY_FRACTION)
     return min(most_tokens, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
 
-def extractive_summary(removed: Removed, budget: Budget) -> str:
-    """Return the extractive summary of the removed messages: a heading, and the sections; a line where these are empty."""
-    return _headed(sections(removed, budget), removed, budget)
+def most_unanswered(budget: Budget) -> int:
+    """Return about how many users' turns may stay without their answers."""
+    return int(budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN / ANSWER_CHARS)
 
 
-def brief_summary(removed: Removed, budget: Budget) -> str:
-    """Return the users' words of the removed messages under the heading, and the newest of the files that were changed."""
+def extractive_records(removed: Removed, budget: Budget) -> list[str]:
+    """Return a record for each gap: a heading, and what was said, changed, failing, run, planned and read there."""
+    return [_headed(gap, lines, removed, budget) for gap, lines in zip(removed.gaps, sections(removed, budget), strict=True)]
+
+
+def brief_records(removed: Removed, budget: Budget) -> list[str]:
+    """Return the records with users' words, the newest of the files that were changed, and names."""
     language = budget.policy.language
-    lines, _ = _said(removed, 0, language)
     room_chars = min(BRIEF_CHARS, summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN)
-    return _headed(lines + _section("changed", _changed(removed), room_chars, language)[0], removed, budget)
+    said, _ = _said(removed, 0, 0, language)
+    changed, _ = _newest(_changed(removed), room_chars)
+    named = _with_names((), removed, language)
+    found = _by_gap(removed, {"said": said, "changed": changed, "read": named}, language)
+    return [_headed(gap, lines, removed, budget) for gap, lines in zip(removed.gaps, found, strict=True)]
 
 
-def bare_summary(removed: Removed, budget: Budget) -> str:
-    """Return the line that says how many messages were removed."""
-    return _headed([], removed, budget)
+def bare_records(removed: Removed, budget: Budget) -> list[str]:
+    """Return for each gap the line that says how many messages were removed."""
+    return [_headed(gap, [], removed, budget) for gap in removed.gaps]
 
 
-def written_form(text: str, removed: Removed, budget: Budget) -> str:
-    """Return what stands for the removed messages: a heading, the model's summary, and the extracts that it lacks.
+def written_records(text: str, removed: Removed, budget: Budget) -> list[str]:
+    """Return the records with a model's summary in the newest, and the extracts that it lacks.
 
     So neither a poor summary loses what is named in the deterministic form, nor one that was written some turns ago what
     came since.
     """
     language = budget.policy.language
-    extracts = sections(removed, budget, stated=text)
+    *older, newest = sections(removed, budget, stated=text)
+    records = [_headed(gap, lines, removed, budget) for gap, lines in zip(removed.gaps, older, strict=False)]
+    gap = [removed.messages[i] for i in removed.gaps[-1]]
     lines = [
-        placeholders.written_heading(len(removed.messages), language, _whole_of(removed.messages, budget)),
+        placeholders.written_heading(len(gap), language, _whole_of(gap, budget)),
         placeholders.block_quoted(text),
     ]
-    return "\n".join((*lines, placeholders.extracts_heading(language), *extracts) if extracts else lines)
+    extracts = [placeholders.extracts_heading(language), *newest] if newest else []
+    return [*records, "\n".join((*lines, *extracts))]
 
 
-def _headed(lines: Sequence[str], removed: Removed, budget: Budget) -> str:
-    heading = placeholders.summary_heading if lines else placeholders.dropped
-    return "\n".join((heading(len(removed.messages), budget.policy.language, _whole_of(removed.messages, budget)), *lines))
+def _headed(gap: range, lines: Sequence[str], removed: Removed, budget: Budget) -> str:
+    messages = [removed.messages[i] for i in gap if removed.messages[i].text != placeholders.REMOVED_MESSAGE]
+    heading = placeholders.record_heading if lines else placeholders.dropped
+    return "\n".join((heading(len(messages), budget.policy.language, _whole_of(messages, budget)), *lines))
 
 
-def _whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
+def _whole_of(messages: Sequence[Message], budget: Budget) -> Reference | None:
     """Return where the whole of the removed messages is; None where nothing is archived."""
-    return budget.reference(transcript(removed, budget.policy.language)) if budget.cut_texts is not None else None
+    return budget.reference(transcript(messages, budget.policy.language)) if budget.cut_texts is not None else None
 
 
-def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
-    """Return the lines of the sections: what was said, changed, failing, run, planned and read; none for an empty one.
+def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[str]]:
+    """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
 
-    Within each section the newest entries win the space; they are listed in their order. Of what tools did an entry whose
-    identifiers are all named in `stated` is left out.
+    Within each section the newest entries of all gaps win the space. Of what tools did an entry whose identifiers are all
+    named in `stated` is left out.
     """
     language = budget.policy.language
     chars = summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN
-    actions = removed.actions
-    plans = [a for a in (*actions, *removed.later) if a.kind == "planned"][-1:]
+    gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
+    plans = [a for a in removed.actions if a.kind == "planned"][-1:]
     entries = {
         "changed": _changed(removed),
         "failing": [_ended(a) for a in _failing(removed)],
-        "planned": [placeholders.spoken(a.what) for a in plans if a in actions],
-        "ran": _ran(actions),
-        "read": _read(actions),
+        "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if a in gone],
+        "ran": _ran(gone),
+        "read": _read(gone),
     }
-    lines: dict[str, list[str]] = {}
+    found: dict[str, Sequence[Entry]] = {}
     names = frozenset(identifiers(stated))
-    most_shares = {"ran": MOST_RAN, "said": 1 if actions else MOST_SPOKEN}
+    most_shares = {"ran": MOST_RAN, "said": 1 if gone else MOST_SPOKEN}
     unspent = 0.0
     for section, share in SHARES.items():
         room = chars * share + unspent
         most = min(room, chars * most_shares.get(section, 1))
         if section == "said":
-            lines[section], left = _said(removed, most, language)
+            answers_chars = budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN
+            found[section], left = _said(removed, most, answers_chars, language)
         else:
-            unstated = [e for e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
-            lines[section], left = _section(section, unstated, most, language)
+            unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
+            found[section], left = _newest(unstated, most)
         unspent = room - most + left
-    return [line for section in placeholders.SUMMARY_SECTIONS[language] for line in lines[section]]
+    found["read"] = _with_names(found["read"], removed, language)
+    return _by_gap(removed, found, language)
 
 
-def _section(section: str, entries: Sequence[str], room_chars: float, language: Language) -> tuple[list[str], float]:
-    """Return the lines of a section with the newest entries that the room holds, and what is left of the room."""
-    kept: list[str] = []
-    for entry in dict.fromkeys(reversed(entries)):
-        if len(entry) + ENTRY_CHARS > room_chars:
-            break
-        room_chars -= len(entry) + ENTRY_CHARS
-        kept.append(f"- {entry}")
-    title = placeholders.SUMMARY_SECTIONS[language][section]
-    return ([f"{title}:", *reversed(kept)] if kept else []), room_chars
+def _by_gap(removed: Removed, found: Mapping[str, Sequence[Entry]], language: Language) -> list[list[str]]:
+    """Return for each gap the lines of the sections with the entries from there."""
+    lines: list[list[str]] = [[] for _ in removed.gaps]
+    for section, title in placeholders.SUMMARY_SECTIONS[language].items():
+        for gap, entries in groupby(found.get(section, ()), key=lambda entry: removed.gap(entry[0])):
+            lines[gap] += [f"{title}:"] * bool(title)
+            lines[gap] += [f"- {text}" for _, text in entries]
+    return lines
 
 
-def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list[str], float]:
-    """Return the lines of what was said, in order, and the characters that are left of the room.
-
-    Users' words are none of it; of the assistant's texts it holds first those that end a turn, then the newest.
-    """
-    words = {i: text for i in range(len(removed.messages)) if (text := _words_of(i, removed))}
-    texts = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant"}
-    times = Occurrences(texts.values())
-    answers = {i: text for i, text in texts.items() if text and times[text] < REPEATED_TIMES}
-    turns = accumulate(is_request(m) for m in removed.messages)
-    closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
-    places = sorted(place for place in removed.turns if place > 0)
-    named = {0, *(bisect(places, i) for i in words)}
-    told: set[str] = set()
-    for i in sorted(answers.keys() - removed.told, key=lambda i: (i not in closing, -i)):
-        entry = ends_of(answers[i] if i in closing else answers[i].split("\n", 1)[0])
-        announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # what stands nowhere
-        chars = len(entry) + ENTRY_CHARS + TURN_LINE_CHARS * (bisect(places, i) not in named)
-        if announces or entry in told or chars > room_chars:
+def _newest(entries: Sequence[Entry], room_chars: float) -> tuple[list[Entry], float]:
+    """Return the newest entries that the room holds, in order, and what is left of the room."""
+    kept: dict[str, int] = {}
+    for i, text in reversed(entries):
+        if text in kept:
             continue
-        room_chars -= chars
-        named.add(bisect(places, i))
+        if len(text) + ENTRY_CHARS > room_chars:
+            break
+        room_chars -= len(text) + ENTRY_CHARS
+        kept[text] = i
+    return [(i, text) for text, i in reversed(kept.items())], room_chars
+
+
+def _said(removed: Removed, room_chars: float, answers_chars: float, language: Language) -> tuple[list[Entry], float]:
+    """Return what was said, in order, and the characters that are left of the room.
+
+    Users' words are none of it. Of the assistant's texts those that end a turn have `answers_chars` as well, and come first,
+    then the newest.
+    """
+    places = [i for gap in removed.gaps for i in gap]
+    words = {i: text for i in places if (text := _words_of(i, removed))}
+    turns = accumulate(is_request(m) for m in removed.messages)
+    spoken = [(turn, i) for i, turn in enumerate(turns) if removed.messages[i].role == "assistant"]
+    closing = set({turn: i for turn, i in spoken if removed.messages[i].text.strip()}.values())
+    texts = {i: removed.messages[i].text.strip() for i in places if removed.messages[i].role == "assistant"}
+    times = Occurrences(texts.values())
+    answers = [i for i, text in texts.items() if text and times[text] < REPEATED_TIMES]
+    told: set[str] = set()
+    for i in sorted(answers, key=lambda i: (i not in closing, -i)):
+        entry = ends_of(texts[i], BEGINNING_CHARS, END_CHARS) if i in closing else ends_of(texts[i].split("\n", 1)[0])
+        announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # what stands nowhere
+        chars = len(entry) + ENTRY_CHARS
+        if announces or entry in told or chars > room_chars + answers_chars * (i in closing):
+            continue
+        extra_chars = min(chars, answers_chars) * (i in closing)
+        answers_chars -= extra_chars
+        room_chars -= chars - extra_chars
         words[i] = entry
         told.add(entry)
-    behind = 0
-    lines = [f"{placeholders.SUMMARY_SECTIONS[language]['said']}:"] if words else []
 
     def source_of(i: int) -> tuple[int, str, int]:
         message = removed.messages[i]
         source = placeholders.source_of_speaker(message.role, message.name, language)
-        return bisect(places, i), source, 0 if message.role == "user" else i  # what a user says in turn is one entry
+        return removed.gap(i), source, 0 if message.role == "user" else i  # what a user says in turn is one entry
 
-    for (place, source, _), entries in groupby(sorted(words), key=source_of):
-        if place > behind:
-            behind = place
-            turn = removed.turns[places[behind - 1]]
-            lines.append(placeholders.after_turn(beginning(turn.text, TURN_CHARS), turn.name, language))
-        lines.append(placeholders.said_by(f"- {source}", *(words[i] for i in entries)))
-    return lines, room_chars
+    groups = [(source, list(found)) for (_, source, _), found in groupby(sorted(words), key=source_of)]
+    return [(found[0], placeholders.said_by(source, *(words[i] for i in found))) for source, found in groups], room_chars
 
 
 def _words_of(i: int, removed: Removed) -> str:
@@ -224,7 +253,7 @@ def _words_of(i: int, removed: Removed) -> str:
     return "\n".join(found)
 
 
-def ends_of(text: str, beginning_chars: int = BEGINNING_CHARS, end_chars: int = END_CHARS) -> str:
+def ends_of(text: str, beginning_chars: int = 200, end_chars: int = 300) -> str:
     """Return a text whole, or its beginning and end."""
     if len(text) <= beginning_chars + end_chars:
         return text
@@ -239,13 +268,13 @@ def _with_gap(text: str, start: int, end: int) -> str:
 
 def _failing(removed: Removed) -> list[Action]:
     """Return the removed failures that no later success has cured."""
-    ours = set(map(id, removed.actions))
-    return [a for a in still_failing((*removed.actions, *removed.later)) if id(a) in ours]
+    first = removed.gaps[0].start if removed.gaps else 0
+    return [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
 
 
-def _changed(removed: Removed) -> list[str]:
+def _changed(removed: Removed) -> list[Entry]:
     """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
-    changes = [a for a in removed.actions if a.kind == "changed"]
+    changes = [a for a in removed.actions if a.kind == "changed" and removed.gap(a.index) >= 0]
     failing = set(map(id, _failing(removed)))
     times = Occurrences(file for a in changes for file in a.files)
     last: dict[str, Action] = {}
@@ -254,14 +283,17 @@ def _changed(removed: Removed) -> list[str]:
             last.pop(file, None)
             last[file] = action
     return [
-        placeholders.spoken(file)
-        + f" (x{times[file]})" * (times[file] > 1)
-        + f" {placeholders.quoted(a.outcome)}" * (id(a) in failing)
+        (
+            a.index,
+            placeholders.spoken(file)
+            + f" (x{times[file]})" * (times[file] > 1)
+            + f" {placeholders.quoted(a.outcome)}" * (id(a) in failing),
+        )
         for file, a in last.items()
     ]
 
 
-def _ran(actions: Sequence[Action]) -> list[str]:
+def _ran(actions: Sequence[Action]) -> list[Entry]:
     """Return what was run and did not fail the last time, each command once, where it was run last, with how it ended."""
     last: dict[str, Action] = {}
     for action in (a for a in actions if a.kind == "ran"):
@@ -270,12 +302,29 @@ def _ran(actions: Sequence[Action]) -> list[str]:
     return [_ended(a) for a in last.values() if not a.failed]
 
 
-def _ended(action: Action) -> str:
+def _ended(action: Action) -> Entry:
     outcome = f": {placeholders.quoted(action.outcome)}" if action.outcome else ""
-    return placeholders.spoken(action.what) + outcome
+    return action.index, placeholders.spoken(action.what) + outcome
 
 
-def _read(actions: Sequence[Action]) -> list[str]:
+def _read(actions: Sequence[Action]) -> list[Entry]:
     changed = {file for a in actions if a.kind == "changed" for file in a.files}
-    files = dict.fromkeys(file for a in actions if a.kind == "read" for file in a.files if file not in changed)
-    return [placeholders.spoken(file) for file in files]
+    last = {file: a.index for a in actions if a.kind == "read" for file in a.files if file not in changed}
+    return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
+
+
+def _with_names(read: Sequence[Entry], removed: Removed, language: Language) -> list[Entry]:
+    """Return the entries of what was read with the names that stood there, behind them others for names from elsewhere."""
+    named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
+    calls = call_names(removed.messages) if removed.names else {}
+    for (i, k), names in removed.names.items():
+        part = removed.messages[i].parts[k]
+        files = action_of(ToolCall("", *calls[i, k]), part).files if isinstance(part, ToolResult) else ()
+        gap = removed.gap(i)
+        file = placeholders.spoken(files[0]) if len(files) == 1 else ""
+        last = i if file else removed.gaps[gap].stop - 1
+        named.setdefault((gap, file), (last, []))[1].extend(names)
+    return sorted(
+        (i, ": ".join(filter(None, (text or placeholders.ELSEWHERE[language] * bool(names), ", ".join(names)))))
+        for (_, text), (i, names) in named.items()
+    )

@@ -1,12 +1,9 @@
-"""Where the summary of removed messages stands, and what stands for answers that are gone."""
+"""Where the records of removed messages stand: where these stood, so that what is sent reads in order."""
 
 from __future__ import annotations
 
-from collections import Counter as Occurrences
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN, ends_of
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Text
@@ -18,96 +15,60 @@ if TYPE_CHECKING:
 
     from ctx_hooks.conversation.model import Conversation, Message
     from ctx_hooks.policy.settings import Language
-    from ctx_hooks.tokens.budget import Budget
-
-UNANSWERED_FRACTION = 0.04
-"""Of the goal, what may stand for answers that are gone."""
-BEGINNING_CHARS, END_CHARS = 60, 140
-"""What is quoted of such an answer: what it asked or concluded is at its end."""
-LINE_CHARS = 300
-"""What the line has that stands for it."""
 
 
-def most_unanswered(budget: Budget) -> int:
-    """Return about how many users' turns may stay without their answers."""
-    return int(budget.goal_tokens * UNANSWERED_FRACTION * CHARS_PER_TOKEN / LINE_CHARS)
+def gaps_of(gone: Collection[int]) -> tuple[range, ...]:
+    """Return the runs of indices that stand side by side, in order.
+
+    >>> gaps_of({7, 2, 3, 4})
+    (range(2, 5), range(7, 8))
+    """
+    starts = sorted(i for i in gone if i - 1 not in gone)
+    stops = sorted(i + 1 for i in gone if i + 1 not in gone)
+    return tuple(map(range, starts, stops))
 
 
-def unanswered_turns(
-    conversation: Conversation, gone: Collection[int], budget: Budget
-) -> tuple[Mapping[int, str], frozenset[int]]:
-    """Return what stands behind users' turns of which no answer is left, by its index, and which answers these quote."""
-    messages = conversation.messages
-    left = [i for i in range(len(messages)) if i not in gone]
-    room_chars = budget.goal_tokens * UNANSWERED_FRACTION * CHARS_PER_TOKEN
-    found, told = {}, set()
-    for turn, behind in reversed(list(pairwise(left))):
-        removed = messages[turn + 1 : behind]
-        if not (is_request(messages[turn]) and is_request(messages[behind]) and any(m.role == "assistant" for m in removed)):
-            continue
-        calls = Occurrences(call.name for message in removed for call in message.calls)
-        answers = [i for i in range(turn + 1, behind) if messages[i].role == "assistant" and messages[i].text.strip()]
-        said = messages[answers[-1]].text if answers else ""
-        text = placeholders.removed_here(
-            len(removed),
-            [f"{name} x{times}" if times > 1 else name for name, times in calls.items()],
-            ends_of(said.strip(), BEGINNING_CHARS, END_CHARS),
-            budget.policy.language,
-        )
-        room_chars -= len(text)
-        if room_chars < 0:
-            break
-        found[turn] = text
-        told.update(answers[-1:])
-    return found, frozenset(told)
-
-
-def with_summary(
+def with_records(
     conversation: Conversation,
     forms: Mapping[int, Message],
     gone: Collection[int],
-    summary: str,
-    unanswered: Mapping[int, str],
+    records: Mapping[range, str],
     language: Language,
 ) -> list[Message]:
-    """Return what is left of a conversation, with the summary where the first of the removed messages stood.
+    """Return what is left of a conversation, with each record in the place of the messages that it stands for.
 
-    It stands behind the words of the newest user's turn before that, or of the first turn before which at most a tenth of
-    them stood, or before those of the message that comes first, so that no two messages of the user's stand beside each
-    other; else it is a message of its own behind what has settled, or the leading system messages and a provider's own
-    compaction. What is pinned, or said by another agent, is left alone.
+    Directly behind a user's words it is part of the same message, unless another user's message follows; before a user's
+    words it is part of that message, if nobody or the assistant spoke last. So it comes to stand beside no message of its
+    own role. Else it is a message of its own: the assistant's before a user's words, otherwise a user's. What is pinned, has
+    settled or was said by another agent is left as it is, and a provider's own compaction stands for what was before it.
 
     Args:
         conversation: the whole.
         forms: what is sent for some of its messages, by index.
         gone: the indices of the removed ones.
-        summary: of these.
-        unanswered: what is said behind users' turns of which no answer is left, by index.
-        language: of the line that ends the summary.
+        records: by the gap that each stands for.
+        language: of the line that ends a record before a user's words.
     """
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
-    left = [i for i in range(len(messages)) if i not in gone]
     replaced = newest_replacement(conversation)
-    opening = (i for i in left if i > replaced and messages[i].role != "system")
-    place = max(next(opening, len(messages)), conversation.settled)
-    few = sorted(gone)[len(gone) // 10]
-    turns = [i for i in left if place <= i < few and _is_open(messages[i])]
-    turns = [i for i in turns if i < min(gone)] or turns[:1]
-    first = next((i for i in left if i >= place), None)
+    texts = {gap.stop: text for gap, text in records.items() if gap.stop > replaced}
     sent: list[Message] = []
-    for i in left:
-        message = forms.get(i, messages[i])
-        if turns and i == turns[-1]:
-            message = _behind(message, f"{summary}\n{placeholders.summary_end(language, is_behind=True)}")
-        elif not turns and i == first:
-            if _is_open(message):
-                message = _opened(message, f"{summary}\n{placeholders.summary_end(language)}\n")
-            else:
-                sent.append(codec.new_message("user", summary))
-        sent.append(message)
-        if i in unanswered:
-            sent.append(codec.new_message("assistant", unanswered[i]))
-    return sent if turns or first is not None else [*sent, codec.new_message("user", summary)]
+    speaker, may_add = "", False
+    for i in (i for i in range(len(messages) + 1) if i not in gone):
+        behind = forms.get(i, messages[i]) if i < len(messages) else None
+        is_asked = behind is not None and is_request(behind)
+        text = texts.get(i)
+        if text and may_add and not is_asked:
+            sent[-1] = _behind(sent[-1], text)
+        elif text and behind is not None and _is_open(behind) and speaker in ("", "assistant"):
+            behind = _opened(behind, f"{text}\n{placeholders.record_end(language)}\n")
+        elif text:
+            sent.append(codec.new_message("assistant" if is_asked and speaker else "user", text))
+        if behind is not None:
+            sent.append(behind)
+            speaker = speaker if behind.role in ("system", "other") else behind.role
+            may_add = i >= conversation.settled and _is_open(behind)
+    return sent
 
 
 def _is_open(message: Message) -> bool:

@@ -48,7 +48,7 @@ def tokens_of(conversation, selector, selection):
 def test_what_is_taken_has_room(fmt, room_tokens):
     conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
-    selection = selector.select(room_tokens)
+    selection = selector.order(room_tokens).within(room_tokens)
     assert tokens_of(conversation, selector, selection) <= room_tokens
     assert selection.whole.isdisjoint(selection.shortened)
 
@@ -58,7 +58,7 @@ def test_room_for_everything_keeps_everything(fmt):
     conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
     everything = sum(item.whole_tokens for item in selector.items)
-    assert selector.select(everything).whole == {item.messages for item in selector.items}
+    assert selector.order(everything).within(everything).whole == {item.messages for item in selector.items}
 
 
 def items_with(*exchanges):
@@ -73,65 +73,72 @@ def items_with(*exchanges):
     return tuple(items)
 
 
-def in_order(items, room_tokens=1e9, used=(), *, stay=()):
-    """Return what a room holds of the items in order: the number of the item, and the line's own number or None."""
-    rows, left_tokens = Knapsack(items, {*used}, set(), set(), stay=stay).within(room_tokens)
+def in_order(items, room_tokens=1e9, used=()):
+    """Return what a room holds of the items in order: the number of the item, and the line's own number."""
+    numbered = dict(enumerate(items))
+    rows, left_tokens = Knapsack(numbered, {*used}, set(), set()).within(room_tokens, numbered)
     assert sum(row.tokens for row in rows) <= room_tokens - left_tokens + 1e-6
-    return [(row.item, None if row.position is None else row.segment) for row in rows]
+    return [(row.item, row.segment) for row in rows]
 
 
 def test_an_identifier_counts_for_one_line_alone():
     items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
-    assert in_order(items, stay={0, 1}) == [(0, 0), (1, 1)]
+    assert in_order(items) == [(0, 0), (1, 1)]
 
 
 def test_an_identifier_that_the_assistant_has_used_has_more_value():
     items = items_with(["a_10 b_20 c_30"], ["d_40 and so on, for some words more than there"])
-    assert in_order(items, stay={0, 1}) == [(0, 0), (1, 0)]
-    assert in_order(items, used={"d_40"}, stay={0, 1}) == [(1, 0), (0, 0)]
+    assert in_order(items) == [(0, 0), (1, 0)]
+    assert in_order(items, used={"d_40"}) == [(1, 0), (0, 0)]
 
 
-def test_a_frame_comes_directly_before_the_lines_that_pay_for_it():
-    items = items_with(["a_10 a_11 " + "word " * 40], ["b_20 c_30", "d_40 e_50", "f_60 " + "word " * 40])
-    assert in_order(items) == [(1, None), (1, 0), (1, 1), (0, None), (0, 0), (1, 2)]
+@every_format
+def test_exchanges_that_keep_a_frame_are_the_newest_but_for_answers(fmt):
+    conversation = session(fmt, turns=60)
+    selector = Selector(conversation, budget_of(8_000))
+    for room_tokens in (4_000, 6_000, 8_000):
+        selection = selector.order(6_000).within(room_tokens)
+        items = [item for item in selector.items if not item.is_answer]
+        stays = [item.messages in selection.whole | selection.shortened for item in items]
+        assert stays == sorted(stays)
+        assert 0 < sum(stays) < len(stays)
 
 
 @pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
-def test_a_room_holds_rows_in_order_and_no_line_without_its_frame_whatever_room_was_asked_for_before(room_tokens):
+def test_a_room_holds_rows_in_order_of_opened_exchanges_whatever_room_was_asked_for_before(room_tokens):
     items = items_of(session("openai-chat"), budget_of(8_000), {})
-    knapsack = Knapsack(items, set(), set(), set(), stay=())
-    knapsack.within(2_000)
-    rows = [(row.item, None if row.position is None else row.segment) for row in knapsack.within(room_tokens)[0]]
+    knapsack = Knapsack(dict(enumerate(items)), set(), set(), set())
+    knapsack.within(2_000, range(len(items)))
+    rows = [(row.item, row.segment) for row in knapsack.within(room_tokens, range(len(items)))[0]]
     assert rows == in_order(items, room_tokens)
-    assert {n for n, line in rows if line is not None} <= {n for n, line in rows if line is None}
     assert [row for row in in_order(items) if row in set(rows)] == rows
+    assert {row.item for row in knapsack.within(room_tokens, {3, 4})[0]} <= {3, 4}
 
 
 def test_what_the_room_does_not_hold_is_passed_over():
     items = items_with(["a_10 b_20 c_30 d_40 e_50 " + "x_60 " * 10], ["f_70"])
     used = {"a_10", "b_20", "c_30"}
-    assert in_order(items, used=used)[0] == (0, None)
+    assert in_order(items, used=used)[0] == (0, 0)
     assert {n for n, _ in in_order(items, 14.0, used)} == {1}
 
 
 class Counted(Knapsack):
     times = 0
 
-    def _value(self, row):
+    def _density(self, row):
         self.times += 1
-        return super()._value(row)
+        return super()._density(row)
 
 
-@pytest.mark.parametrize("stay", [range(150), ()], ids=["frames stay", "frames may go"])
-def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of_times(stay):
+def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of_times():
     def names(n):
         return " ".join(f"a_{min(n, other)}_{max(n, other)}" for other in range(150) if other != n)
 
     items = items_with(*([names(n)] for n in range(150)))
-    knapsack = Counted(items, set(), set(), set(), stay=stay)
-    rows, _ = knapsack.within(1e9)
+    knapsack = Counted(dict(enumerate(items)), set(), set(), set())
+    rows, _ = knapsack.within(1e9, range(150))
     assert len(rows) >= 149
-    assert knapsack.times <= (MOST_VALUATIONS + 4) * 300
+    assert knapsack.times <= (MOST_VALUATIONS + 2) * 150
 
 
 @every_format

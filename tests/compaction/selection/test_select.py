@@ -113,11 +113,11 @@ def test_a_name_that_was_used_often_stays_in_the_record_before_names_that_were_u
     rounds = []
     for n in range(150):
         call, result = called(f"part {n} is quiet", f"c{n}", arguments={"part": f"p_{n}"})
-        rounds += [{**call, "content": f"I look at {name if n in (90, 91, 92) else f'unit_{n}.rs'}."}, result]
+        rounds += [{**call, "content": f"I look at {name if n in (20, 21, 22) else f'unit_{n}.rs'}."}, result]
     asked = {"role": "user", "content": "Go on."}
     sent = sent_within([asked, *rounds, asked], 3_000)
-    record = next(m["content"] for m in sent if "End of the record" in m["content"])
-    assert record.partition("Also named in them:\n- ")[2].startswith(name)
+    record = next(m["content"] for m in sent if "removed here" in m["content"])
+    assert record.partition("- also named: ")[2].startswith(name)
 
 
 def test_a_name_behind_an_escape_is_read_without_it():
@@ -135,7 +135,7 @@ def test_no_bare_figure_is_listed_among_names():
         rounds += [{**call, "content": f"I look at unit_{n % 50}.rs, {16_000 + n % 50} bytes."}, result]
     asked = {"role": "user", "content": "Go on."}
     sent = sent_within([asked, *rounds, asked], 3_000)
-    record = next(m["content"] for m in sent if "End of the record" in m["content"])
-    named = record.partition("Also named in them:\n- ")[2].partition("\n")[0].split(", ")
+    record = next(m["content"] for m in sent if "removed here" in m["content"])
+    named = record.partition("- also named: ")[2].partition("\n")[0].split(", ")
     assert len(named) >= 10
     assert not any(name.isdigit() for name in named)

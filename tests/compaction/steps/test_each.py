@@ -208,4 +208,4 @@ def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
     outcome = compress(codec.read([*turns, newest]), budget)
     assert outcome.fits
     first = outcome.conversation.messages[0].text
-    assert ("earlier messages were removed" in first, "Said, in order" in first) == (True, spare_tokens == 400)
+    assert ("messages were removed" in first, "Quoted by source" in first) == (True, spare_tokens == 400)

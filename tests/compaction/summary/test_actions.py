@@ -1,13 +1,12 @@
 """What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
 import time
-from dataclasses import replace
 
 import pytest
-from strategies import called, spoken
+from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
-from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, sections
+from ctx_hooks.compaction.summary.extractive import Removed, brief_records, sections
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -220,8 +219,9 @@ def test_an_edit_that_was_refused_says_why():
 
 def record(run, stays=(), room_tokens=4_000):
     """Return the lines of the record of a run, behind which the calls of `stays` stay."""
-    removed = Removed(run, {}, actions_of(run), actions_of(stays))
-    return sections(removed, Budget(room_tokens, 2 * room_tokens, Counter("o200k_base")))
+    removed = Removed((*run, *stays), [range(len(run))], {}, actions_of((*run, *stays)))
+    (lines,) = sections(removed, Budget(room_tokens, 2 * room_tokens, Counter("o200k_base")))
+    return lines
 
 
 def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
@@ -244,7 +244,8 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
 
 def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     run = calls(*[("Edit", {"file_path": f"{'/deep' * 25}/{n}.ts"}, "ok") for n in range(20)])
-    told = brief_summary(Removed(run, {}, actions_of(run)), Budget(12_000, 24_000, Counter("o200k_base")))
+    removed = Removed(run, [range(len(run))], {}, actions_of(run))
+    (told,) = brief_records(removed, Budget(12_000, 24_000, Counter("o200k_base")))
     assert all(f"/{n}.ts" in told for n in range(20))
 
 
@@ -254,22 +255,23 @@ def test_what_another_command_stands_in_for_is_not_cured(command):
     assert list(still_failing(actions)) == [actions[0]]
 
 
-def test_what_was_said_stands_under_the_users_turn_that_it_followed():
-    said = [("assistant", "One."), ("assistant", "Two."), ("assistant", "Three."), ("user", "Go\non " + "x" * 99)]
-    *talk, turn = WIRE_FORMATS["openai-chat"].read([spoken("openai-chat", *words) for words in said]).messages
-    removed = Removed(tuple(talk), {}, (), turns={0: turn, 1: replace(turn, name="ann")})
-    told = [f"- assistant said: {number}." for number in ("One", "Two", "Three")]
-    lines = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
-    assert lines == ["Said, in order:", told[0], f'After the user "ann" said "Go on {"x" * 73}…":', *told[1:]]
+def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newest_win_the_space():
+    run = calls(*(("bash", {"command": f"make part_{n}"}, "ok") for n in range(90)))
+    gaps = [range(1, 61), range(61, 121), range(141, 181)]
+    removed = Removed(run, gaps, {}, actions_of(run), {(2, 0): ("used_once",)})
+    older, newer, newest = sections(removed, Budget(8_000, 16_000, Counter("o200k_base")))
+    assert newest == ["Commands and calls that did not fail:", *(f'- make part_{n}: "ok"' for n in range(70, 90))]
+    assert newer[1:] == [f'- make part_{n}: "ok"' for n in range(60 - len(newer[1:]), 60)]
+    assert 0 < len(newer[1:]) < 30
+    assert older[-2:] == ["Read, with names that stood there:", "- also named: used_once"]
 
 
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
     texts = [f"Found the cause of leak {n}." for n in range(40)]
     texts += ["Say that again?", "Reading on:", "Say that again?", "**Next:**", "x" * 9_999, "Done."]
     talk = [{"role": "user", "content": "go"}, *({"role": "assistant", "content": text} for text in texts)]
-    heading, *told = record(WIRE_FORMATS["openai-chat"].read([*talk, *called("ok", "c", "Wait", {"s": 1})]).messages)[:-2]
+    told = record(WIRE_FORMATS["openai-chat"].read([*talk, *called("ok", "c", "Wait", {"s": 1})]).messages)[:-2]
     told = [line.removeprefix("- assistant said: ") for line in told]
-    assert heading == "Said, in order:"
     assert told[-3:] == ["Say that again?", f"{'x' * 200} … {'x' * 300}", "Done."]
     assert told[:-3] == texts[43 - len(told) : 40]
     assert 15 < len(record(WIRE_FORMATS["openai-chat"].read(talk).messages)) < len(told)

@@ -1,16 +1,77 @@
-"""A compacted session reads in order: the task, the record of what is gone behind it, a line for an answer that is gone."""
+"""A compacted session reads in order: each record stands where the messages stood that it is of."""
 
 import re
 
-from strategies import called, every_format, spoken
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import called, every_format, hostile_texts, spoken, tool_round
 
 import ctx_hooks
 from ctx_hooks.compaction.summary.extractive import ends_of
-from ctx_hooks.compaction.summary.placing import with_summary
-from ctx_hooks.conversation.placeholders import REMOVED_MESSAGE
+from ctx_hooks.compaction.summary.placing import gaps_of, with_records
+from ctx_hooks.conversation.model import Text, ToolCall
+from ctx_hooks.conversation.placeholders import MARK, REMOVED_MESSAGE
 from ctx_hooks.formats import WIRE_FORMATS
 
 SOURCE = "".join(f"def step_{n}(value):\n    return value + table_{n}[{n * 7}]\n" for n in range(60))
+RECORD = re.compile(rf"{re.escape(MARK)} (\d+) messages? (?:was|were) removed here")
+PLACE = re.compile(r"place_(\d{4})")
+
+
+def placed(fmt, turns, texts):
+    """Return a session in which each message says its place, with the task, calls, results and an answer in each turn."""
+    messages = []
+
+    def said(text):
+        return f"{text}\nplace_{len(messages):04}: {texts[len(messages) % len(texts)]}"
+
+    for n in range(turns):
+        messages.append(spoken(fmt, "user", said(f"Please do thing {n}.")))
+        for k in range(n % 5):
+            place = len(messages)
+            arguments = {"path": f"src/place_{place:04}.py", "text": texts[place % len(texts)]}
+            result = f"place_{place + 1:04} is here\n{SOURCE}\nplace_{place + 1:04} ends"
+            messages += tool_round(fmt, [(f"c{n}_{k}", result)], arguments=arguments)
+        messages.append(spoken(fmt, "assistant", said(f"Thing {n} is done.")))
+    return [*messages, spoken(fmt, "user", said("Go on."))]
+
+
+def pieces(message):
+    """Return what a message says itself and the record in it, as it is read, each as its text and how many it stands for."""
+    texts = [part.arguments if isinstance(part, ToolCall) else part.text for part in message.parts]
+    text = "\n".join(texts)
+    found = RECORD.search(text) if any(isinstance(part, Text) for part in message.parts) else None
+    if found is None:
+        return [(text, 0)]
+    before, record = text[: found.start()], text[found.start() :]
+    record, _, behind = record.partition(f"{MARK} End of the record.")
+    return [(before, 0), (record, int(found[1])), (behind, 0)]
+
+
+@every_format
+@settings(max_examples=8)
+@given(
+    texts=st.lists(hostile_texts.filter(lambda text: "place_" not in text), min_size=1, max_size=5),
+    turns=st.integers(3, 30),
+    share=st.floats(0.1, 0.9),
+)
+@pytest.mark.parametrize("target_tokens", [None, "auto"])
+def test_nothing_before_a_record_is_newer_and_nothing_behind_it_is_older(fmt, target_tokens, texts, turns, share):
+    messages = placed(fmt, turns, texts)
+    whole = ctx_hooks.compress(messages, format=fmt, budget_tokens=10**9).tokens_before
+    budget_tokens = max(600, int(whole * share))
+    done = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget_tokens, target_tokens=target_tokens)
+    newest, removed = -1, 0
+    for text, count in (piece for m in WIRE_FORMATS[fmt].read(done.messages).messages for piece in pieces(m)):
+        removed += count
+        places = [int(place) for place in PLACE.findall(text)]
+        assert min(places, default=newest + 1) >= newest + bool(count)  # what stands for a result names its call's file
+        newest = max(places, default=newest)
+    kept = [m for m in WIRE_FORMATS[fmt].read(done.messages).messages if PLACE.search(str(m.parts[0]))]
+    assert newest == len(messages) - 1
+    assert removed <= len(messages)
+    assert removed > 0 or len(kept) == len(messages)
 
 
 def service(fmt, turns):
@@ -23,20 +84,17 @@ def service(fmt, turns):
 
 
 @every_format
-def test_where_an_answer_is_gone_a_line_says_what_it_was(fmt):
+def test_where_an_answer_is_gone_a_record_says_what_it_was(fmt):
     messages = [*service(fmt, 60), spoken(fmt, "user", "So what does it cost?")]
     sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=6_000)
     assert sent.tokens_after < sent.tokens_before
     said = [m.get("content") or m["parts"][0]["text"] for m in sent.messages if m["role"] in ("assistant", "model")]
-    lines = [text for text in said if "removed here; the assistant said last" in text]
-    pattern = r"1 message was removed here; the assistant said last: Looking at (\d+)\..* … .* Booking (\d+) costs (\d+)0\.$"
+    lines = [text for text in said if RECORD.match(text) and "Quoted" in text]  # the room may end before the oldest
+    pattern = r"assistant said: Looking at (\d+)\..* … .* Booking (\d+) costs (\d+)0\.$"
     told = [re.search(pattern, line) for line in lines]
     assert len(lines) > 2
     assert all(found and found[1] == found[2] == found[3] for found in told)
-    assert sum("[ctx_hooks] An earlier message was removed" in text for text in said) <= 1
-    assert not any(
-        f"> Looking at {found[1]}." in str(message).replace("said: ", "> ") for found in told for message in sent.messages
-    )
+    assert sum(REMOVED_MESSAGE in text for text in said) <= 1
 
 
 def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
@@ -44,20 +102,51 @@ def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
     edit = called("ok", "e", "Edit", {"file_path": "src/part_3.py", "old_string": "x"})
     messages = [{"role": "user", "content": "Rename the tables."}, *reads[:20], *edit, *reads[20:]]
     sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=4_000, target_tokens="auto").messages
-    task, *record, end = sent[0]["content"].split("\n")
+    task, *record = sent[0]["content"].split("\n")
     assert task == "Rename the tables."
     assert "- src/part_3.py" in record
-    assert end == "[ctx_hooks] End of the record. The conversation follows without these messages."
-    assert sum("[ctx_hooks] End of the record" in str(message) for message in sent) == 1
+    assert sum(bool(RECORD.search(str(message))) for message in sent) == 1
 
 
-def test_the_record_stands_behind_the_task_even_if_what_stood_before_it_was_cut():
-    reads = [m for n in range(40) for m in called(SOURCE, f"c{n}", "read", {"path": f"src/part_{n}.py"})]
-    messages = [{"role": "user", "content": "<rules>"}, {"role": "user", "content": "Rename the tables."}, *reads]
-    conversation = WIRE_FORMATS["openai-chat"].read(messages)
-    for gone, places in (({0, *range(2, 60)}, [0]), (range(2, 60), [1]), ({0}, [])):
-        sent = with_summary(conversation, {}, gone, "SUMMARY", {}, "en")
-        assert [n for n, m in enumerate(sent) if m.text.startswith("Rename the tables.\n\nSUMMARY\n")] == places
+CALL, RESULT = called("ok")
+U, A, S = ({"role": role, "content": f"{role} speaks"} for role in ("user", "assistant", "system"))
+END = f"{MARK} End of the record. The user says:"
+
+
+@pytest.mark.parametrize(("kept_before", "kept_behind", "sent"), [
+    ([U], [CALL, RESULT], ["user speaks\n\nRECORD", "", ""]),
+    ([U], [A], ["user speaks\n\nRECORD", "assistant speaks"]),
+    ([U], [U], ["user speaks", "assistant: RECORD", "user speaks"]),
+    ([A], [U], ["assistant speaks", f"RECORD\n{END}\n\nuser speaks"]),
+    ([CALL, RESULT], [U], ["", "", "assistant: RECORD", "user speaks"]),
+    ([CALL, RESULT], [CALL, RESULT], ["", "", "user: RECORD", "", ""]),
+    ([U, S], [CALL, RESULT], ["user speaks", "system speaks", "user: RECORD", "", ""]),
+    ([S], [U], ["system speaks", f"RECORD\n{END}\n\nuser speaks"]),
+    ([], [A], ["user: RECORD", "assistant speaks"]),
+    ([U], [], ["user speaks\n\nRECORD"]),
+    ([{**U, "name": "ann"}], [A], ["user speaks", "user: RECORD", "assistant speaks"]),
+])  # fmt: skip
+def test_where_a_record_stands(kept_before, kept_behind, sent):
+    conversation = WIRE_FORMATS["openai-chat"].read([*kept_before, A, U, *kept_behind])
+    gap = range(len(kept_before), len(kept_before) + 2)
+    messages = with_records(conversation, {}, set(gap), {gap: "RECORD"}, "en")
+    told = [f"{m.role}: {m.text}" if m.text == "RECORD" else m.text for m in messages]
+    assert told == sent
+
+
+def test_what_has_settled_is_left_as_it_is():
+    conversation = WIRE_FORMATS["openai-chat"].read([U, A, U, CALL, RESULT])
+    settled = type(conversation)(conversation.format, conversation.messages, settled=1)
+    messages = with_records(settled, {}, {1, 2}, {range(1, 3): "RECORD"}, "en")
+    assert [m.text for m in messages[:2]] == ["user speaks", "RECORD"]
+    assert messages[0] is conversation.messages[0]
+
+
+@given(st.sets(st.integers(0, 40)))
+def test_gaps_cover_what_is_gone_and_touch_none_other(gone):
+    gaps = gaps_of(gone)
+    assert [i for gap in gaps for i in gap] == sorted(gone)
+    assert not any(gap.stop in gone for gap in gaps)
 
 
 def test_what_is_missing_between_lines_is_marked_on_a_line_of_its_own():
