@@ -19,7 +19,7 @@ TOOL = "ctx_retrieve"
 HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
 WINDOW = 4_000
 DONE = "I have read it."
-REMOVED = re.compile(r"(\d+) earlier messages were removed")
+REMOVED = re.compile(r"(\d+) messages were removed here")
 every_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
