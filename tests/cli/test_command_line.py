@@ -303,12 +303,6 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
     assert not started & processes(None)
 
 
-class TestCompletion:
-    @pytest.mark.parametrize(("typed", "completed"), [
-        ("ctx-hooks ", sorted(commands.commands)), ("ctx-hooks ch", ["check"]),
-        ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]), ("ctx-hooks replay --po", ["--policy"]),
-    ])  # fmt: skip
-    def test_commands_actions_and_options_are_completed(self, typed, completed, inputs):
-        words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-        done = run(inputs, _CTX_HOOKS_COMPLETE="bash_complete", **words)
-        assert sorted(line.split(",")[1] for line in done.stdout.splitlines()) == completed
+def test_the_options_of_a_command_are_completed(inputs):
+    words = {"COMP_WORDS": "ctx-hooks replay --po", "COMP_CWORD": "2"}
+    assert run(inputs, _CTX_HOOKS_COMPLETE="bash_complete", **words).stdout == "plain,--policy\n"
