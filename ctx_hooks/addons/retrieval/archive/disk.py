@@ -196,8 +196,16 @@ def _used_bytes(file: sqlite3.Connection) -> int:
 
 @contextmanager
 def _opened_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file, of which none is made where there is none."""
-    with _opened(folder) if (folder / FILE).exists() else closing(_empty()) as file:
+    """Open the file as it is: on a disk that cannot be written, and nothing is made where there is none."""
+    path = folder / FILE
+    if not path.exists() or (os.access(folder, os.W_OK) and os.access(path, os.W_OK)):
+        with _opened(folder) if path.exists() else closing(_empty()) as file:
+            yield file
+        return
+    log = path.with_name(f"{FILE}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    form = "mode=ro" if has_log else "mode=ro&immutable=1"  # no file can be made there, which readers of a log share
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{form}", uri=True, timeout=BUSY_SECONDS)) as file:
         yield file
 
 
