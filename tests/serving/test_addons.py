@@ -17,6 +17,7 @@ from ctx_hooks.serving import addons
 from ctx_hooks.serving.request_flow import RequestFlow
 
 TOY = """
+from dataclasses import replace
 from ctx_hooks import Addon
 
 class Toy(Addon):
@@ -32,10 +33,9 @@ class Toy(Addon):
 
     async def decided(self, undecided, decide):
         self.seen.append("decided")
-        return await decide(undecided._replace(to=undecided.to))
-
-    async def sent(self, request, to):
-        return {**request.fields, "sent": to.model}
+        found = await decide(undecided._replace(to=undecided.to))
+        changes = {**found.decision.changes, "sent": undecided.to.model}
+        return found._replace(decision=replace(found.decision, changes=changes))
 
     async def shown(self, fields, answer, *, streamed):
         return self.louder(answer) if streamed else answer.upper()
@@ -48,9 +48,6 @@ class Toy(Addon):
         self.seen.append(billed.input_tokens if billed else "failed")
 
 class Broken(Toy):
-    async def sent(self, request, to):
-        raise OSError("no such thing")
-
     def ended(self, attempt, billed):
         raise OSError("no such thing")
 
