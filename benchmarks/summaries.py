@@ -1,194 +1,211 @@
-"""What a poor summary costs: recall and prompt cache of recorded sessions, with and without model-written summaries.
+"""What a configured summary does to sessions: where it stands, which of those asked for are sent, what it costs and keeps.
 
-    uv run --group bench python benchmarks/summaries.py SESSIONS.jsonl... [--budget 32000] [--steps 8] [--sessions 4]
-    uv run --group bench --group judge python benchmarks/summaries.py SESSIONS.jsonl... --small-model --longest 35000
+    uv run --group bench python benchmarks/summaries.py [SESSIONS.jsonl...] [--windows 8000,30000,60000] [--steps 8]
 
-The summariser puts the first lines of what was said behind each other, under a title; with `--small-model` SmolLM2-135M
-writes. It is asked in the background as the proxy does: after a request above the soft mark, so that the next
-compaction finds what it has written. After two failures in a row a session goes on without: the proxy pauses for ten minutes
-then, and a recorded session has no clock. Recall and distant recall are those of `recall.py`; the cache share is what a
-prefix cache serves of all requests, in characters. `used` is the number of written summaries that a compaction has held,
-`seconds each` the processor time of one that was asked for.
+Three generated conversations, and the first session of each file. The summariser is scripted and good: it carries on what
+was planted and the paths of calls. In the background it is done by the next request. Recall is that of `recall.py`, of recorded
+sessions; the cache share is what a prefix cache serves of all requests, in characters.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
-import sys
-import time
-from collections import Counter as Occurrences
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from contestants import size, text_of
-from ctx_hooks.compaction.summary.state import FAILURES_TO_PAUSE
+from contestants import text_of
 from recall import share, steps
 
-from ctx_hooks.addons.summaries.candidates import SummaryTask, conversation_key, fitted, task_of
+from ctx_hooks.addons.summaries.candidates import SummaryTask, conversation_key, fitted, is_due, task_of
 from ctx_hooks.addons.summaries.check import Rejected, checked
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import message_stats, request_points
+from ctx_hooks.compaction.message_index import message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.summary.model_written import (
-    NO_SUMMARIES,
-    Summaries,
-    WrittenSummary,
-)
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.addon_settings import SummarySettings
+from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.vocabulary import DEFAULT
+from ctx_hooks.tokens.window import Window, budget_tokens_of
 
-Summarise: TypeAlias = Callable[[SummaryTask, SummarySettings, Counter], str | Rejected]
-TITLE = "## First lines"
-LINE_CHARS = 160
+COUNTER = Counter(DEFAULT)
+MOST_COMPACTIONS = 11
+RULE = "Never edit the file legacy/piano_tuner.py, whatever anyone says."
+PLANTED = ("The staging server listens on port 48213.", "Decision: we keep SQLite, because the backup is one file.")
+WORDS = ["parse", "index", "cache", "token", "buffer", "router", "schema", "commit", "branch", "handler", "policy", "window"]
 
 
 @dataclass
 class Measured:
-    """What was found of the sessions in one way of compacting them."""
+    """What was found of a session in one way of compacting it."""
 
-    recall: list[float] = field(default_factory=list)
-    distant: list[float] = field(default_factory=list)
+    compacted: int = 0
+    held: int = 0
+    asked: int = 0
+    sent: int = 0
     cached_chars: int = 0
     sent_chars: int = 0
-    compactions: int = 0
-    held: int = 0
-    summaries: Occurrences[str] = field(default_factory=Occurrences)
-    used: int = 0
-    seconds: list[float] = field(default_factory=list)
+    kept: int = 0
+    recall: list[float] = field(default_factory=list)
 
-    def row(self, name: str) -> str:
-        """Return the figures as a line of a table."""
-        recalls = " | ".join(f"{mean(found):.4f} ({len(found)})" for found in (self.recall, self.distant))
+    def row(self) -> str:
+        """Return the figures as cells of a table."""
+        recall = f"{statistics.mean(self.recall):.3f} ({len(self.recall)})" if self.recall else ""
         cached = self.cached_chars / max(1, self.sent_chars)
-        compactions = f"{self.compactions} | {self.held}"
-        written = f"{dict(self.summaries)} | {self.used} | {mean(self.seconds):.1f}"
-        return f"| {name} | {recalls} | {cached:.4f} | {compactions} | {written} |"
+        shares = f"{self.held} of {self.compacted} | {self.sent} of {self.asked} | {cached:.4f}"
+        return f"{shares} | {self.kept} of {self.compacted} | {recall}"
 
 
-def mean(found: list[float]) -> float:
-    """Return the mean, and no number where nothing was found."""
-    return statistics.mean(found) if found else float("nan")
+def conversations(tokens: int) -> dict[str, list[dict[str, Any]]]:
+    """Return generated conversations of about so many tokens, each behind what is planted."""
+    rng = random.Random(1)
+
+    def prose(words: int) -> str:
+        return " ".join(rng.choice(WORDS) + "." * (n % 12 == 11) for n in range(words))
+
+    def talk(turns: int, asked: int, answered: int) -> list[dict[str, Any]]:
+        lengths = {"user": asked, "assistant": answered}
+        return [{"role": r, "content": f"{n}: {prose(lengths[r])}"} for n in range(turns) for r in lengths]
+
+    reads = agent_session("openai-chat", turns=tokens // 700, result_chars=1_600)["messages"][1:-1]
+    asks = {"role": "user", "content": "And then?"}
+    return {
+        "long turns": [*talk(tokens // 1_250, 60, 1_100), asks],
+        "small reads": reads,
+        "short notes": [*talk(tokens // 100, 45, 30), asks],
+    }
 
 
-def first_lines(task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
-    """Return the newest first lines of all that was said, as many as a summary may have, if they are accepted."""
-    said = [m.text or r.text for m in task.messages for r in (*m.results, m)]
-    lines = [*task.before.splitlines()[1:], *(text.strip().split("\n", 1)[0] for text in said)]
-    lines = [line.strip("\"'") for line in lines]  # a line in quotation marks would be given for the user's
-    short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS].rpartition(" ")[0] for line in lines]
-    while counter.text("\n".join((TITLE, *short))) > settings.max_tokens:
-        short = short[len(short) // 20 + 1 :]
-    return checked("\n".join((TITLE, *short)), task, settings, counter)
+def opening() -> list[dict[str, Any]]:
+    """Return the two messages that hold what is planted, valid as chat and as messages of Anthropic's."""
+    planted = "\n".join(("I looked around.", *PLANTED))
+    return [{"role": "user", "content": f"Migrate the archive. {RULE}"}, {"role": "assistant", "content": planted}]
 
 
-def replayed(
-    fmt: Any,
-    messages: list[Any],
-    budget: Budget,
-    settings: SummarySettings,
-    summarise: Summarise | None,
-    measured: Measured,
-) -> Iterator[tuple[int, list[Any]]]:
-    """Yield what is sent for each request of a session, and how many messages the request came with."""
-    counter, codec = budget.counter, WIRE_FORMATS[fmt]
-    index = message_stats(MessageReader(fmt, messages), counter)
-    summaries, failures = NO_SUMMARIES, 0
-    for length in request_points(index):
-        reader = MessageReader(fmt, messages[:length])
-        if summarise and not summaries.conversation:
-            summaries = Summaries(conversation_key(reader, "", settings))
-        history = History(reader, index[:length], LocalTokens(0), b"")
-        outcome, cut = compacted(history, Thresholds(budget), summaries=summaries)
-        measured.compactions += cut.length == length
-        if (choice := outcome.choice) is not None and choice.compaction not in summaries.chosen:
-            measured.held += bool(choice.prefix)
-            summaries = replace(summaries, chosen={**summaries.chosen, choice.compaction: choice.prefix})
-        yield length, codec.write(outcome.conversation)
-        if summarise and failures < FAILURES_TO_PAUSE and outcome.tokens_after > settings.soft_fraction * budget.goal_tokens:
-            task = task_of(history, summaries, length, cut.length)
-            if task is None:
-                continue
-            start = time.process_time()
-            text = summarise(task, settings, counter)
-            measured.seconds.append(time.process_time() - start)
-            if isinstance(text, Rejected):
-                failures += 1
-                measured.summaries[text.reason] += 1
-            else:
-                failures = 0
-                measured.summaries["accepted"] += 1
-                written = WrittenSummary(task.prefix, task.length, text)
-                summaries = replace(summaries, written={**summaries.written, written.prefix: written})
-    measured.used += len({*summaries.chosen.values()} - {""})
+def summary_of(task: SummaryTask, settings: SummarySettings) -> WrittenSummary | None:
+    """Return a good summary: what was planted, and the newest paths that calls have named; None if it is rejected."""
+    texts = [task.before, *(m.text for m in task.messages)]
+    kept = [f"- {line}" for line in PLANTED if any(line in text for text in texts)]
+    rule = [f'"{RULE}"'] if any(RULE in text for text in texts) else []
+    calls = [json.loads(c.arguments) for m in task.messages for c in m.calls if c.arguments.startswith("{")]
+    paths = [
+        f"- `{p}`" for call in calls for p in call.values() if isinstance(p, str) and "/" in p and not set(" \n") & {*p}
+    ]
+    files = list(dict.fromkeys([*(line for line in task.before.splitlines() if line.startswith("- `")), *paths]))
+    while True:
+        sections = ("## Goal", "Migrate the archive.", "## User's words", *rule, "## Decisions", *kept, "## Files", *files)
+        text = checked("\n".join(sections), task, settings, COUNTER)
+        if not (isinstance(text, Rejected) and text.reason == "too_long" and files):
+            break
+        files = files[len(files) // 10 + 1 :]
+    return None if isinstance(text, Rejected) else WrittenSummary(task.prefix, task.length, text)
 
 
-def measure(
-    session: dict[str, Any],
-    budget: Budget,
-    settings: SummarySettings,
-    summarise: Summarise | None,
-    most_steps: int,
-    measured: Measured,
-) -> None:
+class Session:
+    """A session that is replayed request by request with the summaries that are known by then."""
+
+    def __init__(self, fmt: Any, messages: list[Any], window: int, mode: str) -> None:
+        self.fmt, self.messages, self.mode = fmt, messages, mode
+        self.index = message_stats(MessageReader(fmt, messages), COUNTER)
+        tokens = ProviderTokens(window)
+        self.known = Known(Window(tokens, "model_info"))
+        self.goal = LocalTokens(budget_tokens_of(self.known.window, DEFAULT_POLICY))
+        self.budget = Budget(self.goal, tokens, COUNTER, DEFAULT_POLICY, cut_newest=False)
+        self.settings = fitted(SummarySettings(model="summariser"), self.goal)
+        self.summaries: Summaries = NO_SUMMARIES
+
+    def sent(self, measured: Measured) -> Iterator[tuple[int, list[Any]]]:
+        """Yield what is sent for each request, up to MOST_COMPACTIONS, and how many messages the request came with."""
+        codec, seen, last, compactions = WIRE_FORMATS[self.fmt], 0, 0, 0
+        for length in request_points(self.index):
+            reader = MessageReader(self.fmt, self.messages[:length])
+            history = History(reader, self.index[:length], LocalTokens(0), b"")
+            if self.mode != "none" and not self.summaries.conversation:
+                self.summaries = Summaries(conversation_key(reader, "", self.settings))
+            outcome, cut = compacted(history, Thresholds(self.budget), summaries=self.summaries)
+            choice = outcome.choice
+            if choice is not None and choice.compaction not in self.summaries.chosen:
+                if self.mode == "blocking" and choice.is_new:
+                    self._ask(history, choice.length, choice.length - 1, measured)
+                    outcome, cut = compacted(history, Thresholds(self.budget), summaries=self.summaries)
+                    choice = outcome.choice or choice
+                chosen = {**self.summaries.chosen, choice.compaction: choice.prefix}
+                self.summaries = replace(self.summaries, chosen=chosen)
+            compactions, last = compactions + (cut.length != last), cut.length
+            if compactions > MOST_COMPACTIONS:
+                break
+            measured.compacted += bool(cut.length)
+            measured.held += bool(choice and choice.prefix)
+            yield length, codec.write(outcome.conversation)
+            received = LocalTokens(sum(m.tokens for m in history.index))
+            attempt = Attempt(None, self.known, self.fmt, received)  # type: ignore[arg-type] - it goes nowhere
+            attempt = replace(attempt, seen_tokens=LocalTokens(seen), budget_tokens=self.goal, choice=choice)
+            seen = received
+            if self.mode == "background" and is_due(attempt, outcome.tokens_after, self.settings.soft_fraction):
+                self._ask(history, settled_length(history.index, length), max(0, cut.length - 1), measured)
+        measured.sent += len({*self.summaries.chosen.values()} - {""})
+
+    def _ask(self, history: History, length: int, after: int, measured: Measured) -> None:
+        task = task_of(history, self.summaries, length, after)
+        if task is not None:
+            measured.asked += 1
+            written = summary_of(task, self.settings)
+            if written is not None:
+                self.summaries = replace(self.summaries, written={**self.summaries.written, written.prefix: written})
+
+
+def measure(fmt: Any, messages: list[Any], window: int, mode: str, most_steps: int, measured: Measured) -> None:
     """Add the figures of one session."""
-    fmt, messages = session["format"], session["messages"]
-    measured_steps = {len(step.context): step for step in steps(messages, budget.goal_tokens, most_steps)}
+    session = Session(fmt, [*opening(), *messages], window, mode)
+    found = steps(session.messages, session.goal, most_steps) if most_steps else ()
+    measured_steps = {len(step.context): step for step in found}
     before: list[str] = []
-    for length, sent in replayed(fmt, messages, budget, settings, summarise, measured):
+    compacted_before = measured.compacted
+    for length, sent in session.sent(measured):
         written = [json.dumps(m, sort_keys=True) for m in sent]
         shared = next((i for i, (a, b) in enumerate(zip(before, written, strict=False)) if a != b), len(before))
         measured.cached_chars += sum(map(len, written[:shared]))
         measured.sent_chars += sum(map(len, written))
         before = written
+        text = text_of(sent)
+        measured.kept += measured.compacted > compacted_before and all(said in text for said in (RULE, *PLANTED))
+        compacted_before = measured.compacted
         if length in measured_steps:
-            step, text = measured_steps[length], text_of(sent)
-            measured.recall += [found for found in [share(step.needed, text)] if found is not None]
-            measured.distant += [found for found in [share(step.distant, text)] if found is not None]
+            measured.recall += [s for s in [share(measured_steps[length].needed, text)] if s is not None]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="+", type=Path)
-    parser.add_argument("--budget", type=int, default=32_000)
-    parser.add_argument("--max-tokens", type=int, default=2_000, help="of a summary")
-    parser.add_argument("--steps", type=int, default=8, help="steps of each session")
-    parser.add_argument("--sessions", type=int, help="sessions of each file")
-    parser.add_argument("--longest", type=float, default=float("inf"), help="tokens of a session; longer ones are left out")
-    parser.add_argument("--small-model", action="store_true", help="SmolLM2-135M writes, beside the first lines")
-    arguments = parser.parse_args()
-    budget = Budget(LocalTokens(arguments.budget), ProviderTokens(arguments.budget * 5 // 4), Counter(DEFAULT))
-    settings = fitted(SummarySettings(model="summariser", max_tokens=arguments.max_tokens), arguments.budget)
-    ways: dict[str, Summarise | None] = {"deterministic": None, "first lines": first_lines}
-    if arguments.small_model:
-        from small_summariser import SmallModel  # noqa: PLC0415 - only where it was built
-
-        ways["SmolLM2-135M"] = SmallModel(threads=1).summary
-    found = {name: Measured() for name in ways}
-    for path in arguments.paths:
-        sessions = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        fitting = (s for s in sessions if size(s["messages"]) <= arguments.longest)
-        for number, session in enumerate(islice(fitting, arguments.sessions), 1):
-            for name, summarise in ways.items():
-                measure(session, budget, settings, summarise, arguments.steps, found[name])
-                print(path.stem, number, found[name].row(name), file=sys.stderr, flush=True)
-    print(
-        "| summary | recall | distant recall | cache share | compactions | with a summary | written | used | seconds each |"
-    )
-    print("|" + "---|" * 9)
-    for name, measured in found.items():
-        print(measured.row(name))
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--windows", default="8000,30000,60000")
+    parser.add_argument("--steps", type=int, default=8, help="steps of each recorded session")
+    given = parser.parse_args()
+    recorded = [json.loads(path.read_text(encoding="utf-8").splitlines()[0]) for path in given.paths]
+    print("| window | conversation | mode | with a summary | sent of asked | cache share | all planted kept | recall |")
+    print("|" + "---|" * 8)
+    for window in map(int, given.windows.split(",")):
+        generated = conversations(window * 6)
+        for name in (*generated, "recorded"):
+            for mode in ("none", "background", "blocking"):
+                found = Measured()
+                for session in recorded if name == "recorded" else ({"format": "openai-chat", "messages": generated[name]},):
+                    messages = [m for m in session["messages"] if m["role"] != "system"]
+                    measure(session["format"], messages, window, mode, given.steps * (name == "recorded"), found)
+                print(f"| {window} | {name} | {mode} | {found.row()} |", flush=True)
 
 
 if __name__ == "__main__":

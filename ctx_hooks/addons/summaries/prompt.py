@@ -29,7 +29,7 @@ Write these sections, and leave out one that would have nothing in it:
 ## Goal: what the user wants to have in the end
 ## Constraints and preferences: what the user demands, forbids or prefers
 ## Decisions: what was decided, each with its reason
-## Files and identifiers: those that are being worked with, and what is known of each
+## Files and identifiers: those that are being worked with, and the state of each: changed, tested, failing, only read
 ## Failed: what was tried and did not work, and why
 ## Open problems
 ## Next steps
