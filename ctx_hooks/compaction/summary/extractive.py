@@ -323,7 +323,7 @@ def _with_names(read: Sequence[Entry], removed: Removed, language: Language) -> 
         gap = removed.gap(i)
         file = placeholders.spoken(files[0]) if len(files) == 1 else ""
         last = i if file else removed.gaps[gap].stop - 1
-        named.setdefault((gap, file), (last, []))[1].extend(names)
+        named.setdefault((gap, file), (last, []))[1].extend(n for n in names if n not in file)
     return sorted(
         (i, ": ".join(filter(None, (text or placeholders.ELSEWHERE[language] * bool(names), ", ".join(names)))))
         for (_, text), (i, names) in named.items()

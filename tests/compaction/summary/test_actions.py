@@ -266,6 +266,13 @@ def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newe
     assert older[-2:] == ["Read, with names that stood there:", "- also named: used_once"]
 
 
+def test_names_stand_behind_the_file_that_they_were_read_in_which_is_no_name_of_its_own():
+    run = calls(("read_file", {"path": "/repo/src/a.py"}, "text"))
+    removed = Removed(run, [range(1, 3)], {}, actions_of(run), {(2, 0): ("repo/src/a.py", "used_once")})
+    (lines,) = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
+    assert lines[1:] == ["- /repo/src/a.py: used_once"]
+
+
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
     texts = [f"Found the cause of leak {n}." for n in range(40)]
     texts += ["Say that again?", "Reading on:", "Say that again?", "**Next:**", "x" * 9_999, "Done."]
