@@ -8,9 +8,12 @@ import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.summaries import candidates
-from ctx_hooks.addons.summaries.candidates import asking_of
+from ctx_hooks.addons.summaries.candidates import asking_of, is_due
 from ctx_hooks.addons.summaries.stored import StoredSummaries
+from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.engine.decision import Compressed
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -82,3 +85,13 @@ async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_
         await runner.decide(request_of(), replace(TO, deployment=deployment))
     await runner.ends.failed("request", None, "", DeploymentName("shadow", "model"))
     assert asking(runner) == ["deployment"]
+
+
+@pytest.mark.parametrize(("choice", "billed", "growth", "due"), [
+    (None, 7_900, 0, False), (None, 8_100, 0, True), (None, 7_000, 2_900, False), (None, 7_000, 3_100, True),
+    (Choice("01", "", 9, free_tokens=2_100), 9_000, 0, False), (Choice("01", "", 9, free_tokens=1_900), 5_000, 0, True),
+    (Choice("01", "ab", 9), 9_900, 5_000, False),
+])  # fmt: skip
+def test_a_summary_is_begun_only_if_the_next_compaction_takes_it_and_is_near(choice, billed, growth, due):
+    attempt = Attempt(TO, Known(TO.window), "openai-chat", 8_000, seen_tokens=8_000 - growth, budget_tokens=10_000)
+    assert is_due(replace(attempt, choice=choice), billed, 0.8) == due
