@@ -93,6 +93,8 @@ def _fitted(
         gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
         removed = Removed(messages, gaps, selector.words, actions, {p: n for p, n in named.items() if p[0] in gone})
         records = dict(zip(gaps, form.record(removed, budget) if gaps else (), strict=True))
+        # A line for each gap of which nothing is quoted would cost a dialogue as much as the turns between them.
+        records = {gap: text for gap, text in records.items() if gap == gaps[0] or "\n" in text}
         kept = with_records(conversation, shortener.messages(selection, named), gone, records, language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 

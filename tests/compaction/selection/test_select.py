@@ -77,6 +77,13 @@ def test_a_turn_of_plain_dialogue_that_answers_the_question_survives(said, evide
     assert any(evidence in str(m["content"]) for m in sent)
 
 
+def test_scattered_turns_of_a_dialogue_have_the_room_that_lines_for_the_gaps_would_take():
+    said = [f"Fact {n}: {('the piano of room' if n % 3 else 'a walk by the sea of day')} {n} is old." for n in range(400)]
+    turns = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate((*said, "Which piano?"))]
+    sent = ctx_hooks.compress(turns, format="openai-chat", budget_tokens=2_000).messages
+    assert sum("removed here to fit the context window" in m["content"] and "\n" not in m["content"] for m in sent) <= 1
+
+
 def test_identifiers_are_what_names_something():
     found = set(identifiers("See src/app.py and user_id=42, the getValue call of x.y; not plain words."))
     assert {"src/app.py", "user_id", "getValue"} <= found
