@@ -44,6 +44,9 @@ REMOVED_NAMES: Mapping[str, str] = {
 }
 """Fields that are gone, each with what to do."""
 
+REMOVED_PRESETS = ("pi", "openclaw", "mycodeagent", "nanobot")
+"""Policies of earlier versions. None of them said anything of the mode."""
+
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "balanced": {},

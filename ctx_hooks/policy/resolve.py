@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ctx_hooks.policy.caller import Caller
-from ctx_hooks.policy.scopes import ReadScope, read_scope
+from ctx_hooks.policy.scopes import ReadScope, merged, read_scope
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
@@ -118,7 +118,7 @@ class Policies:
         asked = read.over(policy.mode)
         refused += read.mistakes
         refused += [f"request: {name} may not be set" for name in asked if name not in policy.request_may_set]
-        return ReadScope(fields | {n: v for n, v in asked.items() if n in policy.request_may_set}), refused
+        return ReadScope(merged(fields, {n: v for n, v in asked.items() if n in policy.request_may_set})), refused
 
     def _read(self, origin: str, scope: Any) -> ReadScope:
         return read_scope(origin, scope, self.settings.policies)
@@ -140,9 +140,7 @@ def _put(
     """Set the fields that are not locked, in `values` and `origins`; return a message for each of the others."""
     fields = read.over(values.get("mode", DEFAULT_POLICY.mode))
     free = {n: v for n, v in fields.items() if n not in locks}
-    if "tool_results" in free:
-        free["tool_results"] = {**values.get("tool_results", {}), **free["tool_results"]}
-    values.update(free)
+    values.update(merged(values, free))
     origins.update(dict.fromkeys(free, origin))
     return [f"{origin}: {n} is locked by {locks[n]}" for n in fields if n in locks]
 

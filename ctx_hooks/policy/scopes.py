@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.names import PRESETS, REMOVED_NAMES, SUCCESSORS
+from ctx_hooks.policy.names import PRESETS, REMOVED_NAMES, REMOVED_PRESETS, SUCCESSORS
 from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
@@ -34,6 +34,8 @@ _METADATA = ("organization", "project", "team", "key")
 """Scopes in LiteLLM's metadata: whoever may make a key writes one."""
 _CONFIGURATION_ONLY = ("path", "max_bytes")
 """Of `archive`: the folder that the proxy writes to and its bound are set in the configuration, never in metadata."""
+REMOVED_SECTIONS = ("tags", "session_header")
+"""Sections of earlier versions by which callers had their policies: whose a request is can no longer be said."""
 _GUESSED = ("mode", "enabled", "disabled", *OWN_KEYS, "request_may_set", "request_policies")
 """Names that are read where they are misspelt: the mode, and what decides which mode is in force."""
 
@@ -88,7 +90,15 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
     at_most = weakest((at_most, left, base.at_most))
     if at_most is not None:
         wrong.append(f"{origin}: because of a mistake the mode here is {at_most!r} at most")
-    return ReadScope({**base.fields, **fields}, (*base.locked, *locked), (*wrong, *faulty, *base.mistakes), at_most)
+    return ReadScope(merged(base.fields, fields), (*base.locked, *locked), (*wrong, *faulty, *base.mistakes), at_most)
+
+
+def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of two scopes, those of the narrower one first; of `tool_results` it sets those that it names."""
+    both = {**wider, **narrower}
+    if "tool_results" in both:
+        both["tool_results"] = {**wider.get("tool_results", {}), **narrower.get("tool_results", {})}
+    return both
 
 
 def weakest(modes: Iterable[Mode | None]) -> Mode | None:
@@ -122,12 +132,15 @@ def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[
         where = ".".join([path, *map(str, e["loc"])])
         if e["type"] == "extra_forbidden":
             name = str(e["loc"][-1])
-            advice = f"; {REMOVED_NAMES[name]}" if name in REMOVED_NAMES else suggestion(name, model.model_fields)
-            lines.append(f"{where}: there is no such field{advice}")
+            lines.append(f"{where}: there is no such field{_advice(name, model.model_fields)}")
         else:
             said = e["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
             lines.append(f"{where}: {said} (got {e['input']!r:.80})")
     return lines
+
+
+def _advice(name: Any, known: Iterable[str]) -> str:
+    return f"; {REMOVED_NAMES[name]}" if name in REMOVED_NAMES else suggestion(name, known)
 
 
 def _unreadable(line: str) -> ReadScope:
@@ -146,6 +159,8 @@ def _named(origin: str, name: str, policies: Mapping[str, Scope], begun: tuple[s
         return read_scope(f"policies.{name}", every[name], policies, (*begun, name))
     alike = [] if "" in begun else resembling(name, every)  # a guess follows no further guess
     line = f"{origin}.policy: {name!r:.60} is no policy{suggestion(name, every)}"
+    if name in REMOVED_PRESETS:
+        return ReadScope(mistakes=(f"{line}; docs/policies.md has its figures as fields",))
     if len(alike) != 1:
         return _unreadable(line)
     read = _named(origin, alike[0], policies, (*begun, ""))
@@ -188,7 +203,9 @@ def _stated(name: Any, value: Any, policies: Mapping[str, Scope]) -> Mode | None
     for _ in range(MOST_READ):
         name, value = waiting.popleft() if waiting else ("", None)
         if isinstance(value, Mapping):
-            waiting.extend(islice(value.items(), MOST_READ))
+            is_section = name in REMOVED_SECTIONS
+            inner = islice(value.items(), MOST_READ)
+            waiting.extend(("mode" if is_section and with_off(v) == "off" else n, v) for n, v in inner)
         elif isinstance(value, str) and value != "off" and value in {**PRESETS, **policies}:
             read = _named("", value, policies, ())
             modes.append(_not_enforcing(weakest((read.fields.get("mode"), read.at_most))))
@@ -215,9 +232,9 @@ def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope])
             continue
         kind = "policy" if key == "request_policies" else "field"
         unknown = [n for n in items if n not in names]
-        wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{suggestion(n, names)}" for n in unknown]
-        guessed = [meant for n in unknown for meant in resembling(n, names)[:1]]
-        guessed += [SUCCESSORS[str(n)][0] for n in unknown if n in SUCCESSORS]
+        wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{_advice(n, names)}" for n in unknown]
+        guessed = [meant for n in unknown if n not in SUCCESSORS for meant in resembling(n, names)[:1]]
+        guessed += [SUCCESSORS[str(n)][0] for n in unknown if n in SUCCESSORS and (key == "locked" or n == "enabled")]
         read[key] = tuple(dict.fromkeys([*(n for n in items if n in names), *guessed]))
     return read, wrong
 
@@ -235,7 +252,11 @@ def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[
         Policy.model_validate(fields)
     except ValidationError as error:
         wrong += mistakes(error, origin, Policy)
-        faulty |= {e["loc"][0] for e in error.errors() if e["loc"]}
+        places = [e["loc"] for e in error.errors() if e["loc"]]
+        limits = {inner[0] for name, *inner in places if name == "tool_results" and inner}
+        if limits:
+            fields["tool_results"] = {n: v for n, v in fields["tool_results"].items() if n not in limits}
+        faulty |= {name for name, *inner in places if name != "tool_results" or not inner}
     left = _mode_meant(fields["mode"]) if "mode" in faulty else None
     kept = {n: v for n, v in fields.items() if n not in faulty}
     return kept | ({"mode": mode_of(kept["mode"])} if "mode" in kept else {}), wrong, left

@@ -34,7 +34,7 @@ Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
 
 def _amount(value: Any) -> Any:
     """Return what may be an amount, so that one that is none is one mistake, not one for each kind of amount."""
-    if value in (None, "dynamic") or (isinstance(value, int) and value >= 0) or re.match(SHARE, str(value)):
+    if value in (None, "dynamic") or (isinstance(value, int) and value >= 0) or re.fullmatch(SHARE, str(value)):
         return value
     raise ValueError("tokens, or a share below 100 %, are expected, such as 16384 or 8%")
 

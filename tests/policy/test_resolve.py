@@ -54,12 +54,22 @@ def test_an_old_name_is_a_mistake_that_says_the_new_one_and_locks_it(old):
     locked = resolve({"defaults": {"locked": [old]}}, team=written)
     assert locked.policy == Policy()
     assert resolve({}, team=written).origins == {new: "team"}
+    allowed = resolve({"defaults": {"request_may_set": [old]}}, request=written)
+    assert allowed.policy.request_may_set == (("mode",) if old == "enabled" else ()), "the new one may do more"
+    assert f"such as `{new}: {value}`" in " ".join(allowed.ignored)
 
 
 def test_a_scope_sets_the_limits_of_tool_results_that_it_names():
     settings = {"defaults": {"tool_results": {"max_lines": 9}}, "teams": {"a": {"tool_results": {"direction": "tail"}}}}
     limits = resolve(settings, team_names=("a",)).policy.tool_results
     assert (limits.max_lines, limits.max_chars, limits.direction) == (9, 400_000, "tail")
+    named = {"policies": {"short": {"tool_results": {"max_chars": 5_000}}}}
+    own = {"policy": "short", "tool_results": {"max_lines": 7, "direction": "up"}}
+    allowed = {"request_policies": ["short"], "request_may_set": ["tool_results"]}
+    asked = {"request": {"tool_results": {"max_lines": 7}}, "request_policy": "short"}
+    for settings, caller in (({"defaults": own}, {}), ({"defaults": allowed}, asked)):
+        limits = resolve({**named, **settings}, **caller).policy.tool_results
+        assert (limits.max_lines, limits.max_chars, limits.direction) == (7, 5_000, "head_tail")
 
 
 def test_a_locked_field_stays_and_the_attempt_is_told():
