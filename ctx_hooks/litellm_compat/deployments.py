@@ -172,8 +172,8 @@ def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[A
 
 def narrows_itself(call: Call) -> bool:
     """Whether the Router narrows the choice for this call by its own names: a retry of its own, or a routing plugin."""
-    retried = (call.fields.get("_excluded_deployment_ids"), call.fields.get("_target_order"))
-    return retried != (None, None) or "_routing_plugin_candidate_models" in call.metadata
+    own = ("_excluded_deployment_ids", "_retry_skipped_deployment_ids", "_target_order")
+    return any(call.fields.get(name) is not None for name in own) or "_routing_plugin_candidate_models" in call.metadata
 
 
 def filter_key_of(entry: Mapping[str, Any], *, may_hold_images: bool) -> str:

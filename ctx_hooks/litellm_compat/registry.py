@@ -156,6 +156,7 @@ KEYS: Mapping[str, str] = {
     "_litellm_client_requested_model": "retrieval's further calls pass it on",
     "user_api_key_budget_reservation": "retrieval's further calls settle the first call's reservation",
     "_excluded_deployment_ids": LESS_CHOICE,
+    "_retry_skipped_deployment_ids": LESS_CHOICE,
     "_target_order": LESS_CHOICE,
     "_routing_plugin_candidate_models": LESS_CHOICE,
 }

@@ -38,10 +38,10 @@ _SMALL_BEFORE = re.compile(
     r"(?: (?:of|is|are|was|allowed|tokens?|size|length|to)){0,2}[ :=(]{0,3}$"
 )
 _NAME_BEFORE = re.compile(
-    r"(?:\b|_|request|trace)(?:id|pid|port|trace|task|job|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
+    r"(?:\b|_|request|trace)(?:id|pid|port|trace|task|job|code|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
     r"[ :=#(]{0,3}$"
 )
-"""A number, port or year, which no figure is."""
+"""A number, port, code or year, which no figure is."""
 _EXCESS_BEFORE = re.compile(r"\bby(?: about)? $")
 MOST_WINDOW_TOKENS = 100_000_000
 """A larger figure is a time or an identifier: the largest windows have ten million."""

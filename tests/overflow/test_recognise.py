@@ -48,7 +48,11 @@ OUTPUTS = [
     ("The maximum value for `max_tokens` is 8192", 8192),
     ("a maxOutputTokens value of 70000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", 65537),
     ("Error code: 400 - maximum allowed max_tokens is 8192, got 20000", 8192),
-    ("max_tokens参数非法：限制数值范围[1,131072]", 131072),
+    ("{'code': '1210', 'message': 'max_tokens参数非法。限制数值范围[1,131072]'}", 131072),
+    ("`max_tokens` must be less than or equal to `8192`, the maximum is less than the `context_window` of it", 8192),
+    ("Input validation error: `max_new_tokens` must be <= 1024. Given: 2048", 1024),
+    ("[{'loc': ('body', 'max_tokens'), 'msg': 'Input should be less than or equal to 8192', 'input': 32000}]", 8192),
+    ("max_tokens 8192 exceeds the limit of 4096; error code 1210", 4096),
 ]  # fmt: skip
 NO_OUTPUTS = [
     "Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got -5 instead.",

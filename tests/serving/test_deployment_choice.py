@@ -177,7 +177,7 @@ class TestWhatTheRouterFiltersByAfterwards:
         assert await windows_left(session(), entries) == [1_000_000]
 
     @pytest.mark.parametrize("fields", [
-        {"_excluded_deployment_ids": ["d1000000"]}, {"_target_order": 1},
+        {"_excluded_deployment_ids": ["d1000000"]}, {"_retry_skipped_deployment_ids": ("d1000000",)}, {"_target_order": 1},
         {"metadata": {"_routing_plugin_candidate_models": ["openai/0"]}},
     ], ids=lambda fields: next(iter(fields)))  # fmt: skip
     async def test_what_the_router_narrows_itself_is_left_whole(self, fields):

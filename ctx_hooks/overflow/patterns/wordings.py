@@ -217,5 +217,22 @@ PATTERNS: tuple[Pattern, ...] = (
         "https://github.com/langchain-ai/langchain/issues/9697",
         kind="output_limit",
     ),
+    pattern(
+        "range_of_output",
+        r"(?:(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be)|max_tokens.{0,12}限制数值范围)"
+        r" ?[\[(]\d+, ?{limit}[\])]",
+        "{'code': '1210', 'message': 'max_tokens参数非法。限制数值范围[1,131072]'}",
+        "https://github.com/deepseek-ai/DeepSeek-V3/issues/69",
+        kind="output_limit",
+    ),
+    pattern(
+        "output_expected",
+        r"max_(?:completion_|output_|new_)?tokens`?.{0,80}(?:expected a value|must be|should be|has to be) "
+        r"(?:<=|≤|less than or equal to|at most|no more than|not exceed(?:ing)?) `?{limit}`?"
+        r"(?:,? but got {output})?",
+        "Input validation error: `max_new_tokens` must be <= 1024. Given: 2048",
+        "https://github.com/huggingface/text-generation-inference",
+        kind="output_limit",
+    ),
 )
 """In the order in which they are tried; before all families."""
