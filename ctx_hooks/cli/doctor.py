@@ -48,7 +48,7 @@ def run(*, config: Path | None, proxy: bool, as_json: bool) -> int:
     elif failing:
         out.print("\n1 check fails." if len(failing) == 1 else f"\n{len(failing)} checks fail.", style="bold red")
     else:
-        out.print("\nNo check fails." if weak else "\nEverything works.", style="bold green")
+        out.print("\nNo check fails." if weak else "\nAll checks pass.", style="bold green")
     return FAILED if failing else 0
 
 

@@ -167,6 +167,14 @@ def test_two_sessions_that_begin_alike_are_told_apart_by_their_names(tmp_path, c
     assert [s["name"] for s in found["sessions"]] == ["a", "b"]
 
 
+def test_a_session_stays_open_however_many_names_another_has(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("ctx_hooks.cli.replay.sessions.MOST_OPEN", 2)
+    (first, second), others = bodies(turns=2), bodies(turns=12, fmt="anthropic", model=MODEL)
+    rows = [spend_row(body, session_id=f"id {n}") for n, body in enumerate([first, *others, second])]
+    found = replayed(capsys, written(tmp_path / "log.jsonl", rows))
+    assert [s["without"]["requests"] for s in found["sessions"]] == [2, len(others)]
+
+
 def test_more_sessions_than_can_be_open_are_all_counted(tmp_path, capsys):
     said = [[{"role": "user", "content": f"Question {n}"}] for n in range(MOST_OPEN + 20)]
     found = replayed(capsys, written(tmp_path / "log.jsonl", [{"model": "gpt-4o", "messages": m} for m in said]))

@@ -168,7 +168,7 @@ class Session:
         courses: the session without the plugin, and in each way.
         recorded: what the history says was billed, as far as it does.
         window_tokens: the smallest window of the models that are asked.
-        last: the digest of its newest request.
+        keys: of its newest request: the name, and the digest.
         started: when that was sent.
     """
 
@@ -177,7 +177,7 @@ class Session:
     courses: list[Course]
     recorded: Bill = field(default_factory=Bill)
     window_tokens: int = 0
-    last: bytes = b""
+    keys: tuple[bytes, ...] = ()
     started: str = ""
 
     @property
@@ -216,15 +216,19 @@ class KnownSessions:
         named = name.encode("utf-8", "surrogatepass")
         known = (key for key in (named, *reversed(chain[:-1])) if key in self._open)
         session = next((self._open[key] for key in known), None) or begin()
-        if self._open.get(session.last) is session:
-            del self._open[session.last]
-        session.last = chain[-1]
-        for key in filter(None, (named, session.last)):
+        self._forget(session)
+        session.keys = tuple(filter(None, (named, chain[-1])))
+        for key in session.keys:
             self._open[key] = session
             self._open.move_to_end(key)
         while len(self._open) > 2 * MOST_OPEN:
-            _, old = self._open.popitem(last=False)
-            if self._open.get(old.last) is not old:
-                for course in old.courses:
-                    course.prefixes = set()
+            old = next(iter(self._open.values()))
+            self._forget(old)
+            for course in old.courses:
+                course.prefixes = set()
         return session
+
+    def _forget(self, session: Session) -> None:
+        for key in session.keys:
+            if self._open.get(key) is session:
+                del self._open[key]
