@@ -79,7 +79,7 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
         return ReadScope(mistakes=(f"{origin}: is empty and sets nothing",) if scope is None else ())
     if not isinstance(scope, Mapping):
         return _unreadable(f"{origin}: a policy's name or fields are expected, not {scope!r:.60}")
-    scope, wrong, at_most = _spelled(origin, scope, policies)
+    scope, wrong, at_most = _spelled(origin, scope, policies, begun)
     base = _named(origin, begun_from(scope), policies, begun)
     scope, listed = _lists(origin, scope, policies)
     wrong += listed
@@ -169,7 +169,7 @@ def _named(origin: str, name: str, policies: Mapping[str, Scope], begun: tuple[s
 
 
 def _spelled(
-    origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope]
+    origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope], begun: tuple[str, ...]
 ) -> tuple[dict[str, Any], list[str], Mode | None]:
     """Return a scope with its misspelt names put right that decide its mode; the mistakes; the mode that they leave."""
     right, wrong, modes = dict(scope), [], []
@@ -190,24 +190,25 @@ def _spelled(
             right[meant] = right.pop(name)
             wrong.append(f"{origin}.{name}: there is no such field; it is read as {meant!r}")
         else:
-            modes.append(_stated(name, value, policies))
+            modes.append(_stated(name, value, policies, begun))
     return {str(with_off(name)): value for name, value in right.items()}, wrong, weakest(modes)
 
 
-def _stated(name: Any, value: Any, policies: Mapping[str, Scope]) -> Mode | None:
+def _stated(name: Any, value: Any, policies: Mapping[str, Scope], begun: tuple[str, ...]) -> Mode | None:
     """Return the mode that something of an unknown name states: by its name, or by a mode or a policy's name in it."""
     switch = str(with_off(name)).lower()
     if switch.startswith(_SWITCHES) and value:
         return "off" if switch == "off" else "observe"
+    if name in REMOVED_SECTIONS and isinstance(value, Mapping):
+        scopes = [read_scope("", scope, policies, begun) for scope in value.values()]
+        return _not_enforcing(weakest(mode for read in scopes for mode in (read.fields.get("mode"), read.at_most)))
     modes, waiting = [], deque([(name, value)])
     for _ in range(MOST_READ):
         name, value = waiting.popleft() if waiting else ("", None)
         if isinstance(value, Mapping):
-            is_section = name in REMOVED_SECTIONS
-            inner = islice(value.items(), MOST_READ)
-            waiting.extend(("mode" if is_section and with_off(v) == "off" else n, v) for n, v in inner)
-        elif isinstance(value, str) and value != "off" and value in {**PRESETS, **policies}:
-            read = _named("", value, policies, ())
+            waiting.extend(islice(value.items(), MOST_READ))
+        elif isinstance(value, str) and value not in ("off", *begun) and value in {**PRESETS, **policies}:
+            read = _named("", value, policies, begun)
             modes.append(_not_enforcing(weakest((read.fields.get("mode"), read.at_most))))
         elif name == "mode":
             modes.append(_mode_meant(value))

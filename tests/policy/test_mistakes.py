@@ -186,7 +186,8 @@ def test_what_is_blank_asks_for_nothing_and_changes_no_mode(blank):
 @pytest.mark.parametrize(("settings", "mode"), [
     ({"tags": {"secret": "off"}}, "off"), ({"tags": {"secret": False}}, "off"), ({"tags": {"a": "observe"}}, "observe"),
     ({"tags": {"a": {"language": "zh"}}}, "enforce"), ({"tags": {"a": {"retrieval": False}}}, "enforce"),
-    ({"session_header": "x-mine", "sessions": {"secret*": False}}, "off"),
+    ({"tags": {"a": {"policy": "off", "language": "zh"}}}, "off"), ({"policies": {"q": {"tags": {"a": "q"}}}}, "enforce"),
+    ({"session_header": "x-mine", "sessions": {"secret*": False}}, "off"), ({"policies": {"q": {"old": "q"}}}, "enforce"),
     ({"session_header": "x-session-id", "sessions": {"secret*": "off"}}, "enforce"),
     *(({"defaults": name}, "enforce") for name in ("pi", "openclaw", "mycodeagent", "nanobot")),
     ({"defaults": {"policy": "nanobot", "mode": "observe", "locked": ["language"]}}, "observe"),
