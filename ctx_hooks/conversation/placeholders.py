@@ -186,26 +186,33 @@ def source_of_speaker(role: str, name: str | None, language: Language) -> str:
     return f"{role}{named} said:"
 
 
-def dropped(messages: int, language: Language, reference: Reference | None = None) -> str:
-    """Return what stands where messages were removed, and begins the record of them."""
+def dropped(messages: int, language: Language, reference: Reference | None = None, *, is_scattered: bool = False) -> str:
+    """Return what stands where messages were removed, and begins the record of them; some may have stood further below."""
     where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 为适应上下文窗口,此处移除了 {messages} 条消息{where}。"
+        place = "此处及以下消息之间" if is_scattered else "此处"
+        return f"{MARK} 为适应上下文窗口,{place}移除了 {messages} 条消息{where}。"
     went = "1 message was" if messages == 1 else f"{messages} messages were"
-    return f"{MARK} {went} removed here to fit the context window{where}."
+    place = "here and between the messages below" if is_scattered else "here"
+    return f"{MARK} {went} removed {place} to fit the context window{where}."
 
 
-def record_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
+def record_heading(
+    messages: int, language: Language, reference: Reference | None = None, *, is_scattered: bool = False
+) -> str:
     """Return the first line of the record that stands where exchanges were removed."""
-    return dropped(messages, language, reference) + ("以下按来源引用其要点:" if language == "zh" else " Quoted by source:")
+    quoted_below = "以下按来源引用其要点:" if language == "zh" else " Quoted by source:"
+    return dropped(messages, language, reference, is_scattered=is_scattered) + quoted_below
 
 
-def written_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
+def written_heading(
+    messages: int, language: Language, reference: Reference | None = None, *, is_scattered: bool = False
+) -> str:
     """Return the first line of a model's summary that stands for removed exchanges; the summary is quoted below."""
     what = (
         "以下引用模型为此前对话所写的摘要:" if language == "zh" else " A model's summary of the conversation before, quoted:"
     )
-    return dropped(messages, language, reference) + what
+    return dropped(messages, language, reference, is_scattered=is_scattered) + what
 
 
 def extracts_heading(language: Language) -> str:
@@ -234,7 +241,7 @@ SUMMARY_SECTIONS = {
         "said": "",
         "changed": "Files changed",
         "failing": "Failed, and not seen to succeed since",
-        "ran": "Commands and calls that did not fail",
+        "ran": "Other commands and calls, and how their output ended",
         "planned": "The last plan",
         "read": "Read, with names that stood there",
     },
@@ -242,7 +249,7 @@ SUMMARY_SECTIONS = {
         "said": "",
         "changed": "已更改的文件",
         "failing": "失败且此后未见成功",
-        "ran": "未失败的命令与调用",
+        "ran": "其他命令与调用,及其输出的结尾",
         "planned": "最后的计划",
         "read": "读过的内容及其中的名称",
     },
@@ -250,3 +257,5 @@ SUMMARY_SECTIONS = {
 """What was said needs no title: each entry says whose words it quotes."""
 ELSEWHERE = {"en": "also named", "zh": "还提到"}
 """Before names that stood in no file that was read."""
+FAILED = {"en": "the last change failed", "zh": "最后一次更改失败"}
+"""Behind a changed file, before the reason."""

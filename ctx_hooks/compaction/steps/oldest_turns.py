@@ -26,7 +26,7 @@ from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from ctx_hooks.compaction.selection.names import Names
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
-    Record: TypeAlias = Callable[[Removed, Budget], Sequence[str]]
+    Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Form:
     """A form of what stands for removed messages.
 
     Attributes:
-        record: makes a record for each gap.
+        record: makes the records, by the gap behind which each begins.
         keeps_turns: whether users' turns stay whose answers are gone.
         newest_first: whether the newest exchanges stay, whatever the older ones are worth.
     """
@@ -92,9 +92,7 @@ def _fitted(
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
         removed = Removed(messages, gaps, selector.words, actions, {p: n for p, n in named.items() if p[0] in gone})
-        records = dict(zip(gaps, form.record(removed, budget) if gaps else (), strict=True))
-        # A line for each gap of which nothing is quoted would cost a dialogue as much as the turns between them.
-        records = {gap: text for gap, text in records.items() if gap == gaps[0] or "\n" in text}
+        records = form.record(removed, budget) if gaps else {}
         kept = with_records(conversation, shortener.messages(selection, named), gone, records, language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 

@@ -74,7 +74,7 @@ _STATUS = re.compile(
 _TROUBLE = re.compile(
     r"^\s*(?:Error|ERROR|error|fatal|FAILED|Traceback|panic)\b|\bTraceback \(most recent call last\)|"
     r"^\w*make(?:\[\d+\])?: \*\*\*|"
-    r"^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
+    r"^\s*<\w{0,20}error>|^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
     re.MULTILINE,
 )
 _LOCATED = re.compile(r"^[ \t]{0,40}[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)

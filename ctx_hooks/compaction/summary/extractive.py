@@ -43,7 +43,7 @@ MOST_RAN, MOST_SPOKEN = 0.25, 0.35
 """Commands are many, and of what was only spoken kept exchanges say more."""
 ANSWERS_FRACTION = 0.04
 """Of the goal, what else the answers may have with which turns ended."""
-BEGINNING_CHARS, END_CHARS = 60, 140
+BEGINNING_CHARS, END_CHARS = 160, 240
 """What stands of such an answer: what it asks or concludes is at its end."""
 ANSWER_CHARS = 300
 """What the record has that stands for one."""
@@ -96,49 +96,58 @@ def most_unanswered(budget: Budget) -> int:
     return int(budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN / ANSWER_CHARS)
 
 
-def extractive_records(removed: Removed, budget: Budget) -> list[str]:
-    """Return a record for each gap: a heading, and what was said, changed, failing, run, planned and read there."""
-    return [_headed(gap, lines, removed, budget) for gap, lines in zip(removed.gaps, sections(removed, budget), strict=True)]
+def extractive_records(removed: Removed, budget: Budget) -> dict[range, str]:
+    """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there."""
+    return _headed(sections(removed, budget), removed, budget)
 
 
-def brief_records(removed: Removed, budget: Budget) -> list[str]:
+def brief_records(removed: Removed, budget: Budget) -> dict[range, str]:
     """Return the records with users' words, the newest of the files that were changed, and names."""
     language = budget.policy.language
     room_chars = min(BRIEF_CHARS, summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN)
     said, _ = _said(removed, 0, 0, language)
-    changed, _ = _newest(_changed(removed), room_chars)
+    changed, _ = _newest(_changed(removed, language), room_chars)
     named = _with_names((), removed, language)
-    found = _by_gap(removed, {"said": said, "changed": changed, "read": named}, language)
-    return [_headed(gap, lines, removed, budget) for gap, lines in zip(removed.gaps, found, strict=True)]
+    return _headed(_by_gap(removed, {"said": said, "changed": changed, "read": named}, language), removed, budget)
 
 
-def bare_records(removed: Removed, budget: Budget) -> list[str]:
-    """Return for each gap the line that says how many messages were removed."""
-    return [_headed(gap, [], removed, budget) for gap in removed.gaps]
+def bare_records(removed: Removed, budget: Budget) -> dict[range, str]:
+    """Return the line that says how many messages were removed."""
+    return _headed([[] for _ in removed.gaps], removed, budget)
 
 
-def written_records(text: str, removed: Removed, budget: Budget) -> list[str]:
+def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, str]:
     """Return the records with a model's summary in the newest, and the extracts that it lacks.
 
     So neither a poor summary loses what is named in the deterministic form, nor one that was written some turns ago what
     came since.
     """
-    language = budget.policy.language
     *older, newest = sections(removed, budget, stated=text)
-    records = [_headed(gap, lines, removed, budget) for gap, lines in zip(removed.gaps, older, strict=False)]
-    gap = [removed.messages[i] for i in removed.gaps[-1]]
-    lines = [
-        placeholders.written_heading(len(gap), language, _whole_of(gap, budget)),
-        placeholders.block_quoted(text),
-    ]
-    extracts = [placeholders.extracts_heading(language), *newest] if newest else []
-    return [*records, "\n".join((*lines, *extracts))]
+    extracts = [placeholders.extracts_heading(budget.policy.language), *newest] if newest else []
+    return _headed([*older, [placeholders.block_quoted(text), *extracts]], removed, budget, is_written=True)
 
 
-def _headed(gap: range, lines: Sequence[str], removed: Removed, budget: Budget) -> str:
-    messages = [removed.messages[i] for i in gap if removed.messages[i].text != placeholders.REMOVED_MESSAGE]
-    heading = placeholders.record_heading if lines else placeholders.dropped
-    return "\n".join((heading(len(messages), budget.policy.language, _whole_of(messages, budget)), *lines))
+def _headed(
+    found: Sequence[Sequence[str]], removed: Removed, budget: Budget, *, is_written: bool = False
+) -> dict[range, str]:
+    """Return the lines of each gap below its heading.
+
+    Those of a gap of which nothing is recorded are counted by the record before it: a heading for each would cost a
+    dialogue as much as the turns between them.
+    """
+    language = budget.policy.language
+    recorded = [n for n, lines in enumerate(found) if lines or n == 0]
+    records = {}
+    for n, end in pairwise([*recorded, len(found)]):
+        there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
+        messages = [m for m in there if m.text != placeholders.REMOVED_MESSAGE]
+        is_summary = is_written and end == len(found)
+        heading = (
+            placeholders.written_heading if is_summary else placeholders.record_heading if found[n] else placeholders.dropped
+        )
+        first_line = heading(len(messages), language, _whole_of(messages, budget), is_scattered=end - n > 1)
+        records[removed.gaps[n]] = "\n".join((first_line, *found[n]))
+    return records
 
 
 def _whole_of(messages: Sequence[Message], budget: Budget) -> Reference | None:
@@ -157,7 +166,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[st
     gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
     plans = [a for a in removed.actions if a.kind == "planned"][-1:]
     entries = {
-        "changed": _changed(removed),
+        "changed": _changed(removed, language),
         "failing": [_ended(a) for a in _failing(removed)],
         "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if a in gone],
         "ran": _ran(gone),
@@ -272,7 +281,7 @@ def _failing(removed: Removed) -> list[Action]:
     return [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
 
 
-def _changed(removed: Removed) -> list[Entry]:
+def _changed(removed: Removed, language: Language) -> list[Entry]:
     """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
     changes = [a for a in removed.actions if a.kind == "changed" and removed.gap(a.index) >= 0]
     failing = set(map(id, _failing(removed)))
@@ -287,14 +296,14 @@ def _changed(removed: Removed) -> list[Entry]:
             a.index,
             placeholders.spoken(file)
             + f" (x{times[file]})" * (times[file] > 1)
-            + f" {placeholders.quoted(a.outcome)}" * (id(a) in failing),
+            + f" ({placeholders.FAILED[language]}: {placeholders.quoted(a.outcome)})" * (id(a) in failing),
         )
         for file, a in last.items()
     ]
 
 
 def _ran(actions: Sequence[Action]) -> list[Entry]:
-    """Return what was run and did not fail the last time, each command once, where it was run last, with how it ended."""
+    """Return what is not known to have failed when it was run last, each command once and there, with how it ended."""
     last: dict[str, Action] = {}
     for action in (a for a in actions if a.kind == "ran"):
         last.pop(action.same, None)

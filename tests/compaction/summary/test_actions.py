@@ -196,7 +196,11 @@ def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cu
 def test_waiting_again_is_told_once():
     waits = [("write_stdin", {"session_id": n, "chars": ""}, "") for n in (6593, 55202, 7)]
     lines = record(calls(("bash", {"command": "make"}, "ok"), *waits))
-    assert lines == ["Commands and calls that did not fail:", '- make: "ok"', '- write_stdin({"session_id":7,"chars":""})']
+    assert lines == [
+        "Other commands and calls, and how their output ended:",
+        '- make: "ok"',
+        '- write_stdin({"session_id":7,"chars":""})',
+    ]
 
 
 def test_a_plan_is_its_points_with_their_states():
@@ -237,7 +241,7 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
     )
     failing = '- make b 2>&1 | tail -5: "exit 1 error: x"'
     assert record(run[:9], run[9:]) == ["Files changed:", "- a.c", "Failed, and not seen to succeed since:", failing]
-    assert '- a.c "Error: no such text"' in record(run[:9])
+    assert '- a.c (the last change failed: "Error: no such text")' in record(run[:9])
     assert "- update_plan(old (pending))" in record(run[:9])
     assert "- update_plan(new (pending))" in record(run)
 
@@ -245,7 +249,7 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
 def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     run = calls(*[("Edit", {"file_path": f"{'/deep' * 25}/{n}.ts"}, "ok") for n in range(20)])
     removed = Removed(run, [range(len(run))], {}, actions_of(run))
-    (told,) = brief_records(removed, Budget(12_000, 24_000, Counter("o200k_base")))
+    (told,) = brief_records(removed, Budget(12_000, 24_000, Counter("o200k_base"))).values()
     assert all(f"/{n}.ts" in told for n in range(20))
 
 
@@ -260,7 +264,10 @@ def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newe
     gaps = [range(1, 61), range(61, 121), range(141, 181)]
     removed = Removed(run, gaps, {}, actions_of(run), {(2, 0): ("used_once",)})
     older, newer, newest = sections(removed, Budget(8_000, 16_000, Counter("o200k_base")))
-    assert newest == ["Commands and calls that did not fail:", *(f'- make part_{n}: "ok"' for n in range(70, 90))]
+    assert newest == [
+        "Other commands and calls, and how their output ended:",
+        *(f'- make part_{n}: "ok"' for n in range(70, 90)),
+    ]
     assert newer[1:] == [f'- make part_{n}: "ok"' for n in range(60 - len(newer[1:]), 60)]
     assert 0 < len(newer[1:]) < 30
     assert older[-2:] == ["Read, with names that stood there:", "- also named: used_once"]
