@@ -17,7 +17,7 @@ from ctx_hooks.learning.stats import LARGEST_STAYS, DeploymentStats, Key, Kind, 
 KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
 MOST_FIELDS, KEPT_FIELDS = 720, 640
-"""Ten kinds of 64 tenants, and four of the deployment's own. Of more, the fields of the tenants go from whom nothing was
+"""Eleven kinds of 64 tenants, and four of the deployment's own. Of more, the fields of the tenants go from whom nothing was
 heard for longest, a ninth at once; a hash in which others wrote so much besides is started anew."""
 REFUSAL, NO_REFUSAL = "refusal", "none"
 """The field that names the newest refusal, and its value where it is missing. A worker that knows it has nothing to read."""

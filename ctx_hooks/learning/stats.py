@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from ctx_hooks.learning.calibration import (
+    GRID_FRACTION,
     LARGEST_OTHER_RATIO,
     LARGEST_RATIO,
     LEAST_RATIO,
@@ -27,6 +28,7 @@ Kind = Literal[
     "limit",
     "own_limit",
     "refused",
+    "refused_mix",
     "kept",
     "output_limit",
     "holds_output",
@@ -58,6 +60,7 @@ LARGEST_TOKENS = 1_000_000_000
 RANGES: Mapping[Kind, tuple[int, float, float]] = {
     **dict.fromkeys(KINDS, (1, 0, LARGEST_TOKENS)),
     **dict.fromkeys(LIMITS, (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS)),
+    "refused_mix": (3, 0, LARGEST_TOKENS),
     "output_limit": (1, 1, LARGEST_TOKENS),
     "holds_output": (1, 1, 1),
     "ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO),
@@ -94,11 +97,12 @@ class Observation:
     """The figures that were seen, in provider tokens, and when (epoch seconds).
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
-    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure. `kept`: the
-    guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`, `other_ratios`: the ratio in use, then the
-    latest. `low_bill`: what was sent, in provider tokens, 0 for a request that was not counted, and what the provider
-    counted of it. `accepted_*`: the input that the provider counted, the requested output, and both together, of an
-    answered request. `answer`: the output that an answer had.
+    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure.
+    `refused_mix`: that size as it was counted, how many local tokens of it are of other scripts, and the ratio that
+    these were counted by. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
+    `other_ratios`: the ratio in use, then the latest. `low_bill`: what was sent, in provider tokens, 0 for a request
+    that was not counted, and what the provider counted of it. `accepted_*`: the input that the provider counted, the
+    requested output, and both together, of an answered request. `answer`: the output that an answer had.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)
@@ -174,7 +178,7 @@ class Seen:
         named = [self.own[kind] for kind in ("limit", "own_limit") if kind in self.own]
         shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
         if "refused" in self.own:
-            size, kept = self.own["refused"].values[0], self.own.get("kept")
+            size, kept = _refused_tokens(self.own), self.own.get("kept")
             held = min(kept.values[0], size) if kept and kept.at >= self.own["refused"].at else 0.0
             shown.append(max(held, _between(accepted, size)))
         own = [min(shown)] if shown else []
@@ -241,8 +245,23 @@ class Seen:
 
     def _of_others(self, *kinds: Kind) -> list[float]:
         """Return the smallest figure of these kinds of each other tenant that was shown one, in order."""
-        figures = ([shown[kind].values[0] for kind in kinds if kind in shown] for shown in self.others)
-        return sorted(min(found) for found in figures if found)
+        found = []
+        for shown in self.others:
+            figures = [_refused_tokens(shown) if k == "refused" else shown[k].values[0] for k in kinds if k in shown]
+            if figures:
+                found.append(min(figures))
+        return sorted(found)
+
+
+def _refused_tokens(shown: Mapping[Kind, Observation]) -> float:
+    """Return the refused size of a tenant by the ratio of other scripts that its answers have shown since."""
+    refused, mix, ratios = shown["refused"], shown.get("refused_mix"), shown.get("other_ratios")
+    if mix is None or ratios is None or mix.at != refused.at or len(mix.values) < RANGES["refused_mix"][0]:
+        return refused.values[0]
+    size, other, counted_by = mix.values
+    if math.isclose(ratios.values[0], counted_by, rel_tol=GRID_FRACTION):
+        return refused.values[0]
+    return max(LEAST_LIMIT_TOKENS, on_grid(max(1, size + other * (ratios.values[0] - counted_by))))
 
 
 def on_grid(tokens: float) -> ProviderTokens:

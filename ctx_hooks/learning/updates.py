@@ -119,6 +119,9 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     within = limit is None or (given is None and refused <= limit)
     if plausible and within and refused >= 2 * LEAST_LIMIT_TOKENS:
         shown["refused", tenant] = Observation((on_grid(refused),), now)
+        if attempt.other_tokens:
+            ratio = attempt.known.factor * attempt.known.other_weight
+            shown["refused_mix", tenant] = Observation((refused, attempt.other_tokens, ratio), now)
     return shown
 
 

@@ -160,6 +160,30 @@ def test_a_limit_that_the_local_count_is_within_shows_what_was_sent_as_refused_t
     assert "refused" not in values(updates.of_refusal(NOTHING, COUNTED, counted, NOW)), "the ratio says it"
 
 
+def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_is_counted_anew_by_it():
+    """Else English requests keep for a day to a limit that is too small by the ratio."""
+    japanese = replace(COUNTED, sent_tokens=33_000, received_tokens=33_000, other_tokens=32_000)
+    stats = NOTHING.merged(updates.of_refusal(NOTHING, japanese, Overflow("input", "x"), NOW), NOW)
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.1) == 32_768
+    fields = {"to": replace(japanese.to, attempt=1), "known": replace(japanese.known, window=Window(28_000, "refusal"))}
+    smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000, **fields)
+    stats = stats.merged(updates.of_answer(stats, smaller, 33_000, NOW + 1), NOW + 1)
+    assert stats.seen_by("bob", NOW + 1).limit_tokens(200_000, 0.1) == 65_536, "twice as many, and 1,000"
+    assert 33_000 < stats.seen_by("ann", NOW + 1).limit_tokens(200_000, 0.1) < 65_536
+    weighed = japanese.weighed(stats.seen_by("ann", NOW + 1).other_weight("model"))
+    shown = updates.of_refusal(stats, weighed, Overflow("input", "x"), NOW + 2)
+    assert values(shown)["refused"] == (65_536,)
+    assert stats.merged(shown, NOW + 2).seen_by("bob", NOW + 2).limit_tokens(200_000, 0.1) == 65_536, "once, and not twice"
+
+
+@pytest.mark.parametrize("mix", [(0, 0, 0), (1e9, 1e9, 0), (2_000, 1e9, 1e9), (50_000,)], ids=str)
+def test_what_somebody_has_written_of_a_refused_size_is_survived(mix):
+    shown = {"refused": (46_340,), "refused_mix": mix, "other_ratios": (2.0, 2.0)}
+    stats = NOTHING.merged({(kind, "ann"): Observation(values, NOW) for kind, values in shown.items()}, NOW)
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) >= 1_000
+    assert stats.seen_by("bob", NOW).limit_tokens(200_000, 0.5) >= 100_000
+
+
 @pytest.mark.parametrize(("other", "kind"), [(9_500, "ratios"), (10_000, "other_ratios")])
 def test_an_answer_shows_the_ratio_of_other_scripts_where_these_are_a_fifth(other, kind):
     shown = values(updates.of_answer(NOTHING, replace(COUNTED, other_tokens=other), 60_000, NOW))
