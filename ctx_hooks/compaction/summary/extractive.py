@@ -327,8 +327,8 @@ def _with_names(read: Sequence[Entry], removed: Removed, language: Language) -> 
     named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
     calls = call_names(removed.messages) if removed.names else {}
     for (i, k), names in removed.names.items():
-        part = removed.messages[i].parts[k]
-        files = action_of(ToolCall("", *calls[i, k]), part).files if isinstance(part, ToolResult) else ()
+        results = [p for p in removed.messages[i].parts[k : k + 1] if isinstance(p, ToolResult)]  # an answer may be empty
+        files = action_of(ToolCall("", *calls[i, k]), results[0]).files if results else ()
         gap = removed.gap(i)
         file = placeholders.spoken(files[0]) if len(files) == 1 else ""
         last = i if file else removed.gaps[gap].stop - 1

@@ -157,6 +157,14 @@ def test_what_is_missing_between_lines_is_marked_on_a_line_of_its_own():
     assert ends_of("One two " + "x" * 99 + " end.", 8, 5) == "One two … end."
 
 
+def test_an_answer_may_begin_with_an_item_that_holds_nothing():
+    fmt, empty = "openai-responses", {"type": "message", "role": "assistant", "content": []}
+    messages = [spoken(fmt, "user", "Fix src/app.py please")]
+    for n in range(40):
+        messages += [empty, *tool_round(fmt, [(f"c{n}", f"x src/g{n}.py " * 60)], arguments={"path": f"src/f{n}.py"})]
+    assert ctx_hooks.compress(messages, format=fmt, budget_tokens=1_200, target_tokens="auto").fits
+
+
 def test_a_conversation_that_was_compacted_is_compacted_again():
     """A client may send what it was returned: what stands there for a removed message is no answer."""
     messages = [{"role": "user", "content": "Three."}]
