@@ -2,7 +2,7 @@
 
 Chat templates of Gemma, Mistral and Llama 2 on vLLM refuse others: "Conversation roles must alternate
 user/assistant/user/assistant/...", "After the optional system message, conversation roles must alternate
-user/assistant/user/assistant/...". Most providers join neighbours of one role, and their clients send them; so this is no
+user/assistant/user/assistant/..."; Mistral's API: "Unexpected role 'user' after role 'tool'". Most providers join neighbours of one role, and their clients send them; so this is no
 rule of a format, and a conversation that did not alternate is left as it is. That the first message is the user's is one.
 """
 
@@ -41,6 +41,11 @@ def neighbours_alternate(turns: Sequence[Turn | None]) -> bool:
     return not any(a == b != "tool" for a, b in pairwise(sides))
 
 
+def results_are_answered(turns: Sequence[Turn | None]) -> bool:
+    """Whether no message of the user's stands directly behind a result."""
+    return ("tool", "user") not in pairwise(turn for turn in turns if turn is not None)
+
+
 def kept(before: Conversation, after: Conversation) -> Conversation:
     """Return `after` with placeholder messages if the turns of `before` alternated and the turns of `after` do not.
 
@@ -53,7 +58,8 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
     turns = [_turn(m) for m in before.messages]
     spoken = not gemini and turns_alternate(turns)
     beside = neighbours_alternate(turns)
-    if not (spoken or beside or gemini):
+    answered = results_are_answered(turns)
+    if not (spoken or beside or answered or gemini):
         return after
     filled: list[Message] = []
     said: Turn = "assistant"
@@ -62,6 +68,8 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         turn = _turn(message)
         if turn in OTHER and spoken and turn == said:
             last = said = _fill(filled, OTHER[turn], after.format)
+        elif answered and (last, turn) == ("tool", "user"):
+            last = said = _fill(filled, "assistant", after.format)
         joined = beside or (gemini and turn == "calls")
         if turn is not None and joined and last is not None and _side(turn) == _side(last) != "tool":
             said = _fill(filled, "user" if _side(turn) == "assistant" else "assistant", after.format)

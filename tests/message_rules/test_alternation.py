@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import payloads, spoken, texts
+from strategies import items_of, payloads, spoken, texts
 
 import ctx_hooks
 from ctx_hooks import message_rules
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules import alternation
-from ctx_hooks.testing import violations
+from ctx_hooks.testing import agent_session, violations
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
 """Those that are translated for the templates of which the rule is; of Gemini's contents see below."""
@@ -140,3 +140,16 @@ def test_what_is_put_in_the_place_of_removed_contents_stands_before_no_call(said
     before = WIRE_FORMATS["gemini"].read(contents)
     kept = alternation.kept(before, before.with_messages(tuple(m for i, m in enumerate(before.messages) if i not in gone)))
     assert violations("gemini", {"contents": WIRE_FORMATS["gemini"].write(kept)}) == []
+
+
+@pytest.mark.parametrize("fmt", WIRE_FORMATS)
+def test_no_user_speaks_directly_behind_a_result_where_none_did(fmt):
+    """Mistral: "Unexpected role 'user' after role 'tool'"."""
+    session = items_of(agent_session(fmt, turns=60))
+    first = next(i for i, item in enumerate(session) if item.get("role") == "user")
+    messages = [*session[: first + 1], *session[first:]]
+    for length in range(first + 4, len(messages)):
+        sent = ctx_hooks.compress(messages[:length], format=fmt, budget_tokens=8_000, target_tokens="auto").messages
+        read = WIRE_FORMATS[fmt].read(sent).messages
+        roles = ["tool" if m.results and not m.text.strip() else m.role for m in read]
+        assert ("tool", "user") not in pairwise(roles)
