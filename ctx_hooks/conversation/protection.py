@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation, Message
 
 T = TypeVar("T")
-PROVIDER_SUMMARIES = frozenset({"compaction", "compaction_summary", "context_compaction"})
+PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
 """Types of the blocks and items in which Anthropic and OpenAI, and Codex for them, keep their own compaction."""
 
 

@@ -2,8 +2,9 @@
 
 Chat templates of Gemma, Mistral and Llama 2 on vLLM refuse others: "Conversation roles must alternate
 user/assistant/user/assistant/...", "After the optional system message, conversation roles must alternate
-user/assistant/user/assistant/..."; Mistral's API: "Unexpected role 'user' after role 'tool'". Most providers join neighbours of one role, and their clients send them; so this is no
-rule of a format, and a conversation that did not alternate is left as it is. That the first message is the user's is one.
+user/assistant/user/assistant/..."; Mistral's API: "Unexpected role 'user' after role 'tool'". Most providers join
+neighbours of one role, and their clients send them; so this is no rule of a format, and a conversation that did not
+alternate is left as it is. That the first message is the user's is one.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
     return Reply("" if question == "mute" else LOOKING, calls=calls, thinking=thinking)
 
 
-def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24, result_chars: int = 2_000) -> list[Any]:
+def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24, result_chars: int = 1_500) -> list[Any]:
     """Return the messages of an agent that has read the fact long ago, and is asked something."""
     payload = agent_session(client.fmt, turns=turns, result_chars=result_chars, seed=seed, question=f"question: {question}")
     messages = payload.get("messages") or payload["input"]
