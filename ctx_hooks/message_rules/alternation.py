@@ -43,8 +43,9 @@ def neighbours_alternate(turns: Sequence[Turn | None]) -> bool:
 
 
 def results_are_answered(turns: Sequence[Turn | None]) -> bool:
-    """Whether no message of the user's stands directly behind a result."""
-    return ("tool", "user") not in pairwise(turn for turn in turns if turn is not None)
+    """Whether no message of the user's stands directly behind a call or a result."""
+    neighbours = set(pairwise(turn for turn in turns if turn is not None))
+    return neighbours.isdisjoint({("calls", "user"), ("tool", "user")})
 
 
 def kept(before: Conversation, after: Conversation) -> Conversation:
