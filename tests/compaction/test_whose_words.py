@@ -11,7 +11,8 @@ from tool_bait import BAIT, results, session
 
 import ctx_hooks
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.extractive import Removed, extractive_records
+from ctx_hooks.compaction.summary.done import Removed
+from ctx_hooks.compaction.summary.extractive import extractive_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import WIRE_FORMATS

@@ -11,8 +11,8 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
+from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import (
-    Removed,
     bare_records,
     brief_records,
     extractive_records,

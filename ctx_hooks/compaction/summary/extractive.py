@@ -7,25 +7,22 @@ above, which no quoted text can write. Users' words stand in it whole, as far as
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter as Occurrences
-from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.actions import action_of, still_failing
+from ctx_hooks.compaction.summary.done import changed_files, done_in, with_names
 from ctx_hooks.compaction.summary.transcript import transcript
-from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Text
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_hooks.compaction.summary.actions import Action
+    from ctx_hooks.compaction.summary.done import Entry, Removed
     from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.conversation.model import Message
     from ctx_hooks.policy.settings import Language
@@ -57,33 +54,6 @@ REPEATED_TIMES = 3
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
-Entry: TypeAlias = tuple[int, str]
-"""Index of a message, and what is recorded of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """Messages that records stand for.
-
-    Attributes:
-        messages: those of the whole conversation.
-        gaps: the ranges of those that were removed, in order.
-        words: the spans of users' texts that stay, by index of the message and of the part in it.
-        actions: what was done, in what was removed and in what stays: a failure may have been cured there.
-        names: names that stood in what was removed and stand nowhere else, by index of the message and of the part in it.
-    """
-
-    messages: Sequence[Message]
-    gaps: Sequence[range]
-    words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
-    actions: Sequence[Action]
-    names: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
-
-    def gap(self, i: int) -> int:
-        """Return the number of the gap that the message `i` stood in, -1 if it was not removed."""
-        number = bisect_right(self.gaps, i, key=lambda gap: gap.start) - 1
-        return number if number >= 0 and i in self.gaps[number] else -1
-
 
 def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
     """Return about how many tokens of a goal the records may have beside users' words, `most_tokens` at most."""
@@ -106,8 +76,8 @@ def brief_records(removed: Removed, budget: Budget) -> dict[range, str]:
     language = budget.policy.language
     room_chars = min(BRIEF_CHARS, summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN)
     said, _ = _said(removed, 0, 0, language)
-    changed, _ = _newest(_changed(removed, language), room_chars)
-    named = _with_names((), removed, language)
+    changed, _ = _newest(changed_files(removed, language), room_chars)
+    named = with_names((), removed, language)
     return _headed(_by_gap(removed, {"said": said, "changed": changed, "read": named}, language), removed, budget)
 
 
@@ -163,18 +133,10 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[st
     """
     language = budget.policy.language
     chars = summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN
-    gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
-    plans = [a for a in removed.actions if a.kind == "planned"][-1:]
-    entries = {
-        "changed": _changed(removed, language),
-        "failing": [_ended(a) for a in _failing(removed)],
-        "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if a in gone],
-        "ran": _ran(gone),
-        "read": _read(gone),
-    }
+    entries = done_in(removed, language)
     found: dict[str, Sequence[Entry]] = {}
     names = frozenset(identifiers(stated))
-    most_shares = {"ran": MOST_RAN, "said": 1 if gone else MOST_SPOKEN}
+    most_shares = {"ran": MOST_RAN, "said": 1 if any(removed.gap(a.index) >= 0 for a in removed.actions) else MOST_SPOKEN}
     unspent = 0.0
     for section, share in SHARES.items():
         room = chars * share + unspent
@@ -186,7 +148,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[st
             unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
             found[section], left = _newest(unstated, most)
         unspent = room - most + left
-    found["read"] = _with_names(found["read"], removed, language)
+    found["read"] = with_names(found["read"], removed, language)
     return _by_gap(removed, found, language)
 
 
@@ -273,67 +235,3 @@ def _with_gap(text: str, start: int, end: int) -> str:
     """Return a text with a mark in place of a part, on a line of its own where lines are missing."""
     line = "\n" if "\n" in text[max(0, start - 1) : end + 1] else " "
     return f"{text[:start].rstrip()}{line}{placeholders.GAP}{line}{text[end:].lstrip()}"
-
-
-def _failing(removed: Removed) -> list[Action]:
-    """Return the removed failures that no later success has cured."""
-    first = removed.gaps[0].start if removed.gaps else 0
-    return [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
-
-
-def _changed(removed: Removed, language: Language) -> list[Entry]:
-    """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
-    changes = [a for a in removed.actions if a.kind == "changed" and removed.gap(a.index) >= 0]
-    failing = set(map(id, _failing(removed)))
-    times = Occurrences(file for a in changes for file in a.files)
-    last: dict[str, Action] = {}
-    for action in changes:
-        for file in action.files:
-            last.pop(file, None)
-            last[file] = action
-    return [
-        (
-            a.index,
-            placeholders.spoken(file)
-            + f" (x{times[file]})" * (times[file] > 1)
-            + f" ({placeholders.FAILED[language]}: {placeholders.quoted(a.outcome)})" * (id(a) in failing),
-        )
-        for file, a in last.items()
-    ]
-
-
-def _ran(actions: Sequence[Action]) -> list[Entry]:
-    """Return what is not known to have failed when it was run last, each command once and there, with how it ended."""
-    last: dict[str, Action] = {}
-    for action in (a for a in actions if a.kind == "ran"):
-        last.pop(action.same, None)
-        last[action.same] = action
-    return [_ended(a) for a in last.values() if not a.failed]
-
-
-def _ended(action: Action) -> Entry:
-    outcome = f": {placeholders.quoted(action.outcome)}" if action.outcome else ""
-    return action.index, placeholders.spoken(action.what) + outcome
-
-
-def _read(actions: Sequence[Action]) -> list[Entry]:
-    changed = {file for a in actions if a.kind == "changed" for file in a.files}
-    last = {file: a.index for a in actions if a.kind == "read" for file in a.files if file not in changed}
-    return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
-
-
-def _with_names(read: Sequence[Entry], removed: Removed, language: Language) -> list[Entry]:
-    """Return the entries of what was read with the names that stood there, behind them others for names from elsewhere."""
-    named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
-    calls = call_names(removed.messages) if removed.names else {}
-    for (i, k), names in removed.names.items():
-        results = [p for p in removed.messages[i].parts[k : k + 1] if isinstance(p, ToolResult)]  # an answer may be empty
-        files = action_of(ToolCall("", *calls[i, k]), results[0]).files if results else ()
-        gap = removed.gap(i)
-        file = placeholders.spoken(files[0]) if len(files) == 1 else ""
-        last = i if file else removed.gaps[gap].stop - 1
-        named.setdefault((gap, file), (last, []))[1].extend(n for n in names if n not in file)
-    return sorted(
-        (i, ": ".join(filter(None, (text or placeholders.ELSEWHERE[language] * bool(names), ", ".join(names)))))
-        for (_, text), (i, names) in named.items()
-    )

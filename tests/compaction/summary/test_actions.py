@@ -6,7 +6,8 @@ import pytest
 from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
-from ctx_hooks.compaction.summary.extractive import Removed, brief_records, sections
+from ctx_hooks.compaction.summary.done import Removed
+from ctx_hooks.compaction.summary.extractive import brief_records, sections
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter

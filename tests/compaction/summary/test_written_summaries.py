@@ -14,7 +14,8 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.extractive import Removed, sections, written_records
+from ctx_hooks.compaction.summary.done import Removed
+from ctx_hooks.compaction.summary.extractive import sections, written_records
 from ctx_hooks.compaction.summary.model_written import (
     NO_SUMMARIES,
     Summaries,

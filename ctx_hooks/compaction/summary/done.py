@@ -1,0 +1,124 @@
+"""What was done in removed messages, as entries of their record: files changed and read, failures, commands, the plan."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter as Occurrences
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from ctx_hooks.compaction.summary.actions import action_of, still_failing
+from ctx_hooks.compaction.tool_results import call_names
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_hooks.compaction.summary.actions import Action
+    from ctx_hooks.conversation.model import Message
+    from ctx_hooks.policy.settings import Language
+
+Entry: TypeAlias = tuple[int, str]
+"""Index of a message, and what is recorded of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Messages that records stand for.
+
+    Attributes:
+        messages: those of the whole conversation.
+        gaps: the ranges of those that were removed, in order.
+        words: the spans of users' texts that stay, by index of the message and of the part in it.
+        actions: what was done, in what was removed and in what stays: a failure may have been cured there.
+        names: names that stood in what was removed and stand nowhere else, by index of the message and of the part in it.
+    """
+
+    messages: Sequence[Message]
+    gaps: Sequence[range]
+    words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+    actions: Sequence[Action]
+    names: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
+
+    def gap(self, i: int) -> int:
+        """Return the number of the gap that the message `i` stood in, -1 if it was not removed."""
+        number = bisect_right(self.gaps, i, key=lambda gap: gap.start) - 1
+        return number if number >= 0 and i in self.gaps[number] else -1
+
+
+def done_in(removed: Removed, language: Language) -> dict[str, list[Entry]]:
+    """Return the entries of each section, in order; a plan that one of what stays replaces is none."""
+    gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
+    plans = [a for a in removed.actions if a.kind == "planned"][-1:]
+    return {
+        "changed": changed_files(removed, language),
+        "failing": [_ended(a) for a in _failing(removed)],
+        "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if a in gone],
+        "ran": _ran(gone),
+        "read": _read(gone),
+    }
+
+
+def _failing(removed: Removed) -> list[Action]:
+    """Return the removed failures that no later success has cured."""
+    first = removed.gaps[0].start if removed.gaps else 0
+    return [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
+
+
+def changed_files(removed: Removed, language: Language) -> list[Entry]:
+    """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
+    changes = [a for a in removed.actions if a.kind == "changed" and removed.gap(a.index) >= 0]
+    failing = set(map(id, _failing(removed)))
+    times = Occurrences(file for a in changes for file in a.files)
+    last: dict[str, Action] = {}
+    for action in changes:
+        for file in action.files:
+            last.pop(file, None)
+            last[file] = action
+    return [
+        (
+            a.index,
+            placeholders.spoken(file)
+            + f" (x{times[file]})" * (times[file] > 1)
+            + f" ({placeholders.FAILED[language]}: {placeholders.quoted(a.outcome)})" * (id(a) in failing),
+        )
+        for file, a in last.items()
+    ]
+
+
+def _ran(actions: Sequence[Action]) -> list[Entry]:
+    """Return what is not known to have failed when it was run last, each command once and there, with how it ended."""
+    last: dict[str, Action] = {}
+    for action in (a for a in actions if a.kind == "ran"):
+        last.pop(action.same, None)
+        last[action.same] = action
+    return [_ended(a) for a in last.values() if not a.failed]
+
+
+def _ended(action: Action) -> Entry:
+    outcome = f": {placeholders.quoted(action.outcome)}" if action.outcome else ""
+    return action.index, placeholders.spoken(action.what) + outcome
+
+
+def _read(actions: Sequence[Action]) -> list[Entry]:
+    changed = {file for a in actions if a.kind == "changed" for file in a.files}
+    last = {file: a.index for a in actions if a.kind == "read" for file in a.files if file not in changed}
+    return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
+
+
+def with_names(read: Sequence[Entry], removed: Removed, language: Language) -> list[Entry]:
+    """Return the entries of what was read with the names that stood there, behind them others for names from elsewhere."""
+    named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
+    calls = call_names(removed.messages) if removed.names else {}
+    for (i, k), names in removed.names.items():
+        results = [p for p in removed.messages[i].parts[k : k + 1] if isinstance(p, ToolResult)]  # an answer may be empty
+        files = action_of(ToolCall("", *calls[i, k]), results[0]).files if results else ()
+        gap = removed.gap(i)
+        file = placeholders.spoken(files[0]) if len(files) == 1 else ""
+        last = i if file else removed.gaps[gap].stop - 1
+        named.setdefault((gap, file), (last, []))[1].extend(n for n in names if n not in file)
+    return sorted(
+        (i, ": ".join(filter(None, (text or placeholders.ELSEWHERE[language] * bool(names), ", ".join(names)))))
+        for (_, text), (i, names) in named.items()
+    )
