@@ -15,7 +15,7 @@ from ctx_hooks.testing import LOOPBACK, ProxyProcess
 pytestmark = pytest.mark.deploy
 
 STORED = {**GENERAL, "store_model_in_db": True}
-SETTINGS = {"ctx_hooks": {"defaults": {"reserve": 500, "locked": ["reserve"]}}}
+SETTINGS = {"ctx_hooks": {"defaults": {"reserve": 500, "rescue_attempts": 2}}}
 TIGHT = {"max_input_tokens": 12_000, "ctx_hooks": {"reserve": "45%"}}
 """Holds a session of 8,000 tokens, but not the share that its policy keeps free for the answer as well."""
 INPUT, OUTPUT = 0.001, 0.01
