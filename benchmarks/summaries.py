@@ -3,7 +3,7 @@
     uv run --group bench python benchmarks/summaries.py [SESSIONS.jsonl...] [--windows 8000,30000,60000] [--steps 8]
 
 Three generated conversations, and the first session of each file. The summariser is scripted and good: it carries on what
-was planted and the paths of calls. In the background it is done by the next request. Recall is that of `recall.py`, of
+was planted and the paths of calls. In the background it is done by the next request. Recall is what `recall.py` measures, of
 recorded sessions; the cache share is what a prefix cache serves of all requests, in characters.
 """
 

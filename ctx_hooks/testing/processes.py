@@ -183,7 +183,7 @@ class ProxyProcess:
             )
 
     def shown(self, name: str) -> str:
-        """Return a file of the running proxy under /proc/PID, on Linux alone, such as `statm`; raises RuntimeError before."""
+        """Return a file of the running proxy under /proc/PID, on Linux only, such as `statm`; raises RuntimeError before."""
         if self._process is None:
             raise RuntimeError("the proxy is not running")
         return Path(f"/proc/{self._process.pid}/{name}").read_text(encoding="utf-8")

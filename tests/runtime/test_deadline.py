@@ -253,14 +253,19 @@ class TestWorkers:
         assert await workers.run(lambda: "done", Deadline(30)) == "done"
 
     async def test_work_waits_for_the_one_thread_that_the_system_has_given(self, no_threads):
-        workers, released = Workers(), threading.Event()
-        first = asyncio.create_task(workers.run(lambda: released.wait() and "first", Deadline(30)))
-        await asyncio.sleep(0)
+        workers, begun, queued, released = Workers(), threading.Event(), asyncio.Event(), threading.Event()
+
+        async def second():
+            queued.set()
+            return await workers.run(lambda: "second", Deadline(30))
+
+        first = asyncio.create_task(workers.run(lambda: begun.set() or (released.wait() and "first"), Deadline(30)))
+        await asyncio.to_thread(begun.wait)
         with no_threads():
-            second = asyncio.create_task(workers.run(lambda: "second", Deadline(30)))
-            await asyncio.sleep(0)
+            waiting = asyncio.create_task(second())
+            await queued.wait()
         released.set()
-        assert await asyncio.gather(first, second) == ["first", "second"]
+        assert await asyncio.gather(first, waiting) == ["first", "second"]
 
     async def test_an_error_reaches_whoever_waits(self):
         with pytest.raises(ZeroDivisionError):
