@@ -1,8 +1,7 @@
-"""The attempts of each running request: a retry has to be smaller than the one before it."""
+"""An attempt: what was sent of a request, to where, and how it ended. A retry has to be smaller than the one before it."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,12 @@ from ctx_hooks.request.uncounted import uncounted_in
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.summary.model_written import Choice
     from ctx_hooks.conversation.model import Format
     from ctx_hooks.learning.known import Known
-    from ctx_hooks.litellm_compat.call import DeploymentName
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -147,19 +145,6 @@ def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
     )
 
 
-def number_of(to: Target, previous: Attempt | None) -> int:
-    """Return the number of the retry that an attempt is.
-
-    An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
-    fallback and without a mark: the same request would be refused again.
-    """
-    if to.policy.mode != "enforce" or (previous is not None and holds_more(to, previous)):
-        return 0
-    if to.attempt or previous is None or previous.overflow is None or previous.to.deployment != to.deployment:
-        return to.attempt
-    return min(previous.to.attempt + 1, to.policy.rescue_attempts)
-
-
 def sent_unchanged(request: Request, attempt: Attempt) -> Attempt:
     """Return an attempt that sends the request unchanged, whatever was decided."""
     return replace(
@@ -170,104 +155,3 @@ def sent_unchanged(request: Request, attempt: Attempt) -> Attempt:
         lowered=False,
         truncates=request.asks_for_truncation,
     )
-
-
-def was_translated(previous: Attempt, request: Request, to: Target) -> bool:
-    """Whether this is the same attempt again: LiteLLM asks twice if it translates a request to another format.
-
-    The second time it carries no mark of a retry: the first has taken it out.
-    """
-    return not previous.failed and to.attempt in (0, previous.to.attempt) and previous.format != request.format
-
-
-def holds_more(to: Target, refused: Attempt) -> bool:
-    """Whether a request goes on to a deployment with a larger window because it holds more than the one that refused.
-
-    What was too long for the one need not be smaller for the other: it begins anew there.
-    """
-    prefers = to.policy.deployment_choice == "holds_request"
-    return prefers and to.deployment != refused.to.deployment and to.window.tokens > refused.known.window.tokens
-
-
-class Attempts:
-    """The newest attempt of one request at each deployment: LiteLLM may send it to several at once. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._newest: dict[str, Attempt] = {}
-        self._lock = threading.RLock()
-
-    @property
-    def are_running(self) -> bool:
-        """Whether one of them is neither answered nor refused."""
-        with self._lock:
-            return any(not attempt.failed for attempt in self._newest.values())
-
-    def sent(self, attempt: Attempt) -> None:
-        """Note what is about to be sent."""
-        with self._lock:
-            before = self._newest.pop(attempt.to.deployment, None) or _newest(a for a in self._newest.values() if a.failed)
-            first = before.first_tokens if before is not None else None
-            self._newest[attempt.to.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
-
-    def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
-        """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
-
-        LiteLLM tells of one failure twice where it translates a request to another format.
-
-        Args:
-            overflow: what the error said; None where it is no overflow.
-            refusal: the provider's own text.
-            name: of the deployment that failed; by default the newest attempt has.
-        """
-        with self._lock:
-            attempt = self.at(name)
-            if attempt is None or attempt.failed:
-                return None
-            return self._put(replace(attempt, overflow=overflow, failed=True, refusal=refusal))
-
-    def without_usage(self) -> Attempt | None:
-        """Note that an answer to the request states no usage, and return its newest attempt.
-
-        Which of several concurrent attempts was answered is not known here: nothing is learned from any of them.
-        """
-        with self._lock:
-            for attempt in tuple(self._newest.values()):
-                self._put(replace(attempt, states_usage=False))
-            return self.at(None)
-
-    def last(self, deployment: str = "") -> Attempt | None:
-        """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
-        with self._lock:
-            own = self._newest.get(deployment)
-            failed = _newest(a for a in self._newest.values() if a.failed) if deployment else None
-            return own or failed or _newest(self._newest.values())
-
-    def done(self, name: DeploymentName | None = None) -> Attempt | None:
-        """Forget an attempt that was answered, and all others that do not run; return the attempt.
-
-        None where no attempt went to the deployment that LiteLLM names.
-        """
-        with self._lock:
-            answered = self.at(name)
-            others = self._newest.items()
-            self._newest = {k: a for k, a in others if a is not answered and not a.failed and answered is not None}
-            return answered
-
-    def at(self, name: DeploymentName | None) -> Attempt | None:
-        """Return the newest attempt at a deployment as LiteLLM names it; the newest of all where it names none."""
-        with self._lock:
-            found = list(self._newest.values())
-        if name is not None and name.id:
-            found = [a for a in found if a.to.deployment.startswith(f"{name.id}:")]
-            if len(found) > 1:
-                keys = f"{name.id}:{name.model}", f"/{name.model}"
-                found = [a for a in found if a.to.deployment == keys[0] or a.to.deployment.endswith(keys[1])]
-        return found[-1] if found else None
-
-    def _put(self, attempt: Attempt) -> Attempt:
-        self._newest[attempt.to.deployment] = attempt
-        return attempt
-
-
-def _newest(attempts: Iterable[Attempt]) -> Attempt | None:
-    return next(reversed(tuple(attempts)), None)

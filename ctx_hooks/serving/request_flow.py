@@ -16,7 +16,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many, without_flags
-from ctx_hooks.learning.attempts import counted, holds_more, number_of, sent_unchanged, was_translated
+from ctx_hooks.learning.attempts import counted, sent_unchanged
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
@@ -33,7 +33,7 @@ from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
-from ctx_hooks.serving.running import Running
+from ctx_hooks.serving.running import Running, holds_more, was_translated
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.tokens.counter import Counter
@@ -148,7 +148,7 @@ class RequestFlow:
         """
         if to.policy.mode == "off":
             return dict(request.fields)
-        to = self.numbered(to)
+        to = self.running.of(to.request_id).numbered(to)
         decision = await self.decide(request, to)
         attempt = self.running.of(to.request_id).attempts.last(to.deployment)
         self.recorder.decided(request, to, decision, attempt)
@@ -160,21 +160,11 @@ class RequestFlow:
             raise litellm_compat.as_overflow(attempt.refusal if attempt is not None else "", sent)
         return {**sent, **decision.changes}
 
-    def numbered(self, to: Target) -> Target:
-        """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with.
-
-        Nor is a marked one a retry if the Router has refused the request itself, before any deployment hook: a complexity
-        router does so with what it cannot compact to fit.
-        """
-        state = self.running.of(to.request_id)
-        first, state.awaits_attempt = state.awaits_attempt, False
-        return replace(to, attempt=0 if first else number_of(to, state.attempts.last(to.deployment)))
-
     async def decide(self, request: Request, to: Target) -> Decision:
         """Return what to send, and remember the attempt.
 
         Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
-        was refused is NotRetried, whatever the reason. `to` has the number that `numbered` gives it.
+        was refused is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
         """
         if to.policy.mode == "off":
             return Untouched(reason="switched off")

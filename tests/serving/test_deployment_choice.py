@@ -225,4 +225,4 @@ async def retried(runner, refused, to, sent=37_000):
     request = session()
     refused_by(runner, request, refused, sent)
     to = replace(to, request_id=request.call.request_id, attempt=1)
-    return await runner.decide(request, runner.numbered(to))
+    return await runner.decide(request, runner.running.of(to.request_id).numbered(to))

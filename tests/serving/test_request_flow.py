@@ -114,15 +114,15 @@ class TestRetries:
         assert isinstance(await runner.decide(session(), to(**fields)), Untouched)
         await runner.ends.failed("request", OVERFLOW)
         again = replace(to(**fields), deployment=deployment)
-        assert isinstance(await runner.decide(session(), runner.numbered(again)), expected)
+        assert isinstance(await runner.decide(session(), runner.running.of("request").numbered(again)), expected)
 
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         """Unless it is known that the Router itself has refused it, before any deployment: then the retry is the first."""
         runner = RequestFlow()
-        assert isinstance(await runner.decide(session(), runner.numbered(to(attempt=1))), NotRetried)
+        assert isinstance(await runner.decide(session(), runner.running.of("request").numbered(to(attempt=1))), NotRetried)
         runner.running.open("request").awaits_attempt = True
-        assert isinstance(await runner.decide(session(), runner.numbered(to(attempt=1))), Untouched)
-        assert runner.numbered(to(attempt=2)).attempt == 2
+        assert isinstance(await runner.decide(session(), runner.running.of("request").numbered(to(attempt=1))), Untouched)
+        assert runner.running.of("request").numbered(to(attempt=2)).attempt == 2
 
     async def test_a_fault_of_ours_in_a_retry_ends_the_retries(self, monkeypatch):
         """What was refused would be refused again: the client gets the provider's refusal, or a fallback's answer."""

@@ -2,9 +2,9 @@
 
 from engine_requests import attempted
 
-from ctx_hooks.learning.attempts import Attempts
 from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.serving.running import Attempts
 
 ATTEMPT = attempted(8_000, 4_000, received_tokens=5_000)
 
