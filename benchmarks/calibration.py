@@ -24,8 +24,7 @@ from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.calibration import family_factor, observed
 from ctx_hooks.testing import ProviderSettings, agent_session
 from ctx_hooks.testing.counting import count_payload
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 FACTORS = (0.9, 1.17, 1.31)
 LEARNED_FROM = 10

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import ctx_hooks
-from ctx_hooks.tokens.vocabulary import encoding
+from ctx_hooks.tokens.counter import encoding
 
 Contestant = Callable[[list[Any], Any, str, int], list[Any]]
 """Called with messages, tools, format and budget in tokens; returns the messages to send."""

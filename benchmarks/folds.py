@@ -26,7 +26,7 @@ import ctx_hooks
 from ctx_hooks.compaction.selection import apply, knapsack, scoring
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.tokens.window import LARGEST_KEPT_FRACTION, Policy
+from ctx_hooks.tokens.budget import LARGEST_KEPT_FRACTION, Policy
 
 OURS = ("ctx_hooks, one fit", "ctx_hooks, replayed")
 

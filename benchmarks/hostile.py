@@ -38,8 +38,8 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import ProxyProcess, free_port
-from ctx_hooks.tokens import vocabulary
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.counter import load_vocabularies
 
 TEXT_BYTES = 1_000_000
 WINDOW_TOKENS = 128_000
@@ -150,7 +150,7 @@ def own_ms(content: bytes) -> float:
 
 def table(plain: ProxyProcess, fitted: ProxyProcess, names: list[str], rounds: int, url: str) -> None:
     """Print a line a kind, and which are above the limits."""
-    vocabulary.load_all()
+    load_vocabularies()
     for proxy in (plain, fitted):
         request_ms(proxy, body(large_text("log", -1)))
     print(f"| {'1 MB of':31} | plugin, ms | without, ms | added, ms | longest wait beside it, ms | added, ms | |")

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 MEASURED = Path(__file__).with_suffix(".json")
 COLUMN_CHARS = 11

@@ -43,9 +43,8 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
-from ctx_hooks.tokens import vocabulary
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.counter import Counter, load_vocabularies
 
 WORDS = "the quick brown fox reads src/app.py and writes line_42 of the log while nobody watches it again "
 AT_ONCE = 20
@@ -234,7 +233,7 @@ async def stalls() -> None:
     """Print the longest waits."""
     content_cache.clear_all()
     runner = RequestFlow()
-    vocabulary.load_all()
+    load_vocabularies()
 
     async def ours(messages: list[dict[str, Any]], window: int) -> None:
         await runner.decide(Request("openai-chat", {"messages": messages}), to(window))

@@ -27,8 +27,7 @@ from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import DEFAULT
+from ctx_hooks.tokens.counter import DEFAULT, Counter
 
 
 def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -> float:

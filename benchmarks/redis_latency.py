@@ -26,8 +26,8 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.window import Window
 
 LATENCIES = {"0 s": 0.0, "0.3 s": 0.3, "2 s": 2.0}
 HANGING = "hangs"

@@ -15,9 +15,8 @@ from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
-from ctx_hooks.tokens.vocabulary import DEFAULT
 
 CACHE_PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
 """Anthropic's prompt caching, relative to a plain input token."""

@@ -25,11 +25,9 @@ from ctx_hooks.conversation.cut_texts import CutTexts, Handles
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.budget import Budget, target_tokens_of
+from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
-from ctx_hooks.tokens.vocabulary import DEFAULT
-from ctx_hooks.tokens.window import target_tokens_of
 
 COLUMNS = ("without references", "with references", "and one handle", "and all handles")
 

@@ -35,11 +35,9 @@ from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.budget import Budget, Window, budget_tokens_of
+from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
-from ctx_hooks.tokens.vocabulary import DEFAULT
-from ctx_hooks.tokens.window import Window, budget_tokens_of
 
 COUNTER = Counter(DEFAULT)
 MOST_COMPACTIONS = 11

@@ -15,11 +15,9 @@ from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
-from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, Budget, Window, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
-from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, Window, budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,8 @@ from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 NOW = 1_000_000_000.0
 MODEL = "openai/gpt-4o"

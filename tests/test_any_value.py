@@ -16,7 +16,7 @@ from ctx_hooks.request.request import request_of
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 SESSIONS = {
     fmt: agent_session(fmt, turns=5, result_chars=800, thinking=fmt in ("anthropic", "gemini")) for fmt in CALL_TYPES

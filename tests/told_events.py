@@ -22,8 +22,8 @@ from ctx_hooks.telemetry.events import (
 )
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.usage import Billed
-from ctx_hooks.tokens.window import Window
 
 CALL = CallNames("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
 DECISION = DecisionEvent(

@@ -23,7 +23,7 @@ from ctx_hooks.learning import redis_store
 from ctx_hooks.litellm_compat.private_names import missing
 from ctx_hooks.litellm_compat.registry import KEYS, NAMES
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
-from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
+from ctx_hooks.tokens.counter import VocabularyName, encoding
 
 PACKAGE = "ctx-hooks"
 WAIT_SECONDS = 5.0

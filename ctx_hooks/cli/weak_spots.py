@@ -13,7 +13,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import resembling, suggestion
 from ctx_hooks.request.target import window_at
-from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS
+from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
 OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")

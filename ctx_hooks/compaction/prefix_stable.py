@@ -27,8 +27,8 @@ from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, is_c
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache
+from ctx_hooks.tokens.budget import keep_recent_tokens_of
 from ctx_hooks.tokens.units import LocalTokens
-from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,8 @@ from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smal
 from ctx_hooks.request.output_limit import allowed_output_tokens
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
 from ctx_hooks.runtime.deadline import Timings
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
-from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,9 +14,8 @@ from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget, target_tokens_of
 from ctx_hooks.tokens.units import LocalTokens
-from ctx_hooks.tokens.window import target_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History

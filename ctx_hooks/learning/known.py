@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
+from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, budget_tokens_of
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
-from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.stats import DeploymentStats
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.target import Target
-    from ctx_hooks.tokens.window import Window
+    from ctx_hooks.tokens.budget import Window
 
 
 OTHERS_FLOOR_FRACTION = 0.5
@@ -38,7 +38,7 @@ class Known:
         previous: the attempt that was refused before this one; None for the first attempt of a request.
         summaries: what models have written of the conversation, and which compactions hold it.
 
-    >>> from ctx_hooks.tokens.window import Window
+    >>> from ctx_hooks.tokens.budget import Window
     >>> Known(Window(ProviderTokens(200_000), "model_info"), factor=1.3).previous is None
     True
     """

@@ -11,7 +11,7 @@ from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.formats.wire_format import WireFormat
-    from ctx_hooks.tokens.window import Window
+    from ctx_hooks.tokens.budget import Window
 
 LEAST_ANSWER_TOKENS = 1_024
 """What is left for the answer beside the thinking; otherwise thinking has half of the output."""

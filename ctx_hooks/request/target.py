@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.tokens.window import Window, holds_output, window_of
+from ctx_hooks.tokens.budget import Window, holds_output, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,9 +15,8 @@ from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.serving.request_flow import LOOP_BYTES
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.counter import Counter, VocabularyName, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-from ctx_hooks.tokens.vocabulary import VocabularyName, vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -36,10 +36,9 @@ from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running, holds_more, was_translated
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import SMALL_WINDOW_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

@@ -15,7 +15,7 @@ from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach
 from ctx_hooks.telemetry.log import LOGGED, log_event, share_log_output
-from ctx_hooks.tokens import vocabulary
+from ctx_hooks.tokens.counter import load_vocabularies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
     if switched_off():
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
-    vocabulary.load_all()
+    load_vocabularies()
     attach_sinks(settings)
     litellm_compat.estimate_usage(lambda logged: _estimated(ends(), logged))
     litellm_compat.reclassify(

@@ -21,9 +21,9 @@ from ctx_hooks.telemetry.figures import (
     histogram,
     shown,
 )
+from ctx_hooks.tokens.budget import Source
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
-from ctx_hooks.tokens.window import Source
 
 OF_CALLER = ("mode", CALLER)
 OF_MODEL = ("mode", MODEL)

@@ -1,17 +1,140 @@
-"""What a compression has to reach."""
+"""How large a model's window is, how much of it a request may fill, and what a compression has to reach."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
+from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy, fraction_of
+from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.cut_texts import CutTexts, Reference
     from ctx_hooks.conversation.model import Conversation
+
+DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
+"""The window of a model that nobody knows (nanobot)."""
+LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
+"""The history's budget never falls below this (nanobot), unless the window itself is smaller."""
+SMALL_WINDOW_TOKENS = ProviderTokens(32_000)
+"""A smaller window is warned of (OpenClaw)."""
+SCALED_RESERVE_FRACTION = 0.08
+"""The reserve of a window that is too small for one in tokens (pi)."""
+LARGEST_RESERVE_FRACTION = 0.25
+"""A reserve in tokens above this share of the window gives way to the scaled one, and a thinking budget is lowered: a small
+window must stay usable."""
+LARGEST_KEPT_FRACTION = 0.2
+"""Of the budget: newest exchanges above it do not stay whole, unless the policy states a share."""
+LARGEST_RECENT_FRACTION = 0.625
+"""In a small budget `keep_recent` gives way to this share of it, so that at least 3/8 of it are free until the next
+compaction."""
+DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
+"""Mean tokens of the last ten messages above which the reserve holds (pi)."""
+DYNAMIC_MESSAGES = 10
+"""The last messages whose mean size the dynamic reserve follows (pi)."""
+INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
+"""Models whose documented window is for the input only: their output has a limit of its own."""
+
+Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A model's window, who says so, and whether the answer has to fit into it as well.
+
+    >>> Window(ProviderTokens(200_000), "model_info").holds_output
+    True
+    """
+
+    tokens: ProviderTokens
+    source: Source
+    holds_output: bool = True
+
+
+def window_of(policy: Policy, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
+    """Return the window: as the first of these sources states it, else 128,000, and never above the policy's cap.
+
+    Args:
+        policy: its `window_override_tokens`, the first source, and its cap `window_tokens`.
+        configured: the deployment's `model_info.max_input_tokens`; what is no window is logged and ignored.
+        known: LiteLLM's figure for the model.
+        holds_output: whether the answer has to fit into the window as well.
+    """
+    source: Source
+    tokens, source = (known, "model_map") if known else (DEFAULT_WINDOW_TOKENS, "default")
+    if policy.window_override_tokens is not None:
+        tokens, source = policy.window_override_tokens, "policy"
+    elif isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
+        tokens, source = configured, "model_info"
+    elif configured is not None:
+        warn_once(f"model_info.max_input_tokens is no window ({configured!r:.40}) and is passed over")
+    if policy.window_tokens is not None and policy.window_tokens < tokens:
+        tokens, source = policy.window_tokens, "policy"
+    return Window(ProviderTokens(tokens), source, holds_output)
+
+
+def holds_output(model: str) -> bool:
+    """Whether the provider counts the requested output into the window, by the model's family."""
+    return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
+
+
+def budget_tokens_of(
+    window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0
+) -> ProviderTokens:
+    """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
+
+    The reserve is kept free for the answer, whatever output is requested: that is lowered to what the input leaves.
+    A reserve in tokens is scaled in a small window (pi); `dynamic` follows the size of the newest messages (pi). A requested
+    maximum is no need: clients ask for 32,000 tokens and use 300. Were it kept free, requests that fit would be compacted,
+    and the threshold would move with each request.
+
+    Args:
+        window: what the input has to fit into, and the output too if the window includes it.
+        policy: its `reserve`.
+        recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
+        least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 if none is stated. It is kept
+            free besides the input's estimate error, unless it is above a quarter of the window.
+    """
+    stated = fraction_of(policy.reserve)
+    reserve = int(window.tokens * (SCALED_RESERVE_FRACTION if stated is None else stated))
+    if stated is None:
+        dynamic = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
+        wanted = policy.reserve if isinstance(policy.reserve, int) else dynamic
+        reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else reserve
+    if window.holds_output and 0 < least_output_tokens <= window.tokens * LARGEST_RESERVE_FRACTION:
+        reserve = max(reserve, window.tokens - int((window.tokens - least_output_tokens) / (1 + ESTIMATE_ERROR_FRACTION)))
+    return max(ProviderTokens(window.tokens - reserve), min(LEAST_BUDGET_TOKENS, window.tokens))
+
+
+def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:
+    """Return how much of the newest text stays whole: `keep_recent`, in tokens at most a fifth of the budget."""
+    fraction = fraction_of(policy.keep_recent)
+    share = int(budget_tokens * (LARGEST_KEPT_FRACTION if fraction is None else fraction))
+    return LocalTokens(min(policy.keep_recent, share) if isinstance(policy.keep_recent, int) else share)
+
+
+def target_tokens_of(
+    budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)
+) -> LocalTokens | None:
+    """Return the size that the policy compacts down to, None if it states no `target_fraction`.
+
+    That is `target_fraction` of the budget, or `keep_recent` if that is more; in a small budget the latter is held to
+    5/8 of it, so that compactions stay rare.
+
+    Args:
+        budget_tokens: what the request may have.
+        policy: its `target_fraction` and `keep_recent`.
+        fixed_tokens: the size of system text and tools, which no compaction makes smaller: set aside first.
+    """
+    if policy.target_fraction is None:
+        return None
+    fixed_tokens = min(fixed_tokens, budget_tokens)
+    rest = budget_tokens - fixed_tokens
+    kept = policy.keep_recent if isinstance(policy.keep_recent, int) else keep_recent_tokens_of(budget_tokens, policy)
+    recent = min(kept, int(rest * LARGEST_RECENT_FRACTION))
+    return LocalTokens(fixed_tokens + max(recent, int(rest * policy.target_fraction)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 
 class TestBeforeACall:

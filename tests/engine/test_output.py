@@ -13,7 +13,7 @@ from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.request.output_limit import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS
 from ctx_hooks.request.request import Request
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 
 class TestOutputs:

@@ -13,7 +13,7 @@ from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 from ctx_hooks.request.request import Request
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 
 def at_another(attempt):

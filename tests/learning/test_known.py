@@ -7,7 +7,7 @@ from engine_requests import NOW, stats_of, to
 
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 
 class TestWhatIsKnown:

@@ -7,7 +7,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 MARK = "quillwort"
 

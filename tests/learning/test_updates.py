@@ -9,7 +9,7 @@ from ctx_hooks.learning import updates
 from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 NOW = 1_000_000_000.0
 NOTHING = DeploymentStats()

@@ -8,7 +8,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 MODEL = "openai/gpt-4o"
 """LiteLLM's model map has 128,000 tokens for its window."""

@@ -20,7 +20,7 @@ from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session, violations
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 TIMEOUT_SECONDS = 0.5
 MARGIN_SECONDS = 10

@@ -11,7 +11,7 @@ from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import MOST_TRACEBACKS, REMEMBERED, forget_warnings
-from ctx_hooks.tokens.window import window_of
+from ctx_hooks.tokens.budget import window_of
 
 
 @pytest.fixture(autouse=True)

@@ -182,7 +182,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 for policy in ({}, {"archive": {}}, {"retrieval": True}, {"summary": {"model": "small"}}):
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(block_below_tokens=0, **policy), "")
     flow = CtxHooks().flow

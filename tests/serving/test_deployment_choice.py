@@ -23,7 +23,7 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.serving.deployment_choice import Option, best_of, preferred
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 MODEL = "openai/gpt-4o"
 FORMATS = ("openai-chat", "anthropic", "openai-responses")

@@ -21,8 +21,8 @@ from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.telemetry.litellm_sinks import notes_of
 from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.usage import Billed
-from ctx_hooks.tokens.window import Window
 
 PRICES = Prices(plain=1e-6, cache_read=1e-7, cache_write=1e-6)
 SENT = attempted(10_000, 4_000, received_tokens=9_000, factor=1.1)

@@ -11,8 +11,8 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.window import Window
 
 WINDOW = Window(ProviderTokens(8_000), "model_info")
 ORIGINAL = Policy(report_usage="original")

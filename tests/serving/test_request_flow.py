@@ -19,9 +19,8 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 OVERFLOW = Overflow("input", "x", 20_000, 41_000)
 SMALL = Request("openai-chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})

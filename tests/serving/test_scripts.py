@@ -16,8 +16,8 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.tokens.vocabulary import encoding
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.counter import encoding
 
 WINDOW = 24_000
 RESULT_TOKENS = 3_000

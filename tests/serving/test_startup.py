@@ -5,14 +5,14 @@ from proxies import printed_by
 
 STATE = """
 import litellm
-from ctx_hooks.tokens import vocabulary
+from ctx_hooks.tokens import counter
 
 litellm.callback_settings = {"ctx_hooks": {}}
 before = litellm.Router.make_call, litellm.Router.async_function_with_fallbacks_common_utils
 import ctx_hooks
 ctx_hooks.proxy_handler_instance
 after = litellm.Router.make_call, litellm.Router.async_function_with_fallbacks_common_utils
-loaded = vocabulary.encoding.cache_info().currsize > 0
+loaded = counter.encoding.cache_info().currsize > 0
 print(before != after, loaded)
 """
 

@@ -14,8 +14,8 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import DEAD_SECONDS, HURRY_SECONDS, MOST_RUNNING_SLOW, SharedStore, UnavailableError
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.window import Window
 
 NAMES = (f"key {n}" for n in count())
 SLOW = 2 * HURRY_SECONDS

@@ -11,9 +11,8 @@ from hostile_texts import kinds
 from litellm.types.utils import PromptTokensDetailsWrapper, Usage
 
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter
+from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter, encoding, vocabulary_of
 from ctx_hooks.tokens.usage import Billed, billed_of
-from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
 
 PROSE = "The quick brown fox jumps over the lazy dog, and nobody knows why it should. " * 40
 CHINESE = "今天的日志显示数据库连接在凌晨三点超时。" * 40

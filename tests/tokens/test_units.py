@@ -19,7 +19,7 @@ from ctx_hooks.overflow.retry_plan import plan_of
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
-from ctx_hooks.tokens.window import Window, target_tokens_of
+from ctx_hooks.tokens.budget import Window, target_tokens_of
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 
@@ -29,7 +29,7 @@ to, known = Target("m", "d", window, Policy(), ""), Known(window, 1.3)
 """
 SOURCES = (
     "learning/attempts.py", "learning/calibration.py", "learning/known.py", "overflow/recognise.py",
-    "overflow/retry_plan.py", "tokens/budget.py", "tokens/counter.py", "tokens/units.py", "tokens/window.py",
+    "overflow/retry_plan.py", "tokens/budget.py", "tokens/counter.py", "tokens/units.py",
 )  # fmt: skip
 """What is read of the package: all of it takes a minute."""
 RIGHT = (

@@ -29,8 +29,7 @@ from ctx_hooks.serving.addons import Addon
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.addon_events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,10 +16,9 @@ from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.budget import window_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.runtime.worker import Workers
-    from ctx_hooks.tokens.vocabulary import VocabularyName
+    from ctx_hooks.tokens.counter import VocabularyName
 
 T = TypeVar("T")
 

@@ -17,10 +17,9 @@ from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.budget import budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import to_local, to_provider
-from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
     from rich.console import Console

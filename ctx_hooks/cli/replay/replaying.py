@@ -29,8 +29,7 @@ from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 MOST_SESSIONS = 10_000
 """Whose figures are kept one by one, about 2 KB each; the requests of further ones are counted together."""

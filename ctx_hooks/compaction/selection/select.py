@@ -27,7 +27,7 @@ from ctx_hooks.compaction.selection.user_words import Position, free_tokens, use
 from ctx_hooks.conversation.exchanges import is_question
 from ctx_hooks.conversation.model import Text
 from ctx_hooks.conversation.protection import protected
-from ctx_hooks.tokens.window import keep_recent_tokens_of
+from ctx_hooks.tokens.budget import keep_recent_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -15,7 +15,7 @@ from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 TO = Target("openai/x", "d", Window(12_000, "policy"), Policy(retrieval=True), "request")
 HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")

@@ -21,7 +21,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 TO = Target(
     "openai/gpt-4o", "deployment", Window(8_000, "model_info"), Policy(summary={"model": "small"}, block_below_tokens=0),

@@ -16,7 +16,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.shared_store import SharedStore
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.tokens.budget import Window
 
 TO = Target("gpt-4o", "deployment", Window(128_000, "model_info"), Policy(), "r1", "ann")
 
