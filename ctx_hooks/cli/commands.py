@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.terminal import FAILED, CommandError, json_option, print_error, print_json
+from ctx_hooks.cli.terminal import FAILED, CommandError, json_option, print_error, print_json, yes_option
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What a disk says that takes no more, of the output as of a temporary file."""
@@ -81,6 +81,23 @@ def demo(**options: Any) -> int:
     from ctx_hooks.cli.demo import run
 
     return run(**options)
+
+
+@commands.command(short_help="Add the plugin to a proxy configuration, or take it out.")
+@click.argument("config", type=FILE)
+@click.option("--observe", is_flag=True, help="Decide and record only: no request is changed.")
+@click.option("--remove", is_flag=True, help="Take the plugin out; its settings stay, and do nothing.")
+@yes_option
+@json_option
+def init(**options: Any) -> None:
+    """Add the plugin to a proxy configuration, or take it out.
+
+    CONFIG is the YAML file that `litellm --config` is given. What would change is shown, and written if you agree; comments
+    and layout stay. With --json and without --yes nothing is written.
+    """
+    from ctx_hooks.cli.init import run
+
+    run(**options)
 
 
 @commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
@@ -259,6 +276,7 @@ def _limits_ls(**options: Any) -> None:
 @limits.command("clear", short_help="Forget what was learned.")
 @click.argument("deployment")
 @_redis_option
+@yes_option
 @json_option
 def _limits_clear(**options: Any) -> None:
     """Forget what was learned of deployments; the running workers still have it for a while."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ctx_hooks.cli.configuration import read_configuration
 from ctx_hooks.cli.redis_client import opened_redis
-from ctx_hooks.cli.terminal import CommandError, print_json, print_text
+from ctx_hooks.cli.terminal import CommandError, confirmed, print_json, print_text
 from ctx_hooks.learning.redis_store import KEY_PREFIX, READ, observations
 from ctx_hooks.learning.stats import DeploymentStats
 
@@ -32,8 +32,10 @@ def print_learned(*, deployment: str, config: Path | None, as_json: bool) -> Non
         print_text("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
 
 
-def clear(*, deployment: str, config: Path | None, as_json: bool) -> None:
-    """Forget what was learned of the deployments of a pattern, and print which they are."""
+def clear(*, deployment: str, config: Path | None, yes: bool, as_json: bool) -> None:
+    """Forget what was learned of the deployments of a pattern, if that is confirmed, and print which they are."""
+    if not yes and not confirmed(f"Forget what was learned of {deployment}?"):
+        return
     cleared = asyncio.run(_cleared(config, deployment))
     if as_json:
         print_json({"cleared": cleared})

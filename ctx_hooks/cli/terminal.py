@@ -33,6 +33,8 @@ def _note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
 
 json_option = click.option("--json", "as_json", is_flag=True, callback=_note, help="Print one JSON document.")
 """The option that every command has."""
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+"""The option of commands that change or delete something."""
 
 
 def printable(text: str) -> str:
@@ -101,6 +103,13 @@ def table(*headings: str, right: tuple[int, ...] = (), folded: tuple[int, ...] =
         if i in folded:
             made.columns[i].ratio = 1
     return made
+
+
+def confirmed(question: str) -> bool:
+    """Return whether the user says yes; raises CommandError if there is no terminal to ask on."""
+    if not sys.stdin.isatty():
+        raise CommandError("nothing was changed: there is no terminal to ask on, and no --yes")
+    return click.confirm(question, err=True)
 
 
 @contextmanager

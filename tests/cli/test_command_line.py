@@ -49,6 +49,7 @@ def inputs(tmp_path_factory):
     settings = {"defaults": {"archive": {"backend": "disk", "path": str(folder / "kept")}}}
     (folder / "archive.yaml").write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
     (folder / "mistake.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {reserve: many}}}")
+    (folder / "plain.yaml").write_text("model_list: []\n")
     (folder / "no.txt").write_text("]: no JSON, no YAML")
     (folder / "binary").write_bytes(bytes(range(256)))
     (folder / "list.json").write_text("[1, 2]")
@@ -110,6 +111,7 @@ def here(inputs, monkeypatch, capfd):
 
 
 RIGHT = {
+    "init": ["init", "plain.yaml", "--yes"],
     "check": ["check", CONFIG],
     "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
     "doctor": ["doctor", CONFIG, "--no-proxy"],
@@ -214,7 +216,8 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, h
 
 
 @pytest.mark.parametrize("arguments", [
-    [], ["frob"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
+    [], ["frob"], ["init"],
+    ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
     ["doctor", "a", "b"],
     ["report"], ["archive"], ["archive", "show", "X"], ["archive", "delete"],
     ["archive", "ls", "--team", "a", "--key", "b"], ["limits"], ["limits", "clear"], ["limits", "frob"], ["demo", "a"],

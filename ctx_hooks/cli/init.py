@@ -1,0 +1,189 @@
+"""`ctx-hooks init CONFIG`: the plugin is added to a proxy configuration, or taken out; what would change is shown first.
+
+The file is edited as text where YAML says that its nodes stand, so that comments and layout stay. What the edit makes is
+read again: unless it says what it should, nothing is written.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.cli.files import read_config, read_text
+from ctx_hooks.cli.terminal import CommandError, confirmed, print_json, print_text
+
+if TYPE_CHECKING:
+    from yaml import MappingNode, Node, SequenceNode
+
+PLUGIN = "ctx_hooks.proxy_handler_instance"
+SETTINGS, CALLBACKS, OWN_SETTINGS = "litellm_settings", "callbacks", "callback_settings"
+OBSERVE = {"defaults": {"mode": "observe"}}
+
+
+def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) -> None:
+    """Show what would change in a configuration, and write it if that is confirmed.
+
+    Raises:
+        CommandError: the file cannot be read, written or edited, or nobody confirms.
+    """
+    before, text = read_config(config), read_text(config)
+    wanted = without_plugin(before) if remove else with_plugin(before, observe=observe)
+    changed = text
+    if wanted != before:
+        changed = _text_without(text) if remove else _text_with(text, before, wanted)
+        if _read(changed) != wanted:
+            raise CommandError(f"{config}: its layout is one that this command cannot edit; see docs/quickstart.md, step 2")
+    difference = "".join(
+        difflib.unified_diff(text.splitlines(keepends=True), changed.splitlines(keepends=True), str(config), str(config))
+    )
+    if not as_json:
+        print_text(difference.rstrip("\n") or f"{config}: nothing to change")
+    is_written = bool(difference) and (yes or (not as_json and confirmed(f"Write {config}?")))
+    if is_written:
+        _write(config, changed)
+    if as_json:
+        print_json({"config": str(config), "difference": difference, "written": is_written})
+    elif is_written:
+        print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
+
+
+def with_plugin(config: dict[str, Any], *, observe: bool) -> dict[str, Any]:
+    """Return a configuration with the plugin among its callbacks, and with `observe` its settings if it has none."""
+    config = copy.deepcopy(config)
+    names = _callbacks(config)
+    if PLUGIN not in names:
+        config[SETTINGS] = {**(config.get(SETTINGS) or {}), CALLBACKS: [*names, PLUGIN]}
+    own = config.get(OWN_SETTINGS) or {}
+    if observe and "ctx_hooks" not in own:
+        config[OWN_SETTINGS] = {**own, "ctx_hooks": OBSERVE}
+    return config
+
+
+def without_plugin(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration without the plugin among its callbacks; its settings stay, and do nothing."""
+    config = copy.deepcopy(config)
+    names = _callbacks(config)
+    if PLUGIN not in names:
+        return config
+    rest = [name for name in names if name != PLUGIN]
+    settings = {**config[SETTINGS], CALLBACKS: rest}
+    if not rest:
+        del settings[CALLBACKS]
+    config[SETTINGS] = settings
+    if not settings:
+        del config[SETTINGS]
+    return config
+
+
+def _callbacks(config: dict[str, Any]) -> list[Any]:
+    """Return the callbacks of a configuration; LiteLLM takes a list of names, or one name."""
+    settings = config.get(SETTINGS) or {}
+    found = settings.get(CALLBACKS) if isinstance(settings, dict) else None
+    if found is None:
+        return []
+    return found if isinstance(found, list) else [found]
+
+
+def _text_with(text: str, before: dict[str, Any], wanted: dict[str, Any]) -> str:
+    if before.get(SETTINGS) != wanted.get(SETTINGS):
+        found = _entry(_root(text), SETTINGS, CALLBACKS)
+        text = _added(text, SETTINGS, CALLBACKS, f'["{PLUGIN}"]') if found is None else _appended(text, found[1])
+    if before.get(OWN_SETTINGS) != wanted.get(OWN_SETTINGS):
+        text = _added(text, OWN_SETTINGS, "ctx_hooks", "{defaults: {mode: observe}}")
+    return text
+
+
+def _added(text: str, section: str, key: str, value: str) -> str:
+    """Return a text whose section has one more entry, on the line behind the section's name."""
+    found = _entry(_root(text), section)
+    if found is None:
+        return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}\n{section}:\n  {key}: {value}\n"
+    name, node = found
+    if getattr(node, "flow_style", False):
+        at, rest = node.start_mark.index + 1, ", " if node.value else ""
+        return f"{text[:at]}{key}: {value}{rest}{text[at:]}"
+    first = node.value[0][0] if isinstance(node.value, list) else None
+    line_end = text.find("\n", name.end_mark.index)
+    at = len(text) if line_end < 0 else line_end
+    indent = first.start_mark.column if first is not None else name.start_mark.column + 2
+    return f"{text[:at]}\n{' ' * indent}{key}: {value}{text[at:]}"
+
+
+def _appended(text: str, node: Node) -> str:
+    """Return a text whose list of callbacks, or its one name, has the plugin behind the others."""
+    start, end = node.start_mark.index, node.end_mark.index
+    if not isinstance(node.value, list):
+        name = "" if node.tag.endswith(":null") else f"{text[start:end]}, "
+        return f'{text[:start]}{"" if text[start - 1].isspace() else " "}[{name}"{PLUGIN}"]{text[end:]}'
+    if getattr(node, "flow_style", False):
+        inside = text[start + 1 : end - 1].rstrip()
+        comma = ", " if inside and not inside.endswith(",") else ""
+        return f'{text[: start + 1]}{inside}{comma}"{PLUGIN}"{text[end - 1 :]}'
+    last = text.find("\n", node.value[-1].end_mark.index)
+    at = len(text) if last < 0 else last
+    return f"{text[:at]}\n{' ' * node.start_mark.column}- {PLUGIN}{text[at:]}"
+
+
+def _text_without(text: str) -> str:
+    """Return a text without the plugin, and without the list and the section that hold nothing else."""
+    found = _entry(_root(text), SETTINGS, CALLBACKS)
+    section = _entry(_root(text), SETTINGS)
+    if found is None or section is None:
+        return text
+    name, node = found
+    items = node.value if isinstance(node.value, list) else [node]
+    own = next((item for item in items if item.value == PLUGIN), None)
+    if own is None:
+        return text
+    if len(items) == 1:
+        outer = section if len(section[1].value) == 1 else found
+        if outer is found and section[1].flow_style:
+            return text[: name.start_mark.index] + text[node.end_mark.index :].lstrip(", ")
+        return _without_lines(text, outer[0].start_mark.index, own.end_mark.index)
+    if not node.flow_style:
+        return _without_lines(text, own.start_mark.index, own.end_mark.index)
+    others = ", ".join(text[item.start_mark.index : item.end_mark.index] for item in items if item is not own)
+    return f"{text[: node.start_mark.index]}[{others}]{text[node.end_mark.index :]}"
+
+
+def _without_lines(text: str, start: int, end: int) -> str:
+    """Return a text without the lines from the one of `start` to the one of `end`."""
+    first, last = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    return text[:first] + ("" if last < 0 else text[last + 1 :])
+
+
+def _root(text: str) -> Node | None:
+    import yaml  # noqa: PLC0415 - not for --help
+
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+def _entry(node: Node | None, *path: str) -> tuple[Node, SequenceNode | MappingNode | Any] | None:
+    """Return the nodes of a key and of its value at a path of keys, None where a mapping has no such key."""
+    found = None
+    for key in path:
+        entries = node.value if node is not None and isinstance(node.value, list) else []
+        found = next((e for e in entries if isinstance(e, tuple) and e[0].value == key), None)
+        if found is None:
+            return None
+        node = found[1]
+    return found
+
+
+def _read(text: str) -> Any:
+    import yaml  # noqa: PLC0415
+
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError:
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        # In place: a container's mounted file cannot be replaced, and a link stays one.
+        path.write_bytes(text.encode("utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from None

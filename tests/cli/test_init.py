@@ -1,0 +1,90 @@
+"""`ctx-hooks init`: whatever a configuration looks like, the plugin is added and taken out, and nothing else changes."""
+
+import json
+
+import pytest
+import yaml
+
+from ctx_hooks.cli import main
+from ctx_hooks.cli.configuration import configuration_of
+from ctx_hooks.cli.init import PLUGIN, with_plugin, without_plugin
+
+LAYOUTS = {
+    "empty": "",
+    "no section": "model_list: []  # mine\n",
+    "no newline at the end": "model_list: []",
+    "a section": "litellm_settings:  # ours\n  # why\n  drop_params: true\n",
+    "a wide indent": "litellm_settings:\n      drop_params: true\nmodel_list: []\n",
+    "an empty section": "litellm_settings:\nmodel_list: []\n",
+    "a section in one line": "litellm_settings: {drop_params: true}\n",
+    "a list": 'litellm_settings:\n  callbacks: ["prometheus"]  # figures\n  drop_params: true\n',
+    "a list with a comma": "litellm_settings:\n  callbacks: [prometheus, ]\n",
+    "an empty list": "litellm_settings:\n  callbacks: []\n  drop_params: true\n",
+    "a list of lines": "litellm_settings:\n  callbacks:\n  - prometheus  # figures\n  - otel\n\n# rest\nmodel_list: []\n",
+    "an indented list": "litellm_settings:\n  callbacks:\n    - prometheus\n  drop_params: true",
+    "one name": "litellm_settings:\n  callbacks: prometheus\n",
+    "no name": "litellm_settings:\n  callbacks:\n  drop_params: true\n",
+    "Windows": "litellm_settings:\r\n  drop_params: true\r\nmodel_list: []\r\n",
+    "settings of others": "callback_settings:\n  otel: {x: 1}  # theirs\nlitellm_settings:\n  callbacks: [otel]\n",
+}
+
+
+@pytest.fixture
+def config(tmp_path):
+    return tmp_path / "config.yaml"
+
+
+def write(path, text: str) -> None:
+    path.write_bytes(text.encode())
+
+
+@pytest.mark.parametrize("observe", [(), ("--observe",)], ids=["enforce", "observe"])
+@pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
+def test_the_plugin_is_added_once_and_comments_stay(text, observe, config, capsys):
+    write(config, text)
+    assert main(["init", str(config), "--yes", *observe]) == 0, capsys.readouterr().err
+    written = config.read_bytes().decode()
+    assert yaml.safe_load(written) == with_plugin(yaml.safe_load(text) or {}, observe=bool(observe))
+    assert [
+        c for c in ("# ours", "# why", "# mine", "# figures", "# rest", "# theirs") if c in text and c not in written
+    ] == []
+    assert configuration_of(yaml.safe_load(written)).mistakes == ()
+    assert main(["init", str(config), "--yes", *observe]) == 0
+    assert config.read_bytes().decode() == written
+
+
+@pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
+def test_what_was_added_is_taken_out(text, config):
+    write(config, text)
+    assert main(["init", str(config), "--yes"]) == main(["init", str(config), "--yes", "--remove"]) == 0
+    added = with_plugin(yaml.safe_load(text) or {}, observe=False)
+    assert (yaml.safe_load(config.read_bytes()) or {}) == without_plugin(added)
+    assert PLUGIN not in config.read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "litellm_settings: null\n",
+        "x: &all [otel]\nlitellm_settings:\n  callbacks: *all\n",
+        "{model_list: []}",
+        "litellm_settings: {callbacks: otel}\n---\n{}",
+        "litellm_settings:\n  callbacks: otel\n  callbacks: [x]\n",
+    ],
+)
+def test_a_layout_that_cannot_be_edited_is_left_alone(text, config, capsys):
+    write(config, text)
+    assert main(["init", str(config), "--yes"]) == 1
+    assert config.read_text() == text
+    assert "Error" in capsys.readouterr().err
+
+
+def test_nothing_is_written_unless_it_is_confirmed(config, capsys):
+    write(config, LAYOUTS["a section"])
+    assert main(["init", str(config)]) == 1
+    assert "+  callbacks:" in capsys.readouterr().out
+    assert main(["init", str(config), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["written"] is False
+    assert PLUGIN in shown["difference"]
+    assert config.read_text() == LAYOUTS["a section"]
