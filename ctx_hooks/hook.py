@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
@@ -43,7 +42,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
     ) -> dict[str, Any]:
         """Arrange the retries with the Router; fit the request here only where the Router would refuse it itself."""
-        with failing_open("forwards the request unchanged"):
+        with litellm_compat.failing_open("forwards the request unchanged"):
             request = request_of(call_type, data)
             if request is not None:
                 return await self.flow.before_choice(request)
@@ -53,7 +52,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self, healthy_deployments: list[Any], messages: Any, request_kwargs: dict[str, Any] | None = None, **_: Any
     ) -> Sequence[Any]:
         """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
-        with failing_open("leaves the choice of the deployment to the Router"):
+        with litellm_compat.failing_open("leaves the choice of the deployment to the Router"):
             if len(healthy_deployments) > 1:
                 fields = litellm_compat.routed_fields(request_kwargs, messages)
                 request = request_of(litellm_compat.Call(fields).call_type, fields)
@@ -64,7 +63,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
         """Fit each attempt to the deployment that the Router chose; a retry that would repeat a refused one is refused."""
         sent = dict(kwargs)
-        with failing_open("forwards the request unchanged"):
+        with litellm_compat.failing_open("forwards the request unchanged"):
             attempt = litellm_compat.take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None:
@@ -78,12 +77,12 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
-        with failing_open("learns nothing from an error"):
+        with litellm_compat.failing_open("learns nothing from an error"):
             await self.flow.ends.note_failure(request_data, exception)
 
     async def async_logging_hook(self, kwargs: dict[str, Any], result: Any, call_type: str) -> tuple[dict[str, Any], Any]:
         """Learn from each answer, a streamed one too, and note what was saved before any callback logs it."""
-        with failing_open("learns nothing from an answer"):
+        with litellm_compat.failing_open("learns nothing from an answer"):
             await self.flow.ends.after_answer(kwargs, result)
         return kwargs, result
 
@@ -99,7 +98,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
-        with failing_open("adds no header"):
+        with litellm_compat.failing_open("adds no header"):
             return self.flow.running.headers_of_answer(litellm_compat.Call(data).request_id)
         return None
 
@@ -109,6 +108,6 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Word the final context-window error."""
         if switched_off():
             return None
-        with failing_open("leaves the error as it is"):
+        with litellm_compat.failing_open("leaves the error as it is"):
             return self.flow.ends.after_failure(request_data, original_exception)
         return None

@@ -21,7 +21,7 @@ from ctx_hooks.litellm_compat.deployments import (
     shared_cache,
     writing_prices_of,
 )
-from ctx_hooks.litellm_compat.errors import as_overflow, overflow_of, refusal, text_of, worded_error
+from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.identity import (
     key_id_of,
     passed_pre_call_hook,

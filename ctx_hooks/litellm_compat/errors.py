@@ -1,8 +1,10 @@
-"""LiteLLM's exceptions for provider errors, and the exceptions that this plugin raises."""
+"""LiteLLM's exceptions for provider errors, the exceptions that this plugin raises, and what becomes of all others in it."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.litellm_compat.registry import PROXY_ERROR
@@ -10,10 +12,36 @@ from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large
 from ctx_hooks.overflow.texts import own_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ctx_hooks.conversation.model import Format
+
+logger = logging.getLogger("ctx_hooks")
 
 LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
+
+
+@contextmanager
+def failing_open(consequence: str) -> Iterator[None]:
+    """Log any exception of the block as one warning, and go on behind it.
+
+    Args:
+        consequence: what the failure means, as `forwards the request unchanged`; part of the warning.
+
+    Raises:
+        HTTPException: the answer to a window that the operator does not serve.
+        ContextWindowExceededError: a retry that is not sent.
+    """
+    try:
+        yield
+    except Exception as error:
+        import litellm  # noqa: PLC0415 - in the proxy it is loaded; `ctx-hooks explain` does without
+        from fastapi import HTTPException  # noqa: PLC0415
+
+        if isinstance(error, (HTTPException, litellm.ContextWindowExceededError)):
+            raise
+        logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
 
 
 def overflow_of(error: Exception) -> Overflow | None:

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.errors import as_overflow, overflow_of
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
 from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,

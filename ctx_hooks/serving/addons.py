@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.litellm_compat import Call
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.stored_histories import stored_tokens_after
-from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
@@ -57,7 +56,7 @@ class AttemptEnds:
 
     def mode(self, call: Call) -> Mode:
         """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
-        with failing_open("leaves an error as it is"):
+        with litellm_compat.failing_open("leaves an error as it is"):
             if litellm_compat.passed_pre_call_hook(call) and not switched_off():
                 attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
                 to = target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
-from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.tokens.usage import grown, unfinished_line
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class ReportedUsage:
         growth, state.growth = state.growth, {}
         if not growth:
             return answer
-        with failing_open("leaves the usage of an answer as it was billed"):
+        with litellm_compat.failing_open("leaves the usage of an answer as it was billed"):
             litellm_compat.price(fields, answer)
             return _grown(answer, growth)
         return answer
@@ -105,6 +104,6 @@ def _growth_of(attempt: Attempt | None) -> float:
 
 
 def _grown(answer: Any, growth: Mapping[str, float]) -> Any:
-    with failing_open("leaves the usage of an answer as it was billed"):
+    with litellm_compat.failing_open("leaves the usage of an answer as it was billed"):
         return grown(answer, _growth_at(growth, litellm_compat.answering_id_of(answer)))
     return answer

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.telemetry import prometheus
@@ -55,7 +54,7 @@ def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
 
 
 def _estimated(ends: AttemptEnds, logged: Mapping[str, Any]) -> ProviderTokens | None:
-    with failing_open("leaves the estimate to LiteLLM"):
+    with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
         return ends.estimated_tokens(litellm_compat.Call(logged).request_id)
     return None
 
@@ -67,7 +66,7 @@ def attach_sinks(settings: Settings) -> None:
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
     if settings.events is not None:
         _attach_event_file(settings.events)
-    with failing_open("records nothing for Prometheus"):
+    with litellm_compat.failing_open("records nothing for Prometheus"):
         metrics = prometheus.process_metrics()
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import failing_open
 
 if TYPE_CHECKING:
     from ctx_hooks.addons.retrieval.hidden_calls.turn import Stream, Turn

@@ -17,7 +17,7 @@ from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.recorder import names_of

@@ -28,7 +28,7 @@ from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn, read_all
 from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers

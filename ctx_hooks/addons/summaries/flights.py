@@ -21,7 +21,7 @@ from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSumm
 from ctx_hooks.addons.summaries.writer import Writing, write
 from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
