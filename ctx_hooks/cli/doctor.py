@@ -20,8 +20,7 @@ from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.cli.terminal import FAILED, CommandError, console, counted, print_json, working
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.learning import redis_store
-from ctx_hooks.litellm_compat.private_names import missing
-from ctx_hooks.litellm_compat.registry import KEYS, NAMES
+from ctx_hooks.litellm_compat.registry import KEYS, NAMES, missing
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
 from ctx_hooks.tokens.counter import VocabularyName, encoding
 

@@ -25,7 +25,6 @@ def exchanges_of(messages: Sequence[Message], *, joins_assistant_items: bool) ->
         messages: all messages of a conversation.
         joins_assistant_items: whether assistant messages side by side are one answer, as the items of Responses are:
             reasoning, text and calls belong together.
-
     """
     ends: list[int] = []
     open_calls: set[str] = set()

@@ -1,8 +1,9 @@
-"""Reading of JSON values that may be anything, shared by the formats."""
+"""Reading of JSON values that may be anything, text or data such as base64 of an image, shared by the formats."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
@@ -11,7 +12,6 @@ import orjson
 
 from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Reasoning, Role, Text
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats.payloads import SIGNATURE_FIELDS, is_payload, payload_kind
 
 MAPPINGS = (dict, Mapping)
 """For `isinstance`, which finds a `dict` ten times faster than with only `Mapping`; each message has many values."""
@@ -39,6 +39,18 @@ REFERENCES = frozenset({"image_url", "file_url", "video_url", "audio_url", "file
 MOST_FRAME_CHARS = 500
 """Up to this a media block beside its payload is type, name and format; more is text that is read, or a signed URL."""
 
+DATA_URL = re.compile(r"data:[\w.+-]*/?[\w.+-]*(?:;[\w.+-]+=[^;,]{0,100}){0,5};base64,", re.IGNORECASE)
+LEAST_PAYLOAD_CHARS = 1_000
+"""Shorter base64 costs little as text; keys, digests and signatures of requests are shorter."""
+SAMPLE_CHARS = 256
+"""Of so many random base64 characters all but one in 10,000 samples hold a digit, a small and a capital letter."""
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+TEXT_FIELDS = frozenset({"text", "content", "output", "arguments", "thinking", "reasoning_content"})
+"""Fields whose strings a model reads as text, base64 too."""
+SEALED_FIELDS = frozenset({"encrypted_content", "encrypted_stdout", "encrypted_index"})
+SIGNATURE_FIELDS = frozenset({"signature", "thought_signature", "thoughtSignature"})
+"""What proves that thinking is a model's own. No provider bills it."""
+MIME_KINDS: Mapping[str, MediaKind] = {"image/": "image", "audio/": "audio"}
 
 _CONTAINERS = (dict, list, tuple)
 _UNCHANGING = frozenset({str, int, float, bool, type(None)})
@@ -152,6 +164,40 @@ def text_or_empty(value: Any) -> str:
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
     """Return `value` when it is a mapping, else an empty one."""
     return value if isinstance(value, MAPPINGS) else {}
+
+
+def is_payload(text: str) -> bool:
+    """Whether `text` is a data URL or long base64, judged by its first, middle and last characters.
+
+    Base64 has no blanks, and digits beside letters of both cases; hex digests, long words and rows of one character are
+    text. To take a text for a payload is the cheaper error: it is counted too low, and the refusal is answered with a
+    retry. A payload that is taken for text costs the conversation its history, and nobody sees it.
+    """
+    if text.startswith(("data:", "DATA:")) and DATA_URL.match(text):
+        return True
+    if len(text) < LEAST_PAYLOAD_CHARS:
+        return False
+    samples = []
+    for at in (0, len(text) // 2, len(text) - SAMPLE_CHARS):
+        sample = text[at : at + SAMPLE_CHARS].replace("\n", "").replace("\r", "")
+        if not BASE64.fullmatch(sample):
+            return False
+        samples.append(sample)
+    return _has_every_kind("".join(samples))
+
+
+def payload_kind(field: str, text: str) -> MediaKind | None:
+    """Return what kind of payload the string in `field` is, None when it is text."""
+    if field in TEXT_FIELDS or not is_payload(text):
+        return None
+    if field in SEALED_FIELDS:
+        return "sealed"
+    mime = text[len("data:") :].lower() if DATA_URL.match(text) else ""
+    return next((kind for start, kind in MIME_KINDS.items() if mime.startswith(start)), "file")
+
+
+def _has_every_kind(sample: str) -> bool:
+    return any(c.isdigit() for c in sample) and any("a" <= c <= "z" for c in sample) and any("A" <= c <= "Z" for c in sample)
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.formats.fields import MAPPINGS, compact_json, opaque_of, text_or_empty
-from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
+from ctx_hooks.formats.fields import MAPPINGS, MIME_KINDS, compact_json, opaque_of, payload_kind, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}

@@ -43,7 +43,6 @@ class Deployment:
     Attributes:
         model: The provider's model, such as `openai/gpt-4o`.
         model_info: The operator's `model_info`.
-
     """
 
     model: str

@@ -104,7 +104,6 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
         message: The text for the client.
         code: The `code` of the answer's body.
         fmt: The format that the client speaks.
-
     """
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
 

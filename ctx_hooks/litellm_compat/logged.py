@@ -80,7 +80,6 @@ def write_notes(
         figures: What to add to the figures of the attempt.
         savings: LiteLLM's `compression_savings`; None where nothing was saved. Another compressor's stay.
         tags: What to add to the request's tags.
-
     """
     recorded, payload = mapping_or_empty(logged.get("litellm_params")), logged.get("standard_logging_object")
     metadata = recorded.get("litellm_metadata") or recorded.get("metadata") or {}

@@ -40,7 +40,6 @@ def reclassify(note: Note, handles: Handles = lambda _: True) -> bool:
 
     Returns:
         Whether this LiteLLM has `Router.make_call`.
-
     """
     IN_STREAM.wrap(lambda original: _in_stream(original, note))
     ERROR_EVENTS.wrap(_with_flat_errors)

@@ -36,7 +36,6 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
 
     Returns:
         A new mapping; an equal one where nothing is retried or the model is not the name of one group.
-
     """
     group = data.get("model")
     if not isinstance(group, str) or retries <= 0:

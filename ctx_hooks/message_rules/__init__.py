@@ -44,7 +44,6 @@ def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conv
 
     Returns:
         The repaired conversation, the same object if nothing was broken, and what was done.
-
     """
     done: list[Repair] = []
     repaired = conversation

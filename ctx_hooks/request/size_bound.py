@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 
-from ctx_hooks.formats.fields import MEDIA_KINDS, text_or_empty
+from ctx_hooks.formats.fields import MEDIA_KINDS, is_payload, text_or_empty
 from ctx_hooks.formats.gemini import MEDIA_FIELDS
-from ctx_hooks.formats.payloads import is_payload
 from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS
 
 VALUE_TOKENS = 8

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctx_hooks.formats.fields import MEDIA_KINDS, text_or_empty
-from ctx_hooks.formats.payloads import SEALED_FIELDS, SIGNATURE_FIELDS, payload_kind
+from ctx_hooks.formats.fields import MEDIA_KINDS, SEALED_FIELDS, SIGNATURE_FIELDS, payload_kind, text_or_empty
 from ctx_hooks.tokens.media import has_known_size
 from ctx_hooks.tokens.units import LocalTokens
 

@@ -142,7 +142,6 @@ class ContentCache(Generic[T]):
 
     Args:
         memory: Another memory than the process's, for tests.
-
     """
 
     def __init__(self, memory: Memory | None = None) -> None:

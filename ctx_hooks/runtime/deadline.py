@@ -25,7 +25,6 @@ class Deadline:
     >>> deadline.check()
     Traceback (most recent call last):
     ctx_hooks.runtime.deadline.CompressionTimeoutError
-
     """
 
     __slots__ = ("_ends_at", "_seconds", "_stopped")

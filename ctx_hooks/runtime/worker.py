@@ -75,7 +75,6 @@ class Workers:
             CompressionTimeoutError: The deadline is reached, whether or not the work stops then; or too many threads before
                 it did not stop.
             RuntimeError: The system starts no further thread.
-
         """
         task = _Task(work, deadline)
         result: asyncio.Future[T] = asyncio.wrap_future(task.future)

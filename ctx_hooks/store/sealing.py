@@ -66,7 +66,6 @@ def sealed(text: str, tenant: bytes, handle: str, compress: Compression, secret:
         handle: the text's handle; it opens under no other.
         compress: how.
         secret: the operator's; b"" leaves it unencrypted.
-
     """
     plain = text.encode("utf-8", "surrogatepass")
     body = _METHODS[compress] + (zlib.compress(plain, ZLIB_LEVEL) if compress == "zlib" else plain)

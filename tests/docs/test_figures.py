@@ -17,7 +17,7 @@ from ctx_hooks.request import output_limit, request
 from ctx_hooks.runtime import worker
 from ctx_hooks.serving import running
 from ctx_hooks.store import shared_store
-from ctx_hooks.tokens import units, window
+from ctx_hooks.tokens import budget, units
 
 DAY = 24 * 3600
 WORDS = {2: "two", 3: "three", 6: "six", 7: "seven"}
@@ -48,11 +48,11 @@ SAYS = [
     ("policies", f"the budget and {output_limit.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
     ("policies", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
     ("policies", f"Unset: {retrieval_share.MOST_TOKENS:,}"),
-    ("policies", ", ".join(f"{tokens:,}" for _, tokens in window.DYNAMIC_RESERVES[:0:-1])),
+    ("policies", ", ".join(f"{tokens:,}" for _, tokens in budget.DYNAMIC_RESERVES[:0:-1])),
 ]
 IN_WORDS = {
     "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
-    "more than a quarter of the window": window.LARGEST_RESERVE_FRACTION == 0.25,
+    "more than a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
     "a fifth, or a twentieth": (calibration.OTHER_FRACTION, calibration.LEAST_OTHER_FRACTION) == (0.2, 0.05),
     "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
     "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
@@ -62,7 +62,7 @@ IN_WORDS = {
     )
     == (1 / 3, 0.1),
     "know each other's ratios within ten seconds": learned.REFRESH_SECONDS == 10,
-    "the mean size of the last ten messages": window.DYNAMIC_MESSAGES == 10,
+    "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,
 }
 
 

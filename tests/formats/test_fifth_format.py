@@ -12,8 +12,7 @@ from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import RULES
-from ctx_hooks.message_rules.pairing import calls_answered
-from ctx_hooks.message_rules.pairing_layouts import ARRANGED
+from ctx_hooks.message_rules.pairing import ARRANGED, calls_answered
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.request_flow import RequestFlow
 

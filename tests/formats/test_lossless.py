@@ -13,8 +13,7 @@ from strategies import broken_payloads, every_format, payloads
 from ctx_hooks.conversation.model import Reasoning, Text
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.fields import unmarked
-from ctx_hooks.formats.payloads import is_payload
+from ctx_hooks.formats.fields import is_payload, unmarked
 
 WHERE = {"gemini": "parts"}
 

@@ -5,7 +5,7 @@ import pytest
 from litellm.integrations.compression_interception import CompressionInterceptionLogger
 
 from ctx_hooks.hook import CtxHooks
-from ctx_hooks.litellm_compat.private_names import installed
+from ctx_hooks.litellm_compat.registry import installed
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
 
 WINDOW = 3_000

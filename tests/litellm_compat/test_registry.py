@@ -19,7 +19,7 @@ from ctx_hooks.addons.retrieval.further_call import can_call_again
 from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry
-from ctx_hooks.litellm_compat.private_names import installed, missing
+from ctx_hooks.litellm_compat.registry import installed, missing
 from ctx_hooks.runtime.warnings import forget_warnings
 
 PACKAGE = Path(ctx_hooks.__file__).parent

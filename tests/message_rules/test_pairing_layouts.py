@@ -4,7 +4,7 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.message_rules.pairing_layouts import ARRANGED, MISSING_RESULT
+from ctx_hooks.message_rules.pairing import ARRANGED, MISSING_RESULT
 
 ASKED = {"role": "user", "content": "go"}
 

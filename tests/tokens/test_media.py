@@ -9,7 +9,7 @@ from strategies import spoken
 
 from ctx_hooks.conversation.model import Media
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.payloads import is_payload
+from ctx_hooks.formats.fields import is_payload
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.media import MOST_FILE_TOKENS, UNKNOWN_IMAGE_TOKENS, media_tokens
 

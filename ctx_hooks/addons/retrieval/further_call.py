@@ -30,8 +30,7 @@ from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
-from ctx_hooks.litellm_compat.private_names import installed
-from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, are_there
+from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, are_there, installed
 from ctx_hooks.request.request import Request, format_of
 
 Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
