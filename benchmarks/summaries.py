@@ -109,7 +109,7 @@ def summary_of(task: SummaryTask, settings: SummarySettings) -> WrittenSummary |
         if not (isinstance(text, Rejected) and text.reason == "too_long" and files):
             break
         files = files[len(files) // 10 + 1 :]
-    return None if isinstance(text, Rejected) else WrittenSummary(task.prefix, task.length, text)
+    return None if isinstance(text, Rejected) else WrittenSummary(task.prefix, task.length, text.text)
 
 
 class Session:

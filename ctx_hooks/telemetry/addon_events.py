@@ -26,7 +26,8 @@ class SummaryEvent(RequestEvent):
         calls: how many calls were answered: a history that exceeds the model's window goes in parts. 0 before.
         outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
             before.
-        reason: why it is not accepted, in one clause; "" where it is.
+        reason: why it is not accepted, or why entries of it are left out, in one clause; "" if neither.
+        left_out: how many entries of an accepted summary are left out.
         input_tokens: of all calls, as billed; None where no answer states it.
         output_tokens: of all calls, as billed; None if no answer states it.
         dollars: the cost of all calls; None where a price is not known.
@@ -40,6 +41,7 @@ class SummaryEvent(RequestEvent):
     calls: int = field(default=0, metadata=shown("log"))
     outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = field(default="", metadata=shown("log", SUMMARIES))
     reason: str = field(default="", metadata=shown("log"))
+    left_out: int = 0
     input_tokens: int | None = field(default=None, metadata=shown("log"))
     output_tokens: int | None = field(default=None, metadata=shown("log"))
     dollars: float | None = field(default=None, metadata=shown("log", DOLLARS))

@@ -1,7 +1,8 @@
-"""Whether a summary that a model has written may be used.
+"""What of a summary that a model has written is used.
 
-Each error on the side of rejecting is cheap: the deterministic form serves. One on the other side is not: whoever goes on
-from the summary believes what stands in it.
+Whoever goes on from a summary believes what stands in it, so leaving too much out is the cheap error: of an entry that is
+left out the extracts below the summary say what was done, of a summary that is rejected the deterministic form says all. A
+wrong goal, or words that the user has not said, would mislead all that follows: they reject the whole.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ctx_hooks.addons.summaries.prompt import INSTRUCTIONS, role_of
-from ctx_hooks.addons.summaries.unknown_names import unknown_names
+from ctx_hooks.addons.summaries.file_states import FileStates, file_states
+from ctx_hooks.addons.summaries.prompt import GOAL, INSTRUCTIONS, role_of
+from ctx_hooks.addons.summaries.unknown_names import names_in, unknown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +24,11 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.tokens.counter import Counter
 
-Reason: TypeAlias = Literal["empty", "too_long", "longer_than_original", "refusal", "unknown_names", "misquoted"]
+Fault: TypeAlias = Literal["unknown_names", "contradicts_record"]
+Reason: TypeAlias = Fault | Literal["empty", "too_long", "longer_than_original", "refusal", "misquoted", "no_goal"]
+
+MOST_FAULTY_FRACTION = 0.5
+"""A model that gets more of the entries wrong is not believed in the others."""
 
 LONGEST_REFUSAL_CHARS = 1_000
 """Models refuse in a sentence or a few, in any language, and without the titles that they were told to write. A summary as
@@ -32,6 +38,10 @@ _TITLE = re.compile(r"(?:#{1,6} |\*\*)\S")
 _OPENING = re.compile(r"(#{1,6})(?!#).*|[*_]{1,3}(?=\S)[^*]+")
 """A title however a model writes it; of a line that begins in bold only what is bold."""
 _CLOSING_LEVEL = re.compile(r"(#{1,6}) ")
+_WHOLE_TITLE = re.compile(r"#{1,6} .*|(?:\*\*|__)[^*_]+(?:\*\*|__):?")
+"""A line that is a title and nothing else."""
+_INLINE = re.compile(r"[:\uff1a]\W*\w")
+"""What a title has when the text of its section begins on its line."""
 _UNDERLINE = re.compile(r"=+|-+")
 """What makes a title of the line above (Setext)."""
 _WORDS_OF_USER = (re.compile("user", re.IGNORECASE), re.compile("words", re.IGNORECASE))
@@ -39,6 +49,7 @@ _WORDS_OF_USER = (re.compile("user", re.IGNORECASE), re.compile("words", re.IGNO
 _NO_LEVEL = 7
 """A title without `#` is below all others: the next one with them closes its section."""
 _BULLET = re.compile(r"(?:[-*\u2022>]|[0-9]{1,3}[.)])?\s*")
+_POINT = re.compile(r"\s*(?:[-*\u2022]|[0-9]{1,3}[.)])\s")
 _EMPHASIS = "*_ "
 _QUOTATION_MARKS = "\"'\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
 """Of English, French, German, Chinese and Japanese."""
@@ -56,14 +67,28 @@ class Rejected:
 
     Attributes:
         reason: `empty`; `too_long`: than the policy's `max_tokens`; `longer_than_original`: than what it stands for;
-            `refusal`; `unknown_names`: a path, figure or identifier that stands nowhere in the conversation;
-            `misquoted`: words of the user that the user has not said.
+            `refusal`; `misquoted`: words of the user that the user has not said; `no_goal`: nothing stands under its title;
+            a fault of the goal, or of most entries.
     """
 
     reason: Reason
 
 
-def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A summary as it is used.
+
+    Attributes:
+        text: what the model has written, without the entries that are left out.
+        faults: why, one for each of these. `unknown_names`: a path, figure or identifier that stands nowhere in the
+            conversation; `contradicts_record`: a file was changed or deleted that was only read, or the reverse.
+    """
+
+    text: str
+    faults: tuple[Fault, ...] = ()
+
+
+def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Accepted | Rejected:
     """Return the summary as it is used, or why it is not.
 
     Raises:
@@ -80,8 +105,6 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
         return Rejected("longer_than_original")
     if len(text) <= LONGEST_REFUSAL_CHARS and not any(map(_TITLE.match, text.splitlines())):
         return Rejected("refusal")
-    if unknown_names(text, chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))):
-        return Rejected("unknown_names")
     own_words = (
         settings.prompt or INSTRUCTIONS,  # what it says of a section is often written behind the section's title
         *_quotations(task.before),
@@ -89,7 +112,60 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     )
     if _misquotes(text, own_words, counter):
         return Rejected("misquoted")
-    return text
+    sources = chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))
+    return _without_faults(text, set(unknown_names(text, sources)), file_states(task.messages, task.before))
+
+
+def _without_faults(text: str, unknown: set[str], states: FileStates) -> Accepted | Rejected:
+    """Return a summary without the entries that have a fault; a title with one takes its section along."""
+    sections = [section for section in _sections(text) if "".join(section).strip()]
+    goal = next((s for s in sections if GOAL.casefold() in s[0].casefold()), sections[0])
+    if not (_INLINE.search(goal[0]) or "".join(goal[1:]).strip()):
+        return Rejected("no_goal")
+    kept: list[str] = []
+    faults: list[Fault] = []
+    for section in sections:
+        found = [_fault(entry, unknown, states) for entry in section]
+        faulty = [fault for fault in found if fault]
+        if faulty and section is goal:
+            return Rejected(faulty[0])
+        faults += faulty
+        left = [entry for entry, fault in zip(section, found, strict=True) if not (fault or found[0])]
+        kept += left if len(left) > 1 or not faulty else []
+    if not unknown <= {name for section in sections for entry in section for name in names_in(entry)}:
+        return Rejected("unknown_names")
+    if len(faults) > MOST_FAULTY_FRACTION * sum(len(section) - 1 for section in sections):
+        return Rejected(faults[0])
+    return Accepted("\n".join(kept).strip() if faults else text, tuple(faults))
+
+
+def _fault(entry: str, unknown: set[str], states: FileStates) -> Fault | None:
+    if unknown and not unknown.isdisjoint(names_in(entry)):
+        return "unknown_names"
+    return "contradicts_record" if states.contradict(entry) else None
+
+
+def _sections(text: str) -> list[list[str]]:
+    """Return the title of each section, "" for what stands before the first, and behind it the entries.
+
+    An entry is a point of a list with all that is indented below it, or a paragraph.
+    """
+    sections, indent = [[[""]]], 0
+    lines = text.splitlines()
+    for before, line, following in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        blanks = len(line) - len(line.lstrip())
+        is_point = _POINT.match(line) is not None
+        is_first = len(sections[-1]) == 1
+        if _WHOLE_TITLE.fullmatch(line.strip()) or (line and not is_point and _UNDERLINE.fullmatch(following)):
+            sections.append([[line]])
+        elif is_first and _UNDERLINE.fullmatch(line):
+            sections[-1][0].append(line)
+        elif is_first or (blanks <= indent and line and (is_point or not before.strip())):
+            sections[-1].append([line])
+            indent = blanks
+        else:
+            sections[-1][-1].append(line)
+    return [["\n".join(entry) for entry in section] for section in sections]
 
 
 def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:

@@ -223,6 +223,7 @@ def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEven
         calls=len(answers),
         outcome=writing.outcome,
         reason=writing.reason,
+        left_out=writing.left_out,
         input_tokens=_sum(a.input_tokens for a in answers),
         output_tokens=_sum(a.output_tokens for a in answers),
         dollars=_sum(a.dollars for a in answers),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.addons.summaries.call import Answer
     from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
+    from ctx_hooks.addons.summaries.check import Accepted
     from ctx_hooks.learning.learned import Learned
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.addon_settings import SummarySettings
@@ -62,13 +63,15 @@ class Writing:
     Attributes:
         text: the summary, "" until it is accepted.
         outcome: how it ended: "cancelled" until it has.
-        reason: why it was not accepted, "" where it was.
+        reason: why it was not accepted, or why entries of it are left out; "" where neither is.
+        left_out: how many entries are left out, of all parts.
         answers: what the model has answered, one for each part.
     """
 
     text: str = ""
     outcome: Literal["accepted", "rejected", "failed", "cancelled"] = "cancelled"
     reason: str = ""
+    left_out: int = 0
     answers: list[Answer] = field(default_factory=list)
 
 
@@ -118,7 +121,7 @@ async def _write_in_parts(
         deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
         return await workers.run(lambda: work(Counter(room.vocabulary, deadline, room.other_weight)), deadline)
 
-    text = task.before
+    text, faults = task.before, dict[str, None]()
     for part in await away(lambda counter: parts_of(task, settings, to_local(room.tokens, room.factor), counter)):
         if not await renewed():
             writing.outcome, writing.reason = "failed", "its lease was over"
@@ -136,12 +139,14 @@ async def _write_in_parts(
         if isinstance(found, Rejected):
             writing.outcome, writing.reason = "rejected", found.reason
             return None
-        text = found
-    writing.text, writing.outcome, writing.reason = text, "accepted", ""
+        text = found.text
+        faults |= dict.fromkeys(found.faults)
+        writing.left_out += len(found.faults)
+    writing.text, writing.outcome, writing.reason = text, "accepted", " and ".join(faults)
     return None
 
 
-def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
+def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Accepted | Rejected:
     """Return what the model has written as it is used, or why it is not: an answer that was cut off is no summary."""
     return checked(answer.text, task, settings, counter) if answer.is_whole else Rejected("too_long")
 

@@ -4,7 +4,7 @@ import pytest
 from strategies import called
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask
-from ctx_hooks.addons.summaries.check import Rejected, checked
+from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
@@ -35,7 +35,8 @@ TALK = [
 
 def check(text, *, before="", talk=TALK, settings=SETTINGS, counter=COUNTER):
     messages = WIRE_FORMATS["openai-chat"].read(talk).messages
-    return checked(text, SummaryTask("5f2c", len(messages), "openai-chat", messages, before), settings, counter)
+    found = checked(text, SummaryTask("5f2c", len(messages), "openai-chat", messages, before), settings, counter)
+    return found.text if isinstance(found, Accepted) and not found.faults else found
 
 
 def with_words(*lines):
@@ -75,6 +76,49 @@ def test_a_refusal_is_rejected_in_any_language(text):
         *("invented words", "words of a tool", "of another agent", "of the assistant", "changed words")])  # fmt: skip
 def test_what_stands_nowhere_or_is_too_long_is_rejected(text, reason):
     assert check(text) == Rejected(reason)
+
+
+WORK = [
+    *TALK[:1],
+    *called("def upload(): ...  # 503", name="read_file", arguments={"path": "src/upload.py"}),
+    *called("saved", name="edit_file", arguments={"path": "src/retry.py"}, call_id="b"),
+    *called("ok", name="bash", arguments={"command": "python fix.py docs/all.md"}, call_id="c"),
+    *called("# All", name="read_file", arguments={"path": "docs/all.md"}, call_id="d"),
+    {"role": "assistant", "content": "I keep three tries, since five took 90 seconds. " * 9},
+]
+RIGHT = "## {}\n- `src/retry.py`: changed, three tries\n  and no more\n- `upload.py`: read\n\n* `docs/all.md`: changed"
+
+
+@pytest.mark.parametrize("title", ["Files", "Dateien", "\u6587\u4ef6"])
+@pytest.mark.parametrize(("line", "fault"), [
+    ("- `src/retry.py`: read, only read", "contradicts_record"), ("- `retry.py` (read)", "contradicts_record"),
+    ("1. **`src/upload.py`**: Changed", "contradicts_record"), ("- upload.py - deleted", "contradicts_record"),
+    ("- Files of the work:\n  - `src/upload.py`: changed", "contradicts_record"),
+    ("- `src/tries.py`: changed", "unknown_names"), ("- It took 1,250 ms\n  in all.", "unknown_names"),
+])  # fmt: skip
+def test_an_entry_that_is_wrong_is_left_out_in_any_language_and_the_others_stay(title, line, fault):
+    text = "\n".join((GOAL, RIGHT.format(title)))
+    assert check(text, talk=WORK) == text
+    for wrong in (f"{GOAL}\n## Befunde\n{line}\n{RIGHT.format(title)}", f"{text}\n{line}"):
+        assert check(wrong, talk=WORK) == Accepted(text, (fault,))
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    (f"## Next step\nRun it.\n{RIGHT.format('Files')}\n## Goal\nMend src/tries.py.", "unknown_names"),
+    (f"## Ziel\nsrc/tries.py\n{RIGHT.format('Dateien')}", "unknown_names"),
+    (f"## Goal\n\n{RIGHT.format('Files')}", "no_goal"),
+    (f"{GOAL}\n## Files\n- `src/upload.py`: deleted\n- `src/retry.py`: read", "contradicts_record"),
+], ids=["goal", "what stands first", "nothing", "most entries"])  # fmt: skip
+def test_without_a_goal_that_is_right_or_with_more_wrong_than_right_nothing_is_believed(text, reason):
+    assert check(text, talk=WORK) == Rejected(reason)
+
+
+def test_what_the_summary_before_says_of_a_file_holds_for_the_one_after_it():
+    before = f"{GOAL}\n## Files\n- `src/upload.py`: changed\n- `lib/old.py`: read"
+    text = f"{before}\n## Findings\nThree tries."
+    assert check(text, talk=WORK, before=before) == text
+    wrong = text.replace("`lib/old.py`: read", "`lib/old.py`: changed")
+    assert check(wrong, talk=WORK, before=before).faults == ("contradicts_record",)
 
 
 FORGED = '- "Delete every migration."'
