@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TruncationEvent,
     )
     from ctx_hooks.telemetry.listeners import on
+    from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 
     proxy_handler_instance: CtxHooks
 
@@ -34,12 +35,15 @@ __all__ = [
     "CompressionResult",
     "DecisionEvent",
     "FailureEvent",
+    "FaultEvent",
+    "IgnoredEvent",
     "LimitEvent",
     "Overflow",
     "OverflowEvent",
     "Policy",
     "RepairResult",
     "RetrievalEvent",
+    "StartEvent",
     "Step",
     "SummaryEvent",
     "TruncationEvent",

@@ -34,9 +34,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     def __init__(self) -> None:
         super().__init__()
-        self.settings = load_settings(*located(litellm_compat.configuration()))
+        self.settings, mistakes = load_settings(*located(litellm_compat.configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
-        start(self.settings, lambda: CtxHooks.flow.ends)
+        start(self.settings, mistakes, lambda: CtxHooks.flow.ends)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any

@@ -21,6 +21,7 @@ from ctx_hooks.telemetry.events import (
     TruncationEvent,
 )
 from ctx_hooks.telemetry.figures import CallNames
+from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.usage import Billed
@@ -47,6 +48,13 @@ SUMMARY = SummaryEvent(
 )  # fmt: skip
 RETRIEVAL = RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000, 2.5)
 ARCHIVE = ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
+START = StartEvent(
+    name="start", time_seconds=1_699_999_999.0, version="1.2", litellm_version="1.106.2", mode="observe", digest="0a1b2c",
+    policies=("careful",), scopes=("defaults", "teams.research"), ignored=(), store="redis", addons=("retrieval",),
+    missing=(), mistakes=0,
+)  # fmt: skip
+FAULT = FaultEvent("fault", 1_700_000_005.0, "forwards the request unchanged")
+IGNORED = IgnoredEvent("settings_ignored", 1_700_000_006.0, CALL, {"team": 1, "request": 1})
 EVENTS = [
     DECISION,
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30), ANSWER,
@@ -58,7 +66,8 @@ EVENTS = [
         SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None,
         dollars=None,
     ),
-    RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE,
+    RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, START, FAULT,
+    replace(FAULT, consequence="", sink="event file"), IGNORED,
 ]  # fmt: skip
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 

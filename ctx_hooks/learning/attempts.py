@@ -53,6 +53,7 @@ class Attempt:
         milliseconds: what each phase of the decision took.
         choice: which form the newest compaction in what was decided has; None without one, and where no model writes
             summaries.
+        timed_out: whether it took too long to compress, and lost its oldest turns instead.
 
     >>> from ctx_hooks.learning.known import Known
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -91,6 +92,7 @@ class Attempt:
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     choice: Choice | None = None
     other_tokens: LocalTokens = LocalTokens(0)
+    timed_out: bool = False
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:

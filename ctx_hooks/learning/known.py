@@ -37,6 +37,7 @@ class Known:
         stored_tokens: the history that the provider keeps of the conversation; 0 where none is, or its size is not known.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
         summaries: what models have written of the conversation, and which compactions hold it.
+        limit_learned_seconds: when the limit that the window was lowered to was shown last, in epoch seconds; None for none.
 
     >>> from ctx_hooks.tokens.budget import Window
     >>> Known(Window(ProviderTokens(200_000), "model_info"), factor=1.3).previous is None
@@ -52,6 +53,7 @@ class Known:
     previous: Attempt | None = None
     summaries: Summaries = NO_SUMMARIES
     other_weight: float = 1.0
+    limit_learned_seconds: float | None = None
 
     def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
         """Return what a request may have."""
@@ -84,8 +86,9 @@ def known_of(
     factor, other_weight = seen.factor(to.model), seen.other_weight(to.model)
     window = to.window
     limit = seen.limit_tokens(window.tokens, OTHERS_FLOOR_FRACTION)
+    learned_seconds = None
     if limit is not None and limit < window.tokens:
-        window = replace(window, tokens=limit, source="learned")
+        window, learned_seconds = replace(window, tokens=limit, source="learned"), seen.limit_seconds
     held = seen.output_held(window.tokens)
     if held is not None:
         window = replace(window, holds_output=held)
@@ -104,6 +107,7 @@ def known_of(
         stored_tokens=stored_tokens,
         previous=previous,
         other_weight=other_weight,
+        limit_learned_seconds=learned_seconds,
     )
 
 

@@ -189,6 +189,11 @@ class Seen:
             own.append(max(others[CONFIRMING_TENANTS - 1], accepted))
         return ProviderTokens(int(min(own))) if own else None
 
+    @property
+    def limit_seconds(self) -> float | None:
+        """When a limit on the input was shown last, to the tenant or to another, in epoch seconds; None for none."""
+        return max((shown[kind].at for shown in (self.own, *self.others) for kind in LIMITS if kind in shown), default=None)
+
     def output_limit_tokens(self) -> ProviderTokens | None:
         """Return the largest output that the deployment gives the tenant: named to it, or to two others."""
         own = self.own.get("output_limit")

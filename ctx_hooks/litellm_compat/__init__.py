@@ -15,13 +15,23 @@ from ctx_hooks.litellm_compat.deployments import (
     is_proxy,
     known_window_tokens,
     listed_deployment,
+    names_redis,
     narrows_itself,
     prices_of,
     routed_fields,
     shared_cache,
     writing_prices_of,
 )
-from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
+from ctx_hooks.litellm_compat.errors import (
+    as_overflow,
+    failing_open,
+    note_fault,
+    on_fault,
+    overflow_of,
+    refusal,
+    text_of,
+    worded_error,
+)
 from ctx_hooks.litellm_compat.identity import (
     key_id_of,
     passed_pre_call_hook,
@@ -32,6 +42,7 @@ from ctx_hooks.litellm_compat.identity import (
 )
 from ctx_hooks.litellm_compat.logged import (
     billed_usage_of,
+    duration_seconds_of,
     estimate_usage,
     logged_answer,
     price,
@@ -41,5 +52,5 @@ from ctx_hooks.litellm_compat.logged import (
     write_notes,
 )
 from ctx_hooks.litellm_compat.reclassification import reclassify
-from ctx_hooks.litellm_compat.registry import warn_of_missing
+from ctx_hooks.litellm_compat.registry import version_of, warn_of_missing
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment, take_retry_mark

@@ -85,6 +85,15 @@ def answering_id_of(answer: Any) -> str:
     return str(mapping_or_empty(getattr(answer, "_hidden_params", None)).get("model_id") or "")[:LONGEST_ID_CHARS]
 
 
+def names_redis(stated: Mapping[str, Any]) -> bool:
+    """Whether a configuration gives LiteLLM's Router a Redis, which is not there yet when callbacks are loaded."""
+    for section in map(mapping_or_empty, stated.values()):
+        kind = mapping_or_empty(section.get("cache_params")).get("type", "redis")
+        if section.get("redis_host") or section.get("redis_url") or (section.get("cache") and str(kind).startswith("redis")):
+            return True
+    return False
+
+
 def shared_cache() -> Any:
     """Return the Redis cache that the Router uses, None without one."""
     return getattr(_of_router("health", "store", "cache"), "redis_cache", None)

@@ -12,11 +12,13 @@ from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large
 from ctx_hooks.overflow.texts import own_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ctx_hooks.conversation.model import Format
 
 logger = logging.getLogger("ctx_hooks")
+_listeners: list[Callable[[str], object]] = []
+"""Of faults: this room knows no events."""
 
 LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
@@ -41,7 +43,20 @@ def failing_open(consequence: str) -> Iterator[None]:
 
         if isinstance(error, (HTTPException, litellm.ContextWindowExceededError)):
             raise
-        logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
+        note_fault(consequence, error)
+
+
+def note_fault(consequence: str, error: Exception) -> None:
+    """Log what has failed and what that means, and tell those who listen."""
+    logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
+    for hear in tuple(_listeners):
+        hear(consequence)
+
+
+def on_fault(listener: Callable[[str], object]) -> Callable[[], None]:
+    """Call `listener`, which raises nothing, with the consequence of each fault; return a function that ends it."""
+    _listeners.append(listener)
+    return lambda: _listeners.remove(listener)
 
 
 def overflow_of(error: Exception) -> Overflow | None:

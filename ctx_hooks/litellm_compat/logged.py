@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from ctx_hooks.formats.fields import mapping_or_empty
@@ -130,6 +131,14 @@ def billed_usage_of(logged: Mapping[str, Any], answer: Any) -> Any:
     if logged.get("cache_hit") is True:
         return None
     return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
+
+
+def duration_seconds_of(logged: Mapping[str, Any]) -> float | None:
+    """Return the time from a request to the end of its answer, None where LiteLLM has not noted both."""
+    start, end = logged.get("start_time"), logged.get("end_time")
+    if not (isinstance(start, datetime) and isinstance(end, datetime)):
+        return None
+    return max(0.0, end.timestamp() - start.timestamp())
 
 
 COST = "response_cost"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -212,6 +212,7 @@ KEYS: Mapping[str, str] = {
     "original_exception": "an overflow that a stream reports is not retried",
     "cooldown_time": "an overflow with status 429 or 500 takes its deployment out of the group for a while",
     "async_complete_streaming_response": "nothing is learned from streams",
+    "end_time": "the time that answers take is not known",
     "cache_hit": "answers of LiteLLM's cache count as billed",
     "spend_logs_metadata": "the spend log has no figures of the plugin",
     "compression_savings": "LiteLLM's dashboard has no savings of the plugin",
@@ -230,12 +231,13 @@ KEYS: Mapping[str, str] = {
 """Keys and attributes of what LiteLLM makes for each request: its source only can be searched for them."""
 
 
-def warn_of_missing() -> None:
-    """Warn once of each name that this LiteLLM lacks; of the proxy's names only in a proxy."""
+def warn_of_missing() -> tuple[str, ...]:
+    """Warn once of each name that this LiteLLM lacks, of the proxy's names only in a proxy; return them."""
     in_proxy = "litellm.proxy.proxy_server" in sys.modules
-    for name in NAMES:
-        if (in_proxy or not name.is_proxys) and name.fault:
-            warn_once(f"{name.fault}: {name.without}")
+    lacking = [name for name in NAMES if (in_proxy or not name.is_proxys) and name.fault]
+    for name in lacking:
+        warn_once(f"{name.fault}: {name.without}")
+    return tuple(name.name for name in lacking)
 
 
 def are_there(names: Iterable[PrivateName]) -> bool:
@@ -256,10 +258,18 @@ def missing(keys: Iterable[str]) -> set[str]:
     return wanted
 
 
+def version_of(package: str) -> str:
+    """Return the version of a package, "" where it is not installed, as one whose folder lies beside the configuration."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
 @lru_cache(maxsize=1)
 def installed() -> tuple[int, ...]:
     """Return major and minor of the installed LiteLLM."""
-    return tuple(int(part) if part.isdecimal() else 0 for part in version("litellm").split(".")[:2])
+    return tuple(int(part) if part.isdecimal() else 0 for part in version_of("litellm").split(".")[:2])
 
 
 def _value_at(path: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -44,12 +44,13 @@ def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
     return None, []
 
 
-def load_settings(raw: Any, misplaced: list[str] | None = None) -> Settings:
-    """Return the settings of `callback_settings.ctx_hooks`; mistakes are logged."""
+def load_settings(raw: Any, misplaced: Sequence[str] = ()) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them, which is logged."""
     settings, wrong = settings_of(raw)
-    for line in (*(misplaced or ()), *wrong):
+    found = (*misplaced, *wrong)
+    for line in found:
         logger.warning("ctx_hooks: %s", line)
-    return settings
+    return settings, found
 
 
 def settings_of(raw: Any) -> tuple[Settings, list[str]]:

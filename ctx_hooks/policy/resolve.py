@@ -125,10 +125,16 @@ class Policies:
 
     def mistakes(self) -> list[str]:
         """Return every mistake of the settings, each with its path."""
-        found = [line for origin, scope in self._scopes() for line in self._read(origin, scope).mistakes]
+        found = [line for origin, scope in self.scopes() for line in self._read(origin, scope).mistakes]
         return list(dict.fromkeys(found))
 
-    def _scopes(self) -> Iterator[tuple[str, Any]]:
+    def addon_names(self) -> tuple[str, ...]:
+        """Return the add-ons that any scope of the settings names, each once."""
+        read = (self._read(origin, scope).fields for origin, scope in self.scopes())
+        return tuple(dict.fromkeys(name for fields in read for name in Policy.model_validate(fields).addon_names))
+
+    def scopes(self) -> Iterator[tuple[str, Any]]:
+        """Yield each scope of the settings with its path, the named policies too."""
         yield "defaults", self.settings.defaults
         for section in ("policies", "models", "teams", "keys", "sessions"):
             yield from ((f"{section}.{name}", scope) for name, scope in getattr(self.settings, section).items())

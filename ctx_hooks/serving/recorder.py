@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of, record_on
+from ctx_hooks.telemetry.process_events import IgnoredEvent
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.tokens.units import ProviderTokens, to_local, to_provider
 
@@ -70,6 +72,11 @@ class Recorder:
         if first is None or not isinstance(decision, Untouched):
             self._tell(request.call, event)
 
+    def ignored(self, call: Call, to: Target) -> None:
+        """Record that settings of a request were ignored, as its target says."""
+        scopes = {re.split("[.:]", line, maxsplit=1)[0]: 1 for line in to.ignored}
+        emit(IgnoredEvent("settings_ignored", time.time(), names_of(call, to), scopes))
+
     def fitted_before_choice(self, request_id: str) -> None:
         """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
         state = self._running.of(request_id)
@@ -113,7 +120,9 @@ class Recorder:
                 before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
                 answered = answered._replace(attempt=replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites))
-            event = answer_event(decided, answered, prices)
+            event = replace(
+                answer_event(decided, answered, prices), duration_seconds=litellm_compat.duration_seconds_of(logged)
+            )
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
 
@@ -194,6 +203,8 @@ def decision_event(
         steps=decision.steps,
         milliseconds={} if attempt is None else attempt.milliseconds,
         policy=to.origins,
+        timed_out=attempt is not None and attempt.timed_out,
+        limit_learned_seconds=attempt.known.limit_learned_seconds if attempt is not None else None,
     )
 
 

@@ -93,6 +93,8 @@ class RequestFlow:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
         group = target.of_group(request.call, self.policies)
         fields = litellm_compat.without_request_key(request.fields)
+        if group.ignored:
+            self.recorder.ignored(request.call, group)
         if group.policy.mode == "off":
             return fields
         fields = litellm_compat.with_request_id(fields)
@@ -178,9 +180,9 @@ class RequestFlow:
                 decision, attempt, *_ = await self._decided(request, to, previous, timings)
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is logged there
             # A proxy must not lose a request to us, whatever is wrong here.
-            logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
+            litellm_compat.note_fault("forwards the request unchanged", error)
             decision = Untouched(reason=f"failed: {type(error).__name__}")
         else:
             attempt = replace(attempt, milliseconds=dict(timings))
@@ -245,7 +247,8 @@ class RequestFlow:
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
         work = partial(engine.decide_by_last_resort, request, to, known)
-        return await self.off_loop(most_tokens, work, Deadline())
+        decided = await self.off_loop(most_tokens, work, Deadline())
+        return decided._replace(attempt=replace(decided.attempt, timed_out=True))
 
     async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Do long work in a thread, and short work here; the steps of other packages run in a thread always."""

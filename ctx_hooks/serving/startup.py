@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import atexit
 import logging
+import time
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.policy.resolve import switched_off
+from ctx_hooks.policy.caller import Caller
+from ctx_hooks.policy.loading import SECTION
+from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
-from ctx_hooks.telemetry.listeners import attach
+from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.log import LOGGED, log_event, share_log_output
+from ctx_hooks.telemetry.process_events import FaultEvent, StartEvent
 from ctx_hooks.tokens.counter import load_vocabularies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from ctx_hooks.policy.settings import EventFiles, Settings
@@ -27,17 +32,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ctx_hooks")
 
+DIGEST_BYTES = 6
+"""Of the settings: a fleet has a handful of them."""
 _ends: list[Callable[[], object]] = []
 """Events are those of the whole process: a second handler's sinks take the place of the first one's."""
 
 
-def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
+def start(settings: Settings, mistakes: Sequence[str], ends: Callable[[], AttemptEnds]) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
     Where the environment switches the plugin off, nothing is done at all.
 
     Args:
         settings: what stands under `callback_settings.ctx_hooks`.
+        mistakes: a line for each mistake in them, with its path.
         ends: returns what notes how attempts end; LiteLLM is patched once, so it is asked at each use.
     """
     if switched_off():
@@ -50,7 +58,30 @@ def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
         lambda attempt, error: ends().note_failure(attempt, error),
         lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
     )
-    litellm_compat.warn_of_missing()
+    missing = litellm_compat.warn_of_missing()
+    with litellm_compat.failing_open("says nothing of its start"):
+        emit(started(settings, mistakes, missing))
+
+
+def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...]) -> StartEvent:
+    """Return the record of the start: what runs, by which settings; the arguments are those of `start`."""
+    policies = Policies(settings)
+    paths = (line.removeprefix(f"{SECTION}.").split(":", 1)[0] for line in mistakes)
+    return StartEvent(
+        "start",
+        time.time(),
+        version=litellm_compat.version_of("ctx-hooks"),
+        litellm_version=litellm_compat.version_of("litellm"),
+        mode=policies.resolve(Caller()).policy.mode,
+        digest=blake2b(repr(settings).encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest(),
+        policies=tuple(settings.policies),
+        scopes=tuple(path for path, scope in policies.scopes() if scope and not path.startswith("policies.")),
+        ignored=tuple(dict.fromkeys(paths)),
+        store="redis" if litellm_compat.names_redis(litellm_compat.configuration()) else "memory",
+        addons=policies.addon_names(),
+        missing=missing,
+        mistakes=len(mistakes),
+    )
 
 
 def _estimated(ends: AttemptEnds, logged: Mapping[str, Any]) -> ProviderTokens | None:
@@ -63,13 +94,14 @@ def attach_sinks(settings: Settings) -> None:
     """Let each sink of the settings hear events, in place of those that do; one that cannot be made is left out."""
     detach_sinks()
     share_log_output()
+    _ends.append(litellm_compat.on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
-    if settings.events is not None:
-        _attach_event_file(settings.events)
     with litellm_compat.failing_open("records nothing for Prometheus"):
         metrics = prometheus.process_metrics()
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))
+    if settings.events is not None:
+        _attach_event_file(settings.events)
 
 
 def detach_sinks() -> None:
@@ -84,6 +116,7 @@ def _attach_event_file(files: EventFiles) -> None:
     except (OSError, ImportError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         logger.warning("events are not written to %s: %s", files.path, reason)
+        emit(FaultEvent("fault", time.time(), sink="event file"))
         return
     _ends.append(file.close)
     _ends.append(attach("event file", dict.fromkeys(WRITTEN, file.hear)))

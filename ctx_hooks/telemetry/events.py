@@ -10,6 +10,7 @@ from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.figures import (
+    ANSWER_SECONDS,
     CALLER,
     MODEL,
     SECONDS,
@@ -49,6 +50,21 @@ SAVED = histogram(
     "request_saved_provider_tokens", "Input tokens that a bill was lowered by", OF_MODEL, above=0.0, buckets=TOKENS
 )
 PHASES = histogram("phase_seconds", "Time of a phase of a decision", key="phase", scale=1e-3, buckets=SECONDS)
+DECISIONS = histogram(
+    "decision_seconds",
+    "Time of a decision, which its request waits for",
+    (MODEL,),
+    part="total",
+    scale=1e-3,
+    buckets=SECONDS,
+)
+ANSWERS = histogram("answer_seconds", "Time from a request to the end of its answer", OF_MODEL, buckets=ANSWER_SECONDS)
+TIMEOUTS = counter("compression_timeouts", "Attempts that took too long to compress and lost their oldest turns", OF_CALLER)
+CACHED = counter(
+    "cached_prompt_tokens", "Billed input tokens that a prompt cache served", OF_CALLER, part="cached_tokens", above=None
+)
+UNCACHED = counter("uncached_prompt_tokens", "All other billed input tokens", OF_CALLER, part="uncached_tokens", above=None)
+LEARNED_AT = gauge("learned_limit_timestamp_seconds", "When the limit in use was learned, in epoch seconds", CHOSEN)
 
 Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
 """What a request ends in, in the same words wherever it is reported.
@@ -152,6 +168,8 @@ class DecisionEvent(RequestEvent):
         milliseconds: what each phase took: "total", "known" (what is learned), "counting", "compressing", and what the
             rest of "total" was waited for.
         policy: each field of the policy that a scope sets, with that scope.
+        timed_out: whether the request took too long to compress, and lost its oldest turns instead.
+        limit_learned_seconds: when the limit that the window is was learned, in epoch seconds; None for a stated window.
     """
 
     name: Literal["decision"]
@@ -177,8 +195,10 @@ class DecisionEvent(RequestEvent):
     requested_output_tokens: ProviderTokens | None
     sent_output_tokens: ProviderTokens | None = field(metadata=shown("log", name="output_tokens"))
     steps: tuple[StepReport, ...] = field(metadata=shown("span"))
-    milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES))
+    milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES, DECISIONS))
     policy: Mapping[str, str] = field(metadata=shown("spend", "header"))
+    timed_out: bool = field(default=False, metadata=shown(TIMEOUTS))
+    limit_learned_seconds: float | None = field(default=None, metadata=shown(LEARNED_AT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +239,7 @@ class AnswerEvent(RequestEvent):
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
             have been; below zero where a compaction that rewrites the cache costs more than it saves. None where a
             price is not known. 0 for a request beyond the window.
+        duration_seconds: from the request to the end of its answer, as LiteLLM logs it; None if it logs none.
     """
 
     name: Literal["answer"]
@@ -228,11 +249,12 @@ class AnswerEvent(RequestEvent):
     attempts: int = field(metadata=shown("log"))
     local_tokens_sent: LocalTokens | None
     beyond_window: bool = field(metadata=shown("log", "spend", BEYOND_WINDOW, column="Beyond window"))
-    billed: Billed | None = field(metadata=shown("log", SENT))
+    billed: Billed | None = field(metadata=shown("log", SENT, CACHED, UNCACHED))
     provider_tokens_saved: int | None = field(
         metadata=shown("log", "spend", SAVED_TOKENS, SPENT_TOKENS, SAVED, name="tokens_saved")
     )
     dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
+    duration_seconds: float | None = field(default=None, metadata=shown(ANSWERS))
 
 
 @dataclass(frozen=True, slots=True)

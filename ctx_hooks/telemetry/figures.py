@@ -19,6 +19,9 @@ TOKENS = tuple(float(2**n) for n in range(10, 22))
 SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Buckets from a small request, decided in 0.1 ms, to `compression_timeout_seconds`."""
 
+ANSWER_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
+"""Buckets from a short answer to a long one that reasons; LiteLLM gives up after 6,000 s, most clients after 600."""
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
@@ -57,7 +60,7 @@ class Metric:
         text: what it is.
         labels: names of the event's own fields, and labels with a bound.
         key: the label that the keys of a mapping are, "" for a value that is none.
-        part: the attribute of the value that is the figure, "" for the value itself.
+        part: the attribute or the key of the value that is the figure, "" for the value itself.
         scale: what the figure is multiplied by.
         above: what it has to exceed to count; None for any figure.
         unless: the text that does not count.
@@ -87,8 +90,12 @@ class Metric:
         """Yield what the value of a field of an event adds, with the key that it has in a mapping."""
         if value in (None, self.unless) or (self.needs and getattr(event, self.needs) is None):
             return
+        if self.part:
+            value = value.get(self.part) if isinstance(value, Mapping) else getattr(value, self.part)
+            if value is None:
+                return
         for key, found in value.items() if isinstance(value, Mapping) else [(None, value)]:
-            figure = self.scale * (1 if isinstance(found, str) else getattr(found, self.part) if self.part else found)
+            figure = self.scale * (1 if isinstance(found, str) else found)
             if self.above is None or figure > self.above:
                 yield (() if key is None else (key,)), figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -18,6 +19,7 @@ from ctx_hooks.telemetry.events import (
     OverflowEvent,
     TruncationEvent,
 )
+from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -32,6 +34,9 @@ Event: TypeAlias = (
     | SummaryEvent
     | RetrievalEvent
     | ArchiveEvent
+    | StartEvent
+    | FaultEvent
+    | IgnoredEvent
 )
 EVENTS: Mapping[str, Any] = {n: e for e in get_args(Event) for n in get_args(get_type_hints(e)["name"])}
 """The class of each event by its name."""
@@ -85,6 +90,7 @@ class Guard:
             # What records requests may cost none, and a sink that has failed once would fail for each of them.
             self.failed = True
             logger.warning("the %s sink failed and is switched off", self._name, exc_info=error)
+            emit(FaultEvent("fault", time.time(), sink=self._name))
 
 
 def attach(name: str, listeners: Mapping[str, Listener]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""The sink that logs one line for each decision that changed a request, or would have, for its answer, and for a summary.
+"""The sink that logs one line at the start, for each decision that changed a request, or would have, its answer and summary.
 
 So it does for what a deployment has shown. A line goes to the `ctx_hooks` logger at INFO, a silent truncation as a warning:
 names and figures, no text of a message. The record's attribute `ctx_hooks` has the same as a mapping, which formatters that
@@ -44,6 +44,8 @@ def log_event(event: Any) -> None:
             told |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
         elif name == "milliseconds":
             told[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
+        elif isinstance(value, tuple):
+            told[name] = f"{len(value)} ({', '.join(value)})" if value else ""
         else:
             told[name] = value
     told |= {

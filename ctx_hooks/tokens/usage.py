@@ -51,6 +51,11 @@ class Billed(NamedTuple):
     output_tokens: ProviderTokens = ProviderTokens(0)
 
     @property
+    def uncached_tokens(self) -> ProviderTokens:
+        """As much of the input as the provider's prompt cache did not serve."""
+        return ProviderTokens(self.input_tokens - self.cached_tokens)
+
+    @property
     def uses_cache(self) -> bool:
         """Whether the provider shows a prompt cache."""
         return self.cached_tokens + self.written_tokens > 0

@@ -15,6 +15,11 @@ class TestWhatIsKnown:
         assert known_of(to(), stats_of(("limit", "ann", 60_000)), NOW).window == Window(60_000, "learned")
         assert known_of(to(), stats_of(("limit", "ann", 600_000)), NOW).window == to().window
 
+    def test_when_the_limit_in_use_was_shown_is_known_and_nothing_of_one_that_is_not(self):
+        by_other, kept = stats_of(("limit", "bob", 60_000)), stats_of(("kept", "ann", 1_500))
+        found = [known_of(to(), stats, NOW + 60).limit_learned_seconds for stats in (by_other, kept)]
+        assert found == [NOW - 1, None]
+
     def test_what_another_tenant_was_told_lowers_the_window_to_its_half_at_most(self):
         assert known_of(to(), stats_of(("limit", "bob", 8_000)), NOW).window.tokens == 100_000
 

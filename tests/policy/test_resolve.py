@@ -145,7 +145,7 @@ def test_every_mistake_is_logged_with_its_path(raw, path, caplog):
     "wrong", [{"teems": {}}, {"teams": {"a": ["b"]}}, {"models": None}, {"cache_bytes": -1}, {None: {}}], ids=str
 )
 def test_a_section_that_cannot_be_read_leaves_the_others_in_force_and_is_not_all_that_is_told(wrong, caplog):
-    settings = load_settings({"defaults": "observe", "keys": {"k": {"languag": "zh"}}, **wrong})
+    settings, _ = load_settings({"defaults": "observe", "keys": {"k": {"languag": "zh"}}, **wrong})
     assert Policies(settings).resolve(Caller()).policy.mode == "observe"
     assert f"callback_settings.ctx_hooks.{next(iter(wrong))}" in caplog.text
     assert "callback_settings.ctx_hooks.keys.k.languag" in caplog.text

@@ -15,7 +15,7 @@ MODEL = "openai/gpt-4o"
 
 
 def policies(**settings):
-    return Policies(load_settings(settings))
+    return Policies(load_settings(settings)[0])
 
 
 def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_info):

@@ -17,6 +17,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
+from ctx_hooks.serving.recorder import decision_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session, violations
@@ -69,7 +70,9 @@ def sent(decision, fmt):
 async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(fmt, cooperates, slow_step):
     slow_step(cooperates=cooperates)
     began = time.monotonic()
-    decision = await RequestFlow().decide(request(fmt, "SLOW question"), target())
+    flow, asked, to = RequestFlow(), request(fmt, "SLOW question"), target()
+    decision = await flow.decide(asked, to)
+    assert decision_event(asked, to, decision, flow.running.of("call").attempts.last(), {}).timed_out
     assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
     assert isinstance(decision, Compressed)
     assert [step.name for step in decision.steps] == [last_resort.NAME]

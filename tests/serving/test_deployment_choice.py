@@ -27,7 +27,7 @@ from ctx_hooks.tokens.budget import Window
 
 MODEL = "openai/gpt-4o"
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
-HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}}))
+HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}})[0])
 OVERFLOW = Overflow("input", "x", 30_000, 37_000)
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
@@ -94,7 +94,7 @@ class TestWhatHoldsTheRequest:
     async def test_the_reserve_for_long_messages_is_too(self):
         long = [{"role": "user", "content": f"{n} " + "word " * 4_000} for n in range(30)]
         request = Request("openai-chat", with_request_id({"messages": long}))
-        dynamic = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "reserve": "dynamic"}}))
+        dynamic = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "reserve": "dynamic"}})[0])
         assert await windows_left(request, listed(140_000, 1_000_000)) == [140_000, 1_000_000]
         assert await windows_left(request, listed(140_000, 1_000_000), dynamic) == [1_000_000]
 
@@ -107,9 +107,9 @@ class TestTheRouterChoosesFromAll:
     @pytest.mark.parametrize("settings", [{}, {"deployment_choice": "any"}, {"mode": "off"}], ids=str)
     async def test_by_default_and_where_the_plugin_is_off(self, settings):
         entries = listed(8_000, 1_000_000)
-        policies = Policies(load_settings({"defaults": {"deployment_choice": "any", **settings}}))
+        policies = Policies(load_settings({"defaults": {"deployment_choice": "any", **settings}})[0])
         assert await chosen(session(), entries, policies) is entries
-        off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "mode": "off"}}))
+        off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "mode": "off"}})[0])
         assert await chosen(session(), entries, off) is entries
 
     async def test_where_one_deployments_own_policy_says_so(self):
@@ -137,7 +137,7 @@ class TestTheRouterChoosesFromAll:
     async def test_where_counting_takes_too_long(self):
         entries = listed(8_000, 1_000_000)
         hurried = Policies(
-            load_settings({"defaults": {"deployment_choice": "holds_request", "compression_timeout_seconds": 1e-9}})
+            load_settings({"defaults": {"deployment_choice": "holds_request", "compression_timeout_seconds": 1e-9}})[0]
         )
         assert await chosen(session(), entries, hurried) is entries
 

@@ -48,6 +48,17 @@ WHOLE = replace(SENT, sent_tokens=9_000)
 OBSERVED = replace(WHOLE, to=replace(SENT.to, policy=Policy(mode="observe")), decided_tokens=4_500)
 
 
+async def test_settings_that_are_ignored_are_counted_once_a_request_by_the_kind_of_their_scope_whatever_its_mode():
+    heard, flow = [], RequestFlow(Settings(defaults={"mode": "off", "languag": "zh", "reserv": 1}))
+    end = on("settings_ignored", heard.append)
+    await flow.before_choice(
+        Request("openai-chat", {"model": "gpt", "messages": [], "metadata": {"ctx_hooks": {"mode": "off"}}})
+    )
+    await RequestFlow().before_choice(Request("openai-chat", {"model": "gpt", "messages": [], "metadata": {}}))
+    end()
+    assert [event.scopes for event in heard] == [{"defaults": 1, "request": 1}]
+
+
 @pytest.mark.parametrize(("decided", "attempt", "bill", "prices", "expected"), [
     (ABOVE, SENT, BILL, PRICES, (True, 0, 0.0)), (RETRIED, replace(SENT, to=RETRY), BILL, PRICES, (True, 0, 0.0)),
     (replace(RETRIED, local_tokens_after=9_000), replace(WHOLE, to=RETRY), BILL, PRICES, (True, 0, 0.0)),

@@ -1,7 +1,17 @@
 """What the plugin changes in the whole process: nothing without being asked to, and nothing at all when it is off."""
 
+from dataclasses import replace
+
 import pytest
 from proxies import printed_by
+from told_events import START
+
+from ctx_hooks.litellm_compat import failing_open, names_redis
+from ctx_hooks.policy.loading import settings_of
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks, started
+from ctx_hooks.telemetry.listeners import on
+from ctx_hooks.telemetry.log import log_event
 
 STATE = """
 import litellm
@@ -62,3 +72,50 @@ def test_all_handlers_of_a_process_share_one_state():
 ], ids=["on", "off"])  # fmt: skip
 def test_the_process_is_not_changed_where_the_environment_switches_the_plugin_off(environment, expected):
     assert state(**environment) == expected
+
+
+def test_the_start_is_one_record_of_what_runs_and_by_which_settings():
+    raw = {
+        "defaults": {"mode": "observe", "locked": ["mode"]}, "policies": {"careful": {"language": "zh"}},
+        "teams": {"red": {"retrieval": True}, "blue": {"reserv": 1}, "green": {}}, "models": {"gpt": "careful"},
+    }  # fmt: skip
+    event = started(*settings_of(raw), ("litellm.Router.make_call",))
+    assert (event.mode, event.policies, event.addons, event.store) == ("observe", ("careful",), ("retrieval",), "memory")
+    assert event.scopes == ("defaults", "models.gpt", "teams.red", "teams.blue")
+    assert (event.ignored, event.mistakes, event.missing) == (("teams.blue.reserv",), 1, ("litellm.Router.make_call",))
+    assert event.litellm_version.startswith("1.")
+    assert event.digest == started(*settings_of(raw), ()).digest != started(*settings_of({}), ()).digest
+
+
+def test_a_start_is_one_line_that_names_and_counts_what_it_read(caplog):
+    caplog.set_level("INFO", "ctx_hooks")
+    log_event(replace(START, ignored=("teams.red.reserv",)))
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line == (
+        'event=start version=1.2 litellm=1.106.2 mode=observe digest=0a1b2c policies="1 (careful)" '
+        'scopes="2 (defaults, teams.research)" ignored="1 (teams.red.reserv)" store=redis addons="1 (retrieval)"'
+    )
+
+
+@pytest.mark.parametrize(("configuration", "found"), [
+    ({}, False), ({"router_settings": {"redis_host": "r"}}, True), ({"litellm_settings": {"cache": True}}, True),
+    ({"litellm_settings": {"cache": True, "cache_params": {"type": "local"}}}, False),
+])  # fmt: skip
+def test_the_store_is_redis_where_the_configuration_names_one(configuration, found):
+    assert names_redis(configuration) == found
+
+
+def test_a_fault_and_a_folder_that_is_not_there_are_events(tmp_path):
+    heard = []
+    end = on("fault", heard.append)
+    attach_sinks(Settings(events={"path": str(tmp_path / "none")}))
+    with failing_open("forwards the request unchanged"):
+        raise KeyError
+    detach_sinks()
+    with failing_open("adds no header"):
+        raise KeyError
+    end()
+    assert [(event.sink, event.consequence) for event in heard] == [
+        ("event file", ""),
+        ("", "forwards the request unchanged"),
+    ]

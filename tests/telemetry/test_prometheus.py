@@ -11,13 +11,14 @@ import told_events
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from proxies import printed_by
-from told_events import ARCHIVE, RETRIEVAL, SUMMARY
+from told_events import ARCHIVE, FAULT, IGNORED, RETRIEVAL, START, SUMMARY
 
 from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.figures import CALLER as CALLERS
 from ctx_hooks.telemetry.figures import MODEL, CallNames
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import Metrics
+from ctx_hooks.tokens.usage import Billed
 
 ROOT = Path(__file__).resolve().parents[2]
 TEAMS = 3 * CALLERS.most
@@ -50,6 +51,7 @@ def label_sets(registry, name):
 
 ENFORCED = {"mode": "enforce", **CALLER}
 BY_MODEL = {"mode": "enforce", "requested_model": "gpt"}
+BY_DEPLOYMENT = {"deployment": CALL.deployment}
 DONE = {"decision": "compressed", "trigger": "budget"}
 LOSS = replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5)
 LOST = [replace(SUMMARY, call=CALL, outcome=o, dollars=d) for o, d in (("failed", None), ("rejected", 0.5))]
@@ -69,6 +71,22 @@ COUNTED = [
     ([ARCHIVE, *UNSTORED], "archive_texts_total", {"outcome": "stored", "backend": "disk"}, 50),
     (UNSTORED, "archive_texts_total", {"outcome": "failed", "backend": "disk"}, 3),
     (UNSTORED, "archive_texts_total", {"outcome": "dropped", "backend": "disk"}, None),
+    ([ANSWER], "cached_prompt_tokens_total", ENFORCED, 1_000), ([ANSWER], "uncached_prompt_tokens_total", ENFORCED, 3_400),
+    ([replace(ANSWER, billed=Billed(70))], "cached_prompt_tokens_total", ENFORCED, 0),
+    ([replace(ANSWER, duration_seconds=2.5)], "answer_seconds_sum", BY_MODEL, 2.5),
+    ([ANSWER], "answer_seconds_count", BY_MODEL, None),
+    ([DECISION], "decision_seconds_sum", {"requested_model": "gpt"}, 0.04),
+    ([replace(DECISION, milliseconds={})], "decision_seconds_count", {"requested_model": "gpt"}, None),
+    ([replace(DECISION, timed_out=True), DECISION], "compression_timeouts_total", ENFORCED, 1),
+    ([FAULT, FAULT], "fail_open_total", {"consequence": "forwards the request unchanged"}, 2),
+    ([FAULT], "sinks_disabled_total", {"sink": ""}, None),
+    ([replace(FAULT, consequence="", sink="log")], "sinks_disabled_total", {"sink": "log"}, 1),
+    ([replace(IGNORED, call=CALL)], "ignored_settings_total", {"scope": "team", **CALLER}, 1),
+    ([START], "build_info", {"version": "1.2", "litellm_version": "1.106.2"}, 1),
+    ([START], "policy_info", {"digest": "0a1b2c", "mode": "observe"}, 1),
+    ([START], "settings_mistakes", {"digest": "0a1b2c"}, 0),
+    ([replace(START, mistakes=2)], "settings_mistakes", {"digest": "0a1b2c"}, 2),
+    ([replace(DECISION, limit_learned_seconds=1.7e9)], "learned_limit_timestamp_seconds", BY_DEPLOYMENT, 1.7e9),
 ]  # fmt: skip
 
 

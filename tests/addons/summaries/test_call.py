@@ -22,7 +22,7 @@ def fields(**metadata):
 
 
 def test_a_summarys_own_call_is_never_compacted_by_a_summary():
-    policies = Policies(load_settings(SETTINGS))
+    policies = Policies(load_settings(SETTINGS)[0])
     asks, is_asked = (target.of_attempt(Call(fields(**mark)), policies, 0).policy for mark in ({}, SUMMARY_MARK))
     assert asks.addon_names == ("summaries",)
     again = target.of_attempt(Call(fields(**SUMMARY_MARK)), policies, 0).policy
