@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 """What may be an identifier: `telling` says which of these are."""
-_WORD_IN_JSON = re.compile(r"[A-Za-z0-9_](?<![^\\]\\[bfnrt])[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
+_WORD_IN_JSON = re.compile(r"[A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z]))[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 """The same without the letter of an escape before it."""
 _JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
@@ -30,7 +30,8 @@ def identifiers(text: str) -> tuple[str, ...]:
 
 def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
     """Return what may be identifiers in each of these spans; of JSON, by how the text begins, without its escapes."""
-    word = _WORD_IN_JSON if text.startswith(_JSON_OPENINGS) else _WORD
+    is_json = text.startswith(_JSON_OPENINGS) or ":\\" not in text
+    word = _WORD_IN_JSON if is_json else _WORD
     return [word.findall(text, start, end) for start, end in spans]
 
 

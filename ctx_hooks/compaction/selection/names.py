@@ -25,15 +25,20 @@ if TYPE_CHECKING:
     Names: TypeAlias = Mapping[Position, Sequence[str]]
     """By the part that they stand in."""
 
-NAMES_FRACTION, MOST_NAMES_FRACTION = 0.04, 0.08
+NAMES_FRACTION, MOST_NAMES_FRACTION = 0.04, 0.07
 """Of the goal, what lines leave for names, and what these have at most."""
 CLAUSE_TOKENS = 4
 """What says where the names of one place come from; a file that is listed in any case says it for nothing."""
 LEAST_WORTH = 2
 """A name is listed that was used once or seen twice, a path that was seen, a figure with its unit that was used twice."""
 LONGEST_NAME_CHARS = 100
-_LETTER = re.compile(r"[A-Za-z]")
-"""A bare figure says of nothing what it counts."""
+_FIGURE = re.compile(r"\d+[A-Za-z]?")
+"""It says of nothing what it counts."""
+_WORDS = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+|\w+://.*")
+"""Words with strokes between them are mostly prose ("yes/no"), and a page has many addresses, if the assistant used none."""
+_FOUND = re.compile(r"([^:]*/[^:]*\.\w+):[A-Za-z]\w*")
+"""What `grep` puts behind the name of a file."""
+_MARK = re.compile(r"[/.:#]")
 
 
 def names_of_cut(
@@ -63,16 +68,29 @@ def names_of_cut(
             seen.update(source.segments.identifiers)
             if not is_shortened or isinstance(conversation.messages[i].parts[k], ToolResult):
                 places.update(dict.fromkeys(source.segments.identifiers, source.position))
-    shown = identifiers_of(left.messages)
-    cut = [n for n in places if n not in shown and len(n) <= LONGEST_NAME_CHARS and _LETTER.search(n)]
+    shown = {part for name in identifiers_of(left.messages) for part in _parts(name)}
+    places = {_FOUND.sub(r"\1", name): place for name, place in places.items() if len(name) <= LONGEST_NAME_CHARS}
+    cut = [n for n in places if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and _WORDS.fullmatch(n)))]
     worth = {n: used[n] if n[0].isdigit() else LEAST_WORTH * used[n] + seen[n] + ("/" in n) for n in cut}
     listed = (n for n in cut if worth[n] >= LEAST_WORTH)
     room_tokens = min(int(-budget.excess(left) * share), int(budget.goal_tokens * MOST_NAMES_FRACTION))
     found: dict[Position, list[str]] = {}
+    longer: set[str] = set()
     for name in sorted(listed, key=lambda n: (n in used, used[n] + seen[n], places[n], n), reverse=True):
         place = places[name]
         room_tokens -= budget.counter.text(f" {name},") + (CLAUSE_TOKENS if place not in found else 0)
         if room_tokens < 0:
             break
         found.setdefault(place, []).append(name)
-    return found
+        longer.update(part for part in _parts(name) if part != name)
+    return {place: rest for place, names in found.items() if (rest := [n for n in names if n not in longer])}
+
+
+def _parts(name: str) -> list[str]:
+    """Return a name and what it begins and ends with, up to a mark in it: of a path the file and the folders, too.
+
+    >>> _parts("src/names.py")
+    ['src/names.py', 'src', 'src/names', 'names.py', 'py']
+    """
+    marks = [found.start() for found in _MARK.finditer(name)] if len(name) <= LONGEST_NAME_CHARS else []
+    return [name, *(name[:i] for i in marks), *(name[i + 1 :] for i in marks)]

@@ -133,6 +133,20 @@ def test_a_name_behind_an_escape_is_read_without_it():
     assert {"EOF_1", "src/a.py", "new_file.py"} <= set(identifiers(arguments))
     assert not {"nEOF_1", "tsrc/a.py", "nsrc/a.py"} & {*identifiers(arguments), *segments(arguments).identifiers}
     assert "new_file.py" in identifiers(r"See C:\repo\new_file.py")
+    printed = json.dumps({"notes": json.dumps("Why EOF_1\nNonGoals and more")})
+    assert {"EOF_1", "NonGoals"} <= set(identifiers(f"Output: {printed}"))
+
+
+def test_no_name_is_listed_that_a_longer_one_shows_nor_words_between_strokes():
+    lines = [
+        f"{QUIET}policy_{n}.rs, src/net/policy_{n}.rs:import, src/net/policy_{n}.rs, well_{n}/no yes/no\n" for n in range(60)
+    ]
+    shown = [m for n in (0, 1) for m in called("".join(lines[n:]), f"l{n}", arguments={"part": n})]
+    quiet = [m for n in range(10) for m in called(filler(n), f"q{n}", arguments={"part": n})]
+    asked = {"role": "user", "content": "Go on."}
+    named = re.search(r"named:? ([^;\\]+)", json.dumps(sent_within([asked, *shown, *quiet, asked], 4_000)))[1].split(", ")
+    assert len(named) >= 10
+    assert not [name for name in named if not re.fullmatch(r"(src/net/policy|well)_\d+(\.rs|/no)", name)]
 
 
 def test_no_bare_figure_is_listed_among_names():
