@@ -1,4 +1,4 @@
-"""`ctx-hooks archive ls | show | prune | delete`: the cut texts that are kept on disk and in Redis, by tenant."""
+"""`ctx-hooks archive ls | show | prune`: the cut texts that are kept on disk and in Redis, by tenant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
-from ctx_hooks.cli.configuration import configuration_without_mistakes, values_of
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, values_of
 from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
@@ -29,7 +29,7 @@ from ctx_hooks.store.sealing import (
 )
 
 NOWHERE = (
-    f"No place is known where texts are kept: name the proxy's configuration with --config, or set {FOLDER_VARIABLE}, or "
+    f"No place is known where anything is kept: name the proxy's configuration with --config, or set {FOLDER_VARIABLE}, or "
     "REDIS_HOST as for the proxy. What is kept in memory is in the proxy's processes alone and ends with them."
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
@@ -44,21 +44,19 @@ class Places:
     redis: Any
 
 
-def print_kept(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
-    """Print how much is kept of each tenant, or of one owner, below the place where it is."""
-    found = asyncio.run(_kept(config, _tenant_of(owner)))
+def print_kept(*, config: Path | None, as_json: bool) -> None:
+    """Print how much is kept of each tenant, below the place where it is."""
+    found = asyncio.run(_kept(config))
     if as_json:
         print_json([{"place": place, **asdict(stored)} for place, texts in found.items() for stored in texts])
     else:
         print_text("\n".join(_lines(found, time.time())) or "Nothing is kept.")
 
 
-async def _kept(config: Path | None, tenant: str) -> dict[str, list[Stored]]:
-    async with _places(config) as places:
+async def _kept(config: Path | None) -> dict[str, list[Stored]]:
+    async with open_places(configuration_without_mistakes(config)) as places:
         found = {str(folder): disk.tenants(folder) for folder in places.folders}
-        if places.redis is not None:
-            found["redis"] = await redis.tenants(places.redis)
-        return {place: [s for s in listed if tenant in ("", s.name)] for place, listed in found.items()}
+        return found | ({} if places.redis is None else {"redis": await redis.tenants(places.redis)})
 
 
 def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:
@@ -80,53 +78,38 @@ def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner:
 
 
 async def _values(config: Path | None, tenant: str, handle: str) -> list[bytes | None]:
-    async with _places(config) as places:
+    async with open_places(configuration_without_mistakes(config)) as places:
         values = [disk.read(folder, tenant, [handle]).get(handle) for folder in places.folders]
         return values + ([await redis.read(places.redis, tenant, handle)] if places.redis is not None else [])
 
 
 def prune(*, config: Path | None, as_json: bool) -> None:
-    """Delete what has expired, and print how many texts that were."""
-    _print_deleted(asyncio.run(_deleted(config)), as_json=as_json)
-
-
-def delete(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
-    """Delete all texts of an owner, and print how many they were; raises CommandError where there are none."""
-    tenant = _tenant_of(owner)
-    if not tenant:
-        raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
-    gone = asyncio.run(_deleted(config, tenant))
-    if not gone:
-        raise CommandError("Nothing is kept of this owner.")
-    _print_deleted(gone, as_json=as_json)
-
-
-async def _deleted(config: Path | None, tenant: str = "") -> int:
-    """Delete all texts of a tenant, without one what has expired on disk; return how many they were."""
-    async with _places(config) as places:
-        if not tenant:
-            return sum(map(disk.prune, places.folders))
-        gone = sum(disk.delete(folder, tenant) for folder in places.folders)
-        return gone + (await redis.delete(places.redis, tenant) if places.redis is not None else 0)
-
-
-def _print_deleted(texts: int, *, as_json: bool) -> None:
+    """Delete what has expired on disk, and print how many texts that were."""
+    gone = asyncio.run(_pruned(config))
     if as_json:
-        print_json({"deleted": texts})
+        print_json({"deleted": gone})
     else:
-        click.echo(f"{counted(texts, 'text')} deleted")
+        click.echo(f"{counted(gone, 'text')} deleted")
+
+
+async def _pruned(config: Path | None) -> int:
+    async with open_places(configuration_without_mistakes(config)) as places:
+        return sum(map(disk.prune, places.folders))
+
+
+def archives_of(config: Configuration) -> list[Mapping[str, Any]]:
+    """Return what each scope of a configuration says of its archive."""
+    return [v for path, v in values_of(config.raw) if path.endswith(".archive") and isinstance(v, Mapping)]
 
 
 @asynccontextmanager
-async def _places(path: Path | None) -> AsyncIterator[Places]:
-    """Open the places where texts are kept.
+async def open_places(config: Configuration) -> AsyncIterator[Places]:
+    """Open the places where something is kept.
 
     Raises:
-        CommandError: the configuration is wrong, no place is known, or one cannot be reached.
+        CommandError: no place is known, or one cannot be reached.
     """
-    config = configuration_without_mistakes(path)
-    found = (v for path, v in values_of(config.raw) if path.endswith(".archive") and isinstance(v, Mapping))
-    named = {str(archive.get("path") or "") for archive in found if archive.get("backend") == "disk"}
+    named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
     async with opened_redis(config) as client:
         if not folders and client is None:
@@ -166,11 +149,3 @@ def _named(owner: Mapping[str, str | None]) -> tuple[str, str]:
     from ctx_hooks.litellm_compat import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
 
     return kind, key_id_of(identifier)
-
-
-def _tenant_of(owner: Mapping[str, str | None]) -> str:
-    """Return the name of the tenant of an owner, "" where none is named."""
-    kind, identifier = _named(owner)
-    if kind == "tenant" or not identifier:
-        return identifier
-    return tenant_name(tenant_key(kind, identifier, secret_of_environment()))

@@ -185,22 +185,6 @@ def report(**options: Any) -> None:
     run(**options)
 
 
-def _archive_options(*, owners: bool = True, tenant: bool = True) -> Callable[[Any], Any]:
-    """Return the options of an action on the archive: the configuration, `--json`, and whose texts."""
-    options = [click.option("--config", type=FILE, help="The proxy configuration."), json_option]
-    if owners:
-        options += [click.option(f"--{kind}", help=text) for kind, text in OWNERS.items()]
-    if tenant:
-        options.append(click.option("--tenant", help="The tenant, as `ls` names it."))
-
-    def added(function: Any) -> Any:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return added
-
-
 def _handle(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
     from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
 
@@ -209,15 +193,30 @@ def _handle(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
     return text
 
 
-@commands.group(short_help="List, print and delete the cut texts that are kept.")
+def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
+    """Return the options that say whose texts."""
+
+    def added(function: Any) -> Any:
+        for kind, text in reversed(OWNERS.items()):
+            function = click.option(f"--{kind}", multiple=multiple, help=text)(function)
+        return function
+
+    return added
+
+
+_config_option = click.option("--config", type=FILE, help="The proxy configuration.")
+
+
+@commands.group(short_help="List and print the cut texts that are kept.")
 def archive() -> None:
-    """List, print and delete the cut texts that are kept on disk and in Redis, by tenant."""
+    """List and print the cut texts that are kept on disk and in Redis, by tenant."""
 
 
 @archive.command("ls")
-@_archive_options()
+@_config_option
+@json_option
 def _archive_ls(**options: Any) -> None:
-    """List how much is kept of each tenant, or of one owner."""
+    """List how much is kept of each tenant."""
     from ctx_hooks.cli.archive import print_kept
 
     print_kept(**options)
@@ -225,7 +224,9 @@ def _archive_ls(**options: Any) -> None:
 
 @archive.command("show", short_help="Print a text by its handle.")
 @click.argument("handle", callback=_handle)
-@_archive_options(tenant=False)
+@_config_option
+@_owner_options(multiple=False)
+@json_option
 def _archive_show(**options: Any) -> None:
     """Print a text by the handle of its placeholder; without an owner one that came without a key."""
     from ctx_hooks.cli.archive import print_kept_text
@@ -234,7 +235,8 @@ def _archive_show(**options: Any) -> None:
 
 
 @archive.command("prune")
-@_archive_options(owners=False, tenant=False)
+@_config_option
+@json_option
 def _archive_prune(**options: Any) -> None:
     """Delete what has expired; Redis does that by itself."""
     from ctx_hooks.cli.archive import prune
@@ -242,16 +244,22 @@ def _archive_prune(**options: Any) -> None:
     prune(**options)
 
 
-@archive.command("delete")
-@_archive_options()
-def _archive_delete(**options: Any) -> None:
-    """Delete all texts of an owner."""
-    from ctx_hooks.cli.archive import delete
+@commands.command(short_help="Remove what is kept of a team, key, user or organization.")
+@click.argument("config", type=FILE)
+@_owner_options(multiple=True)
+@click.option("--tenant", multiple=True, help="The digest that `archive ls` or `limits ls` prints.")
+@yes_option
+@json_option
+def erase(**options: Any) -> int:
+    """Remove what is kept of a team, key, user or organization, and print a receipt.
 
-    delete(**options)
+    CONFIG is the proxy's configuration. The archive, statistics, summaries and sizes of histories are searched, on disk and
+    in Redis. Each owner can be named several times. Without --yes you see what was found, and are asked. Exits with 1 if
+    nothing was found.
+    """
+    from ctx_hooks.cli.erase import run
 
-
-_redis_option = click.option("--config", type=FILE, help="The proxy configuration: its Redis.")
+    return run(**options)
 
 
 @commands.group(short_help="Print or clear what was learned of each deployment.")
@@ -264,7 +272,7 @@ def limits() -> None:
 
 @limits.command("ls")
 @click.argument("deployment", default="*")
-@_redis_option
+@_config_option
 @json_option
 def _limits_ls(**options: Any) -> None:
     """Print what was learned of each deployment, the newest first."""
@@ -275,7 +283,7 @@ def _limits_ls(**options: Any) -> None:
 
 @limits.command("clear", short_help="Forget what was learned.")
 @click.argument("deployment")
-@_redis_option
+@_config_option
 @yes_option
 @json_option
 def _limits_clear(**options: Any) -> None:

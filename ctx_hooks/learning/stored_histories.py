@@ -50,7 +50,7 @@ class StoredHistories:
         key = _key(tenant, response_id)
         if key not in self._tokens and self._store.is_shared:
             with suppress(UnavailableError):  # then it is not known
-                await self._store.briefly(partial(self._read, key), key)
+                await self._store.briefly(partial(self._read, tenant, key), key)
         return self._tokens.get(key, ProviderTokens(0))
 
     async def note(self, tenant: str, response_id: str, tokens: ProviderTokens) -> None:
@@ -60,10 +60,10 @@ class StoredHistories:
             self._remember(key, tokens)
             if self._store.is_shared:
                 with suppress(UnavailableError):  # then other workers do not know it
-                    await self._store.briefly(partial(self._store.run, WRITE, KEY_PREFIX + key.hex(), [tokens]))
+                    await self._store.briefly(partial(self._store.run, WRITE, _shared_key(tenant, key), [tokens]))
 
-    async def _read(self, key: bytes) -> None:
-        self._remember(key, _figure(await self._store.read(KEY_PREFIX + key.hex(), MOST_BYTES)))
+    async def _read(self, tenant: str, key: bytes) -> None:
+        self._remember(key, _figure(await self._store.read(_shared_key(tenant, key), MOST_BYTES)))
 
     def _remember(self, key: bytes, tokens: ProviderTokens) -> None:
         if not tokens:
@@ -76,6 +76,11 @@ class StoredHistories:
 
 def _key(tenant: str, response_id: str) -> bytes:
     return blake2b(f"{tenant}\n{response_id}".encode("utf-8", "replace"), digest_size=DIGEST_BYTES).digest()
+
+
+def _shared_key(tenant: str, key: bytes) -> str:
+    """Return the key in Redis, which names the tenant's digest: an operator can erase all keys of a tenant."""
+    return f"{KEY_PREFIX}{tenant}:{key.hex()}"
 
 
 def _figure(found: bytes) -> ProviderTokens:

@@ -4,7 +4,7 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.call import HEADER, Call, Deployment
+from ctx_hooks.litellm_compat.call import HEADER, Call, Deployment, tenant_digest
 from ctx_hooks.litellm_compat.deployments import (
     answering_id_of,
     checks_before_deployment,

@@ -128,10 +128,10 @@ class Call:
     @cached_property
     def tenant(self) -> str:
         """A digest of the request's team, else its user, else its key; "nobody" without any of them."""
-        for name in ("team_id", "user_id", "api_key"):
-            found = getattr(self.auth, name, None)
+        for kind in ("team", "user", "key"):
+            found = getattr(self.auth, _OWNERS[kind], None)
             if isinstance(found, str) and found:
-                return blake2b(f"{name}:{found}".encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
+                return tenant_digest(kind, found)
         return "nobody"
 
     @property
@@ -199,6 +199,17 @@ class Call:
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
             too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
         )
+
+
+def tenant_digest(kind: str, identifier: str) -> str:
+    """Return the digest by which statistics, summaries and histories know a tenant.
+
+    Args:
+        kind: "team", "user", "key" or "organization".
+        identifier: LiteLLM's id; of a key its hash.
+    """
+    text = f"{_OWNERS[kind]}:{identifier}"
+    return blake2b(text.encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
 
 
 def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], Any, Mapping[str, Any]]:

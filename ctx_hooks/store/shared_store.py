@@ -29,6 +29,8 @@ PAUSE_SECONDS = 1.0
 """After a failure nothing is read for requests for so long."""
 WARNING_SECONDS = 60.0
 """A Redis that fails in turns is warned of once a minute."""
+KEYS_AT_ONCE = 1_000
+"""Looked at, or deleted, for an operator before Redis serves others again: below a millisecond."""
 
 
 READ = """
@@ -196,6 +198,26 @@ class SharedStore:
             self._warned_at = now
             logger.warning("Redis is slow or fails, and no request waits for it until it is fast again: %r", error)
         self._is_slow = True
+
+
+async def keys_like(client: Any, pattern: str) -> list[bytes]:
+    """Return the keys that end in a pattern, for an operator's command, over a connection of its own.
+
+    LiteLLM may put a namespace before each key, which only the proxy knows. The search takes the longer the larger the Redis
+    is, and holds up nobody. Raises whatever the connection raises.
+    """
+    return sorted({key async for key in client.scan_iter(match=f"*{pattern}", count=KEYS_AT_ONCE)})  # some come twice
+
+
+async def delete_keys(client: Any, keys: Sequence[bytes]) -> int:
+    """Delete keys, in a cluster of any of its nodes, and return how many there still were; raises as `keys_like`."""
+    gone = 0
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        pipeline = client.pipeline(transaction=False)
+        for key in keys[start : start + KEYS_AT_ONCE]:
+            pipeline.delete(key)
+        gone += sum(await pipeline.execute())
+    return gone
 
 
 def _bytes(found: Any) -> bytes:

@@ -184,7 +184,7 @@ CANNOT_BE_DONE = [
     ["replay", "request.json", "--policy", "released: 2026-13-45"], ["replay", "request.json", "--policy", "[\n" * 2_000],
     ["archive", "ls"],
     ["archive", "show", "b" * 12, "--config", "archive.yaml"],
-    ["archive", "delete", "--team", "red", "--config", "archive.yaml"], ["limits", "ls"],
+    ["erase", CONFIG, "--team", "red"], ["limits", "ls"],
     ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
     ["report", "events", "-o", "none/page.html"],
     ["report", "events", "-o", "events"],
@@ -219,9 +219,9 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, h
     [], ["frob"], ["init"],
     ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
     ["doctor", "a", "b"],
-    ["report"], ["archive"], ["archive", "show", "X"], ["archive", "delete"],
-    ["archive", "ls", "--team", "a", "--key", "b"], ["limits"], ["limits", "clear"], ["limits", "frob"], ["demo", "a"],
-    ["schema", "a"],
+    ["report"], ["archive"], ["archive", "show", "X"], ["erase", CONFIG],
+    ["archive", "show", "b" * 12, "--team", "a", "--key", "b"], ["limits"], ["limits", "clear"], ["limits", "frob"],
+    ["demo", "a"], ["schema", "a"],
 ], ids=lambda arguments: " ".join(arguments)[:60])  # fmt: skip
 def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, here):
     done = here(*arguments)

@@ -17,7 +17,7 @@ TEXT = "## Goal\nTune the zebra piano."
 
 def known_summaries():
     key = conversation_key(REQUEST.messages, "ann", TARGET.policy.summary)
-    digests = prefixes(counted_history(REQUEST, COUNTER), bytes.fromhex(key))
+    digests = prefixes(counted_history(REQUEST, COUNTER), key.encode())
     return Summaries(key, {digests[9].hex(): Written(digests[9].hex(), 9, TEXT)}, {})
 
 

@@ -2,9 +2,12 @@
 
 import errno
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
+import ctx_hooks
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies
@@ -39,8 +42,16 @@ def test_a_teams_mistake_is_told_once_in_all_its_sessions_and_again_when_it_chan
     assert caplog.text.count("did you mean 'language'? (team alpha)") == 2
 
 
-def test_an_exception_is_told_by_name_and_code_without_its_text_or_that_of_the_error_it_came_with(caplog):
+def test_every_line_of_the_package_passes_the_filter_that_takes_the_text_of_exceptions():
+    """A logger's filter does not see what is logged to one below it, or to the root."""
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(ctx_hooks.__file__).parent.rglob("*.py"))
+    assert set(re.findall(r"^logger = (.*)$", text, re.MULTILINE)) == {'logging.getLogger("ctx_hooks")'}
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL])
+def test_an_exception_is_told_by_name_and_code_without_its_text_or_that_of_the_error_it_came_with(level, caplog):
     name = "the secret"
+    caplog.set_level(logging.DEBUG, "ctx_hooks")
 
     def number_of(text):
         try:
@@ -51,7 +62,7 @@ def test_an_exception_is_told_by_name_and_code_without_its_text_or_that_of_the_e
     with pytest.raises(KeyError, match=name) as failed:
         number_of(name)
     assert name in str(failed.value.__context__)
-    logging.getLogger("ctx_hooks").warning("the step failed", exc_info=failed.value)
+    logging.getLogger("ctx_hooks").log(level, "the step failed", exc_info=failed.value)
     assert caplog.text.splitlines()[-1] == "KeyError"
     assert "in number_of" in caplog.text
     assert "secret" not in caplog.text

@@ -90,7 +90,8 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
     """Return the key that all summaries of a conversation share; "" where nobody has asked and was answered yet.
 
     It stands for the messages up to the first answer: sessions that begin with the same request part there. System text is
-    in no key and no prefix: it is sent beside each summary, and clients write the time there.
+    in no key and no prefix: it is sent beside each summary, and clients write the time there. It begins with the tenant's
+    digest, so that an operator can erase all keys of a tenant.
 
     Args:
         messages: of the request as the client sent it.
@@ -108,7 +109,8 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
             continue
         beginning.append(unmarked(item))
         if is_asked and message.role == "assistant":
-            return digest_of((tenant, settings.model, settings.prompt, messages.format, beginning)).hex()
+            digest = digest_of((tenant, settings.model, settings.prompt, messages.format, beginning))
+            return f"{tenant}:{digest.hex()}"
         is_asked = is_asked or is_request(message)
     return ""
 
@@ -143,7 +145,7 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
         length: how many messages the summary will stand for: those of the compaction that waits for it, else all.
         after: how many messages the newest compaction before has but one, 0 for none.
     """
-    digests = prefixes(history, bytes.fromhex(summaries.conversation))
+    digests = prefixes(history, summaries.conversation.encode())
     before = newest_within(summaries, digests, length)
     if before is not None and before.length > after:
         return None

@@ -113,7 +113,7 @@ class Forms:
 
     def __init__(self, history: History, summaries: Summaries, start: bytes) -> None:
         self._summaries = summaries
-        self._prefixes = prefixes(history, bytes.fromhex(summaries.conversation))
+        self._prefixes = prefixes(history, summaries.conversation.encode())
         self._compactions = prefixes(history, start, with_system=True)
 
     def summary_of(self, length: int, base_length: int | None) -> WrittenSummary | None:

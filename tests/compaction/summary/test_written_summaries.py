@@ -51,7 +51,7 @@ def key_of(messages, fmt, tenant="ann", summary=SETTINGS):
 
 def written_of(messages, fmt, length, text=TEXT):
     """Return a summary of the first messages of a conversation."""
-    digests = prefixes(history_of(messages, fmt), bytes.fromhex(key_of(messages, fmt)))
+    digests = prefixes(history_of(messages, fmt), key_of(messages, fmt).encode())
     return WrittenSummary(digests[length].hex(), length, text)
 
 

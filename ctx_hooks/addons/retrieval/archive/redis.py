@@ -14,7 +14,7 @@ from typing import Any
 
 from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
-from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.store.shared_store import SharedStore, keys_like
 
 KEY_PREFIX = "ctx_hooks:archive:"
 WRITE_SECONDS = 5.0
@@ -93,38 +93,19 @@ def key_of(tenant: str) -> str:
     return f"{KEY_PREFIX}{{{tenant}}}"
 
 
-# What an operator sees and deletes, over a connection of its own. LiteLLM may put a namespace before each key, which only
-# the proxy knows: keys are searched for. That takes the longer the larger the Redis is, and holds up nobody.
-
-KEYS_AT_ONCE = 1_000
-"""Looked at, or deleted, before Redis serves others again: below a millisecond."""
-
-
 async def tenants(client: Any) -> list[Stored]:
     """Return what is stored of each tenant; raises whatever the connection raises."""
-    found = [await _summed(client, index) for index in await _keys(client, f"*{key_of('*')}")]
+    found = [await _summed(client, index) for index in await keys_like(client, key_of("*"))]
     return [stored for stored in found if stored.texts]
 
 
 async def read(client: Any, tenant: str, handle: str) -> bytes | None:
     """Return a sealed text, None where there is none; raises whatever the connection raises."""
-    for key in await _keys(client, f"*{key_of(tenant)}:{handle}"):
+    for key in await keys_like(client, f"{key_of(tenant)}:{handle}"):
         (found,) = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
         if isinstance(found, bytes):
             return found
     return None
-
-
-async def delete(client: Any, tenant: str) -> int:
-    """Delete every key of a tenant and return how many texts there were; raises whatever the connection raises."""
-    keys = await _keys(client, f"*{key_of(tenant)}*")
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        await client.delete(*keys[start : start + KEYS_AT_ONCE])
-    return sum(not key.endswith((b"}", b":sizes")) for key in keys)
-
-
-async def _keys(client: Any, pattern: str) -> list[bytes]:
-    return sorted({key async for key in client.scan_iter(match=pattern, count=KEYS_AT_ONCE)})
 
 
 async def _summed(client: Any, index: bytes) -> Stored:

@@ -149,21 +149,6 @@ async def test_with_a_namespace_of_litellms_every_key_has_it(redis_server, clien
     assert stored.texts == len(texts) + 1
     assert name in [stored.name for stored in await redis_store.tenants(client)]
     assert await redis_store.read(client, name, next(iter(texts)))
-    assert await redis_store.delete(client, name) == len(texts) + 1
-    assert await keys_of(client, tenant) == set()
-
-
-async def test_of_a_deleted_tenant_no_key_is_left_not_even_one_that_the_index_lost(archives, tenant, client):
-    other = archives.tenant("key", "another")
-    archives.put(SETTINGS, tenant, texts := by_handle(tenant))
-    archives.put(SETTINGS, other, theirs := by_handle(other))
-    assert await settled(archives, SETTINGS, other)
-    await client.delete(key_of(tenant_name(tenant)))
-    assert await redis_store.delete(client, tenant_name(tenant)) == len(texts)
-    assert await keys_of(client, tenant) == set()
-    assert {await archives.get(SETTINGS, tenant, handle) for handle in texts} == {None}
-    assert {handle: await archives.get(SETTINGS, other, handle) for handle in theirs} == theirs
-    assert await redis_store.delete(client, tenant_name(tenant)) == 0
 
 
 class TestARedisThatFails:

@@ -1,0 +1,176 @@
+"""`ctx-hooks erase`: removes what the stores keep of a team, key, user or organization, and prints a receipt."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctx_hooks.addons.retrieval.archive import disk, redis
+from ctx_hooks.addons.summaries import stored as summaries
+from ctx_hooks.cli.archive import Places, archives_of, open_places
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
+from ctx_hooks.cli.terminal import FAILED, CommandError, confirmed, print_json, print_text, printable
+from ctx_hooks.learning import redis_store, stored_histories
+from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
+from ctx_hooks.store.shared_store import delete_keys, keys_like
+
+DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|nobody")
+"""What `archive ls` and `limits ls` name a tenant; "nobody" is the one of requests without key, team and user."""
+STAYS = (
+    "Memory of the workers: summaries for three days, an archive there for its retention_days; none after a restart.",
+    "What a worker writes that still serves the owner: erase again after its sessions have ended.",
+    "Archived texts under another CTX_HOOKS_ARCHIVE_KEY than the one of this command, until they expire.",
+    "What deployments have accepted: figures that name nobody.",
+    "LiteLLM's own records (spend log, log, metrics, traces): figures with ids of team and key, as long as you keep them.",
+    "Backups of the disk and of Redis.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose texts and figures are to go.
+
+    Attributes:
+        kind: "team", "key", "user", "organization", or "tenant" for one that is named by its digest.
+        identifier: LiteLLM's id, of a key its hash; or the digest.
+        archive_name: the digest by which the archive knows it.
+        digest: the digest by which statistics, summaries and histories know it.
+    """
+
+    kind: str
+    identifier: str
+    archive_name: str
+    digest: str
+
+    def __str__(self) -> str:
+        """Name it as the receipt does."""
+        return f"{self.kind} {self.identifier}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a store holds of an owner: how many entries (rows of a file, keys of Redis or fields of one), and their removal.
+
+    Attributes:
+        store: "archive", "statistics", "summaries" or "histories".
+        place: a folder, or "redis".
+        owner: its kind and identifier.
+        entries: how many there are.
+        remove: removes them, and returns how many there still were.
+    """
+
+    store: str
+    place: str
+    owner: str
+    entries: int
+    remove: Callable[[], Awaitable[int]]
+
+
+def run(*, config: Path, yes: bool, as_json: bool, **named: Sequence[str]) -> int:
+    """Remove what is kept of owners, and print the receipt.
+
+    Args:
+        config: the proxy's configuration.
+        yes: whether nobody is asked before.
+        as_json: whether the receipt is a JSON document.
+        named: the ids of each kind of owner.
+
+    Returns:
+        The exit code: FAILED if nothing was found.
+
+    Raises:
+        UsageError: no owner is named.
+        CommandError: the configuration has mistakes, a store cannot be reached, or the operator does not agree.
+    """
+    owners = [_owner(kind, identifier) for kind, identifiers in named.items() for identifier in identifiers]
+    if not owners:
+        raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
+    read = configuration_without_mistakes(config)
+    removed = asyncio.run(_erased(read, owners, yes=yes))
+    stores = [
+        {"store": h.store, "place": h.place, "owner": h.owner, "found": h.entries, "removed": gone} for h, gone in removed
+    ]
+    stays = [*_not_named(read, owners), *STAYS]
+    if as_json:
+        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        print_json({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays})
+    else:
+        print_text("\n".join([*_lines(removed), "What stays, and how long:", *(f"- {line}" for line in stays)]))
+    return 0 if any(held.entries for held, _ in removed) else FAILED
+
+
+def _owner(kind: str, identifier: str) -> Owner:
+    """Return an owner with its digests; raises UsageError for what is no digest."""
+    if kind == "tenant":
+        if not DIGEST.fullmatch(identifier):
+            raise click.UsageError(f"--tenant: {identifier!r} is no digest that `archive ls` or `limits ls` prints.")
+        return Owner(kind, identifier, identifier, identifier)
+    from ctx_hooks.litellm_compat import key_id_of, tenant_digest  # noqa: PLC0415 - LiteLLM takes seconds to load
+
+    found = key_id_of(identifier) if kind == "key" else identifier
+    return Owner(kind, found, tenant_name(tenant_key(kind, found, secret_of_environment())), tenant_digest(kind, found))
+
+
+async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) -> list[tuple[Held, int]]:
+    async with open_places(config) as places:
+        found = [held for owner in owners for held in [*_on_disk(places, owner), *await _in_redis(places.redis, owner)]]
+        if not yes and any(held.entries for held in found):
+            click.echo(printable("\n".join(_lines([(held, 0) for held in found]))), err=True)
+            if not confirmed("Remove this for good?"):
+                raise CommandError("Nothing was removed.")
+        return [(held, await held.remove() if held.entries else 0) for held in found]
+
+
+def _on_disk(places: Places, owner: Owner) -> Iterator[Held]:
+    for folder in places.folders:
+        entries = sum(stored.texts for stored in disk.tenants(folder) if stored.name == owner.archive_name)
+        remove = partial(asyncio.to_thread, disk.delete, folder, owner.archive_name)
+        yield Held("archive", str(folder), str(owner), entries, remove)
+
+
+async def _in_redis(client: Any, owner: Owner) -> list[Held]:
+    if client is None:
+        return []
+    patterns = {
+        "archive": f"{redis.key_of(owner.archive_name)}*",
+        "summaries": f"{summaries.KEY_PREFIX}{owner.digest}:*",
+        "histories": f"{stored_histories.KEY_PREFIX}{owner.digest}:*",
+    }
+    keys = {store: await keys_like(client, pattern) for store, pattern in patterns.items()}
+    found = [Held(s, "redis", str(owner), len(k), partial(delete_keys, client, k)) for s, k in keys.items()]
+    fields = [
+        (key, field)
+        for key in await keys_like(client, f"{redis_store.KEY_PREFIX}*")
+        if await client.type(key) == b"hash"  # whoever has the Redis can write anything there
+        for field in await client.hkeys(key)
+        if field.partition(b":")[2] == owner.digest.encode()
+    ]
+
+    async def remove_fields() -> int:
+        return sum([await client.hdel(key, field) for key, field in fields])
+
+    return [*found, Held("statistics", "redis", str(owner), len(fields), remove_fields)]
+
+
+def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
+    """Yield what the stores may still hold of the owners under another name."""
+    kinds = {owner.kind for owner in owners}
+    scopes = {str(archive.get("scope", "key")) for archive in archives_of(config)}
+    for scope in sorted(scopes - kinds):
+        yield f"Archived texts of the scope `{scope}` belong to each {scope}: name it by --{scope} as well."
+    if config.settings.events is not None:
+        yield f"Event files in {config.settings.events.path}: figures with ids of team and key, until they are rotated away."
+
+
+def _lines(removed: Sequence[tuple[Held, int]]) -> Iterator[str]:
+    yield f"{'found':>9}{'removed':>9}  entries of"
+    for held, gone in removed:
+        yield f"{held.entries:9,}{gone:9,}  {held.owner}: {held.store} in {held.place}"

@@ -1,0 +1,144 @@
+"""`ctx-hooks erase` finds by LiteLLM's ids what requests have left in each store, removes it and nothing else."""
+
+import asyncio
+import json
+import time
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from archived import by_handle, settled
+from litellm.caching.redis_cache import RedisCache
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.addons.retrieval.archive import disk
+from ctx_hooks.addons.retrieval.archive.archive import Archives
+from ctx_hooks.addons.summaries.candidates import conversation_key
+from ctx_hooks.addons.summaries.stored import StoredSummaries
+from ctx_hooks.cli import main
+from ctx_hooks.compaction.summary.model_written import WrittenSummary
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.learning.learned import Learned
+from ctx_hooks.learning.stats import ANYONE, Observation
+from ctx_hooks.learning.stored_histories import StoredHistories
+from ctx_hooks.litellm_compat import Call
+from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
+from ctx_hooks.store.shared_store import SharedStore
+
+TALK = [{"role": "user", "content": "Tune the piano."}, {"role": "assistant", "content": "Which one?"}]
+TEXTS = ["1,204 lines of a log", "the 琴"]
+STORES = [("archive", len(TEXTS) + 1), ("archive", len(TEXTS) + 3), ("summaries", 1), ("histories", 2), ("statistics", 4)]
+"""Each with its entries of an owner: rows of the file; keys of texts, of the index and of its sizes; two of two answers; two
+kinds of two deployments."""
+NAMED = {"team": "team_id", "user": "user_id", "key": "api_key"}
+
+
+@pytest.fixture
+def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: ARG001 - for what it sets
+    """A proxy's configuration with both archives; what a worker leaves there of a caller; and the command."""
+    redis_cache = RedisCache(host="127.0.0.1", port=redis_server.port, namespace="ours")
+    monkeypatch.setenv("CTX_HOOKS_ARCHIVE_KEY", "a secret of the operator")
+    monkeypatch.delenv("TOOL_OUTPUT_DIR", raising=False)
+    archives = {name: {"backend": name, "scope": "team", "path": str(tmp_path / "kept")} for name in ("disk", "redis")}
+    teams = {name: {"archive": archive} for name, archive in archives.items()}
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "callback_settings": {"ctx_hooks": {"teams": teams, "events": {"path": str(tmp_path)}}},
+                "router_settings": {"redis_host": "127.0.0.1", "redis_port": redis_server.port},
+            }
+        )
+    )
+    deployments = [uuid4().hex, uuid4().hex]
+
+    async def leave(call):
+        store = SharedStore(lambda: redis_cache)
+        for answer in ("resp_1", "resp_2"):
+            await StoredHistories(store).note(call.tenant, answer, 12_000)
+        shown = {
+            ("limit", call.tenant): Observation((8_000,), time.time()),
+            ("accepted_input", ANYONE): Observation((7_000,), time.time()),
+        }
+        shown["answer", call.tenant] = Observation((300,), time.time())
+        for deployment in deployments:
+            await Learned(store).learn(deployment, shown)
+        conversation = conversation_key(MessageReader("openai-chat", TALK), call.tenant, SummarySettings(model="small"))
+        await StoredSummaries(store).write(conversation, WrittenSummary("ab", 2, "The piano."))
+        for archive in archives.values():
+            kept = Archives(store)
+            tenant = kept.tenant(*call.owner("team"))
+            kept.put(settings := ArchiveSettings(**archive), tenant, by_handle(tenant, TEXTS))
+            while not await settled(kept, settings, tenant):
+                pass
+
+    def command(*arguments):
+        code = main(["erase", str(config), *arguments])
+        return code, capsys.readouterr()
+
+    def kept():
+        """Return every key, field and row that there is."""
+
+        async def in_redis():
+            client = redis_cache.init_async_client()
+            keys = {key async for key in client.scan_iter()}
+            return keys | {(k, f) for k in keys if await client.type(k) == b"hash" for f in await client.hkeys(k)}
+
+        return asyncio.run(in_redis()) | {(s.name, s.texts) for s in disk.tenants(tmp_path / "kept")}
+
+    return SimpleNamespace(leave=lambda call: asyncio.run(leave(call)), erase=command, kept=kept)
+
+
+def call_of(kind, name):
+    return Call({"metadata": {"user_api_key_auth": UserAPIKeyAuth(**{NAMED[kind]: name})}})
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_all_that_requests_of_an_owner_have_left_goes_and_nothing_else(world, kind):
+    key = f"sk-{uuid4().hex}"
+    name = key if kind == "key" else uuid4().hex
+    world.leave(call_of("team", uuid4().hex))
+    before = world.kept()
+    world.leave(call_of(kind, name))
+    code, printed = world.erase(f"--{kind}", name, "--yes", "--json")
+    receipt = json.loads(printed.out)
+    assert [(line["store"], line["found"]) for line in receipt["stores"]] == STORES
+    assert [line["removed"] for line in receipt["stores"]] == [entries for _, entries in STORES]
+    assert code == 0
+    assert world.kept() == before
+    assert key not in printed.out
+    code, printed = world.erase(f"--{kind}", name, "--yes", "--json")
+    assert (code, {line["found"] for line in json.loads(printed.out)["stores"]}) == (1, {0})
+
+
+def test_nothing_goes_before_the_operator_agrees(world, monkeypatch):
+    team = uuid4().hex
+    world.leave(call_of("team", team))
+    before = world.kept()
+    code, printed = world.erase("--team", team)
+    assert (code, printed.out) == (1, "")
+    assert f"team {team}: summaries in redis" in printed.err
+    assert world.kept() == before
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: True)
+    assert world.erase("--team", team)[0] == 0
+    assert world.kept() < before
+
+
+def test_a_tenant_can_be_named_by_its_digests_and_by_nothing_that_matches_more(world):
+    call = call_of("team", team := uuid4().hex)
+    world.leave(call)
+    (owner,) = json.loads(world.erase("--team", team, "--yes", "--json")[1].out)["owners"]
+    before = world.kept()
+    world.leave(call)
+    assert world.erase("--tenant", "*", "--yes")[0] == 2
+    assert world.erase("--tenant", owner["archive_name"], "--tenant", owner["digest"], "--yes")[0] == 0
+    assert world.kept() == before
+
+
+def test_the_receipt_says_what_stays(world):
+    team = uuid4().hex
+    world.leave(call_of("team", team))
+    stays = "\n".join(json.loads(world.erase("--user", team, "--yes", "--json")[1].out)["stays"])
+    assert "by --team" in stays
+    assert "Event files in" in stays
