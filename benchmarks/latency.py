@@ -167,7 +167,7 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
             await flow.before_attempt(request, target)
         answered = await flow.ends.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
         if answered is not None and sinks is not None:
-            flow.recorder.answered(target.request_id, answered)
+            flow.recorder.answered(flow.running.of(target.request_id), answered, {})
             flow.running.end(target.request_id)
             flow.running.headers_of_answer(target.request_id)
     detach_sinks()

@@ -75,17 +75,18 @@ SECRET = "the-marked-secret"  # noqa: S105 - no password
 async def secret_session():
     """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
     runner = RequestFlow()
-    recorder = Recorder(runner.running)
+    recorder = Recorder()
     text = json.dumps(agent_session("openai-chat", turns=40))
     payload = json.loads(text.replace('"content": "', f'"content": "{SECRET} ').replace("read_file", SECRET))
     payload["litellm_call_id"] = "call\n" + "x" * 5_000
     request = Request("openai-chat", payload)
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
     decision = await runner.decide(request, to)
-    recorder.decided(request, to, decision, runner.running.of("request").attempts.last())
+    state = runner.running.open("request")
+    recorder.decided(state, request, to, decision, state.attempts.last())
     answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
-    recorder.answered("request", answered, {})
+    recorder.answered(state, answered, {})
     return decision
 
 

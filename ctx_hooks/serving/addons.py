@@ -11,7 +11,6 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.litellm_compat import Call
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.worker import Workers
-    from ctx_hooks.serving.running import Running
+    from ctx_hooks.serving.running import RequestState, Running
     from ctx_hooks.store.shared_store import SharedStore
     from ctx_hooks.tokens.usage import Billed
 
@@ -173,17 +172,17 @@ class Addons:
 
         return await through(addons, undecided)
 
-    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+    async def whole(self, state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raises what an add-on raises."""
-        names = self._core.running.of(Call(fields).request_id).addons
-        return await self._shown_by(names, fields, answer, streamed=False) if names else answer
+        return await self._shown_by(state.addons, fields, answer, streamed=False) if state.addons else answer
 
-    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def streamed(
+        self, state: RequestState, fields: Mapping[str, Any], stream: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them.
 
         The Router may go on, in mid-stream, to a deployment whose policy names further add-ons.
         """
-        state = self._core.running.of(Call(fields).request_id)
         names = state.addons
         stream = await self._shown_by(names, fields, stream, streamed=True)
         while True:

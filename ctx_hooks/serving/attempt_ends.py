@@ -13,6 +13,7 @@ from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import format_of
+from ctx_hooks.serving import reported_usage
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.units import ProviderTokens, to_provider
 from ctx_hooks.tokens.usage import billed_of, used_hosted_tools
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Mode, Policy
     from ctx_hooks.serving.addons import Addons
     from ctx_hooks.serving.recorder import Recorder
-    from ctx_hooks.serving.reported_usage import ReportedUsage
     from ctx_hooks.serving.running import Running
     from ctx_hooks.telemetry.events import TruncationEvent
     from ctx_hooks.tokens.usage import Billed
@@ -51,7 +51,6 @@ class AttemptEnds:
     learned: Learned
     stored: StoredHistories
     recorder: Recorder
-    usage: ReportedUsage
     addons: Addons
 
     def mode(self, call: Call) -> Mode:
@@ -66,13 +65,13 @@ class AttemptEnds:
     async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         call = litellm_compat.Call(fields)
-        mode = self.mode(call)
+        mode, state = self.mode(call), self.running.of(call.request_id)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
         noted = await self.failed(call.request_id, overflow, litellm_compat.text_of(error), call.named_deployment)
         if noted is not None:
-            self.usage.failed(call.request_id, noted.to.deployment)
+            reported_usage.note_failed(state, noted.to.deployment)
             if overflow is not None:
-                self.recorder.refused(call, overflow)
+                self.recorder.refused(state, call, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
             litellm_compat.spare_deployment(fields)
@@ -112,7 +111,7 @@ class AttemptEnds:
         name = call.named_deployment
         answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
         if answered is not None:
-            self.recorder.answered(call.request_id, answered, logged)
+            self.recorder.answered(self.running.of(call.request_id), answered, logged)
         self.running.end(call.request_id)
 
     async def answered(
@@ -149,10 +148,10 @@ class AttemptEnds:
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
         """Note that a request has failed in the end; return the error as its caller reads it, None to leave it as it is."""
         call = litellm_compat.Call(fields)
-        attempt = self.recorder.last_attempt(call.request_id)
-        overflow = litellm_compat.overflow_of(error)
+        state = self.running.of(call.request_id)
+        attempt, overflow = state.last_attempt, litellm_compat.overflow_of(error)
         if overflow is not None:
-            self.recorder.failed(call)
+            self.recorder.failed(state, call)
         self.running.end(call.request_id)
         import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
 

@@ -20,7 +20,7 @@ from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of, record_on
 from ctx_hooks.telemetry.process_events import IgnoredEvent
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
-from ctx_hooks.tokens.units import ProviderTokens, to_local, to_provider
+from ctx_hooks.tokens.units import ProviderTokens, to_provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_ends import Answered
-    from ctx_hooks.serving.running import Running
+    from ctx_hooks.serving.running import RequestState
     from ctx_hooks.telemetry.events import Trigger
     from ctx_hooks.tokens.usage import Billed
 
@@ -44,17 +44,17 @@ LONGEST_CLIENT_CHARS = 60
 class Recorder:
     """Tells listeners, callers and LiteLLM's loggers what is done with the requests that run; it changes none."""
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
+    def __init__(self) -> None:
         self._spans = Guard("OpenTelemetry")
 
-    def decided(self, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> None:
+    def decided(
+        self, state: RequestState, request: Request, to: Target, decision: Decision, attempt: Attempt | None
+    ) -> None:
         """Record what was decided for an attempt."""
         if isinstance(decision, ShownAgain):
             return  # its decision is recorded, and is what its answer is about
         limits = output_limits_in(request.wire, decision.changes)
         event = decision_event(request, to, decision, attempt, limits)
-        state = self._running.open(to.request_id)
         first = state.before_choice
         if first is not None:
             event = _with_first(event, first[0])
@@ -77,31 +77,15 @@ class Recorder:
         scopes = {re.split("[.:]", line, maxsplit=1)[0]: 1 for line in to.ignored}
         emit(IgnoredEvent("settings_ignored", time.time(), names_of(call, to), scopes))
 
-    def fitted_before_choice(self, request_id: str) -> None:
-        """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
-        state = self._running.of(request_id)
-        attempt = state.attempts.last()
-        if state.decided is not None and attempt is not None:
-            state.before_choice = state.decided, attempt
-
-    def last_attempt(self, request_id: str) -> Attempt | None:
-        """Return the last attempt at a request, as one at what the client sent where it was fitted before the choice."""
-        state = self._running.of(request_id)
-        attempt, first = state.attempts.last(), state.before_choice
-        if attempt is None or first is None or first[0].provider_tokens_before is None:
-            return attempt
-        return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.known.factor))
-
-    def refused(self, call: Call, overflow: Overflow) -> None:
+    def refused(self, state: RequestState, call: Call, overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
-        decided = self._running.of(call.request_id).decided
+        decided = state.decided
         if decided is not None:
             said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
             self._tell(call, OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said))
 
-    def failed(self, call: Call) -> None:
+    def failed(self, state: RequestState, call: Call) -> None:
         """Record that a request ended in a refusal as too long."""
-        state = self._running.of(call.request_id)
         decided, state.decided = state.decided, None
         if decided is not None:
             event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
@@ -109,9 +93,8 @@ class Recorder:
                 state.headers = of_failed(state.headers, event)
             self._tell(call, event)
 
-    def answered(self, request_id: str, answered: Answered, logged: Mapping[str, Any]) -> None:
+    def answered(self, state: RequestState, answered: Answered, logged: Mapping[str, Any]) -> None:
         """Record an answer."""
-        state = self._running.of(request_id)
         first = state.before_choice
         decided, state.decided = state.decided, None
         if decided is not None:

@@ -1,4 +1,8 @@
-"""The usage that clients see, where a policy has it state the size of what they sent."""
+"""The usage that clients see, where a policy has it state the size of what they sent.
+
+What LiteLLM bills and logs, and what is learned, stays what the provider stated: answers are copied. An attempt is forgotten
+once its answer is logged, which may be before the client gets it; so the growth is remembered in the request's state.
+"""
 
 from __future__ import annotations
 
@@ -13,72 +17,63 @@ if TYPE_CHECKING:
 
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import Running
+    from ctx_hooks.serving.running import RequestState
 
 BEFORE_CHOICE = ""
 """Stands in the place of a deployment's key for what was cut before the Router chose one."""
 
 
-class ReportedUsage:
-    """Raises the input that the usage of an answer states to the size of what the client sent.
+def note(state: RequestState, to: Target, decision: Decision, attempt: Attempt | None) -> None:
+    """Remember by how much an attempt was cut."""
+    growth, reports = state.growth, to.policy.report_usage == "original"
+    if (reports or growth) and not isinstance(decision, (NotRetried, ShownAgain)):
+        is_cut = reports and not isinstance(decision, Untouched)
+        _set(growth, to.deployment, _growth_of(attempt) if is_cut else 1.0)
 
-    What LiteLLM bills and logs, and what is learned, stays what the provider stated: answers are copied. An attempt is
-    forgotten once its answer is logged, which may be before the client gets it; so the growth is remembered here.
-    """
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
+def note_failed(state: RequestState, deployment: str) -> None:
+    """Forget what was cut for a deployment that failed: the next one may get the whole request."""
+    _set(state.growth, deployment, 1.0)
 
-    def note(self, to: Target, decision: Decision, attempt: Attempt | None) -> None:
-        """Remember by how much an attempt was cut."""
-        growth, reports = self._running.open(to.request_id).growth, to.policy.report_usage == "original"
-        if (reports or growth) and not isinstance(decision, (NotRetried, ShownAgain)):
-            is_cut = reports and not isinstance(decision, Untouched)
-            _set(growth, to.deployment, _growth_of(attempt) if is_cut else 1.0)
 
-    def failed(self, request_id: str, deployment: str) -> None:
-        """Forget what was cut for a deployment that failed: the next one may get the whole request."""
-        _set(self._running.of(request_id).growth, deployment, 1.0)
+def note_fitted_before_choice(state: RequestState) -> None:
+    """Remember that what was cut so far is gone from what each attempt receives."""
+    state.growth = {BEFORE_CHOICE: _growth_at(state.growth, "")} if state.growth else {}
 
-    def note_fitted_before_choice(self, request_id: str) -> None:
-        """Remember that what was cut so far is gone from what each attempt receives."""
-        state = self._running.of(request_id)
-        state.growth = {BEFORE_CHOICE: _growth_at(state.growth, "")} if state.growth else {}
 
-    def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client is to see it."""
-        state = self._running.of(litellm_compat.Call(fields).request_id)
-        growth, state.growth = state.growth, {}
-        if not growth:
-            return answer
-        with litellm_compat.failing_open("leaves the usage of an answer as it was billed"):
-            litellm_compat.price(fields, answer)
-            return _grown(answer, growth)
+def whole(state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
+    """Return an answer as the client is to see it."""
+    growth, state.growth = state.growth, {}
+    if not growth:
         return answer
+    with litellm_compat.failing_open("leaves the usage of an answer as it was billed"):
+        litellm_compat.price(fields, answer)
+        return _grown(answer, growth)
+    return answer
 
-    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the chunks of a stream as the client is to see them, each at once.
 
-        Bytes come as the network cuts them: a line of an event is yielded whole, with the chunk that ends it, before
-        which no client can read it.
-        """
-        state = self._running.of(litellm_compat.Call(fields).request_id)
-        unfinished = b""
-        try:
-            async for chunk in stream:
-                growth = state.growth  # each time: the Router may change the deployment in mid-stream
-                ready = chunk
-                if isinstance(chunk, bytes) and (unfinished or growth):
-                    text = unfinished + chunk
-                    unfinished = unfinished_line(text)
-                    ready = text[: len(text) - len(unfinished)]
-                    if not ready:
-                        continue
-                yield _grown(ready, growth) if growth else ready
-        finally:
-            state.growth = {}
-        if unfinished:
-            yield unfinished
+async def streamed(state: RequestState, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Yield the chunks of a stream as the client is to see them, each at once.
+
+    Bytes come as the network cuts them: a line of an event is yielded whole, with the chunk that ends it, before
+    which no client can read it.
+    """
+    unfinished = b""
+    try:
+        async for chunk in stream:
+            growth = state.growth  # each time: the Router may change the deployment in mid-stream
+            ready = chunk
+            if isinstance(chunk, bytes) and (unfinished or growth):
+                text = unfinished + chunk
+                unfinished = unfinished_line(text)
+                ready = text[: len(text) - len(unfinished)]
+                if not ready:
+                    continue
+            yield _grown(ready, growth) if growth else ready
+    finally:
+        state.growth = {}
+    if unfinished:
+        yield unfinished
 
 
 def _set(growth: dict[str, float], deployment: str, factor: float) -> None:

@@ -29,10 +29,10 @@ from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running, holds_more, was_translated
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
@@ -67,7 +67,6 @@ class RequestFlow:
         learned: the statistics of each deployment.
         stored: the sizes of the histories that providers keep.
         recorder: makes the events of requests.
-        usage: what clients see of the bill.
         addons: what takes part in requests besides.
         ends: how attempts ended.
     """
@@ -80,13 +79,10 @@ class RequestFlow:
         self.running = Running()
         self.learned = Learned(store)
         self.stored = StoredHistories(store)
-        self.recorder = Recorder(self.running)
-        self.usage = ReportedUsage(self.running)
+        self.recorder = Recorder()
         self._short_workers = Workers()
         self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice, self._short_workers))
-        self.ends = AttemptEnds(
-            self.policies, self.running, self.learned, self.stored, self.recorder, self.usage, self.addons
-        )
+        self.ends = AttemptEnds(self.policies, self.running, self.learned, self.stored, self.recorder, self.addons)
         self._engine_workers = Workers()
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
@@ -121,8 +117,9 @@ class RequestFlow:
             return dict(request.fields)
         to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
         fitted = await self._fitted(request, replace(to, request_id=request_id, checked=True))
-        self.usage.note_fitted_before_choice(request_id)
-        self.recorder.fitted_before_choice(request_id)
+        state = self.running.of(request_id)
+        reported_usage.note_fitted_before_choice(state)
+        state.note_fitted_before_choice()
         return fitted
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
@@ -149,14 +146,15 @@ class RequestFlow:
         """
         if to.policy.mode == "off":
             return dict(request.fields)
-        to = self.running.of(to.request_id).numbered(to)
+        state = self.running.open(to.request_id)
+        to = state.numbered(to)
         decision = await self.decide(request, to)
-        attempt = self.running.of(to.request_id).attempts.last(to.deployment)
-        self.recorder.decided(request, to, decision, attempt)
+        attempt = state.attempts.last(to.deployment)
+        self.recorder.decided(state, request, to, decision, attempt)
         sent = litellm_compat.with_forwarded_metadata(request.call)
         if to.policy.mode == "observe":
             return sent
-        self.usage.note(to, decision, attempt)
+        reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise litellm_compat.as_overflow(attempt.refusal if attempt is not None else "", sent)
         return {**sent, **decision.changes}
@@ -258,8 +256,10 @@ class RequestFlow:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
-        return await self.addons.whole(fields, self.usage.whole(fields, answer))
+        state = self.running.of(litellm_compat.Call(fields).request_id)
+        return await self.addons.whole(state, fields, reported_usage.whole(state, fields, answer))
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client is to see it."""
-        return self.addons.streamed(fields, self.usage.streamed(fields, stream))
+        state = self.running.of(litellm_compat.Call(fields).request_id)
+        return self.addons.streamed(state, fields, reported_usage.streamed(state, stream))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.tokens.units import to_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -169,6 +170,20 @@ class RequestState:
         ):
             number = min(previous.to.attempt + 1, to.policy.rescue_attempts)
         return replace(to, attempt=number)
+
+    def note_fitted_before_choice(self) -> None:
+        """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
+        attempt = self.attempts.last()
+        if self.decided is not None and attempt is not None:
+            self.before_choice = self.decided, attempt
+
+    @property
+    def last_attempt(self) -> Attempt | None:
+        """The last attempt, as one at what the client sent where that was fitted before the choice."""
+        attempt, first = self.attempts.last(), self.before_choice
+        if attempt is None or first is None or first[0].provider_tokens_before is None:
+            return attempt
+        return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.known.factor))
 
     @property
     def held_bytes(self) -> int:

@@ -121,7 +121,8 @@ async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monke
     decision = await flow.decide(asked, to)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     end = on("decision", heard.append)
-    flow.recorder.decided(asked, to, decision, flow.running.of("call").attempts.last())
+    state = flow.running.of("call")
+    flow.recorder.decided(state, asked, to, decision, state.attempts.last())
     end()
     assert [event.trigger for event in heard] == ["timeout"]
 

@@ -103,20 +103,21 @@ def to(window_tokens=12_000, **fields):
 
 async def decided(recorder, runner, request, target):
     decision = await runner.decide(request, target)
-    recorder.decided(request, target, decision, runner.running.of("request").attempts.last())
+    state = runner.running.open("request")
+    recorder.decided(state, request, target, decision, state.attempts.last())
     return decision
 
 
 async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_it_came(heard):
     runner = RequestFlow()
-    recorder = Recorder(runner.running)
+    recorder = Recorder()
     request = Request("openai-chat", agent_session("openai-chat", turns=40))
     first = await decided(recorder, runner, request, to())
-    recorder.fitted_before_choice("request")
+    runner.running.of("request").note_fitted_before_choice()
     fitted = Request("openai-chat", {**request.fields, **first.changes})
     second = await decided(recorder, runner, fitted, to())
     answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
-    recorder.answered("request", answered, {"litellm_params": {"metadata": {}}})
+    recorder.answered(runner.running.of("request"), answered, {"litellm_params": {"metadata": {}}})
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard
     assert (decision.decision, answer.decision, answer.trigger) == ("compressed", "compressed", "budget")
@@ -126,10 +127,10 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
 async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
     runner, metadata = RequestFlow(), {"user_api_key": "hash"}
-    recorder = Recorder(runner.running)
+    recorder = Recorder()
     request = Request(fmt, {**agent_session(fmt, turns=40), "metadata": metadata, "litellm_metadata": metadata})
     first = await decided(recorder, runner, request, to())
-    recorder.fitted_before_choice("request")
+    runner.running.of("request").note_fitted_before_choice()
     fitted = Request(fmt, {**request.fields, **first.changes})
     await decided(recorder, runner, fitted, to())
     await runner.ends.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
@@ -139,13 +140,13 @@ async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
     whole, sent = first.figures.tokens_before, rescued.figures.tokens_after
     assert headers["x-ctx-hooks"] == f"retried; before={whole}; after={sent}"
     assert (int(headers["x-ctx-hooks-tokens-before"]), logged["tokens_before"]) == (whole, whole)
-    told = facts_of(recorder.last_attempt("request"), None, Policy())
+    told = facts_of(runner.running.of("request").last_attempt, None, Policy())
     assert (told.received_tokens, told.sent_tokens) == (whole, sent)
 
 
 async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry_and_once(heard):
     runner, metadata = RequestFlow(), {"user_api_key": "hash"}
-    recorder = Recorder(runner.running)
+    recorder = Recorder()
     fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
     await decided(recorder, runner, Request("openai-chat", fields), to(200_000))
     await runner.ends.failed("request", Overflow("input", "x", 10_000, 26_000))
@@ -183,7 +184,7 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
             sent += 1
             await flow.ends.failed(target.request_id, Overflow("input", "x", 60, None))
     for _ in range(2):
-        flow.recorder.failed(Call(fields))
+        flow.recorder.failed(flow.running.of(target.request_id), Call(fields))
     words = [(type(event).__name__, event.decision) for event in heard]
     retries = [("DecisionEvent", "retried")] * (sent - 1)
     assert words == [("DecisionEvent", "fits"), *retries, ("DecisionEvent", "failed"), ("FailureEvent", "failed")]

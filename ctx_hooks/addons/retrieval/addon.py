@@ -9,7 +9,6 @@ from ctx_hooks.addons.retrieval import further_call
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.serving.addons import Addon
-from ctx_hooks.serving.reported_usage import ReportedUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +31,7 @@ class Retrieval(Addon):
     def __init__(self, core: Core) -> None:
         self.archiving = Archiving(core.store, core.running)
         ask_again = further_call.asking(core.fitted_before_choice)
-        self.rounds = ToolRounds(self.archiving, ask_again, ReportedUsage(core.running), core.running)
+        self.rounds = ToolRounds(self.archiving, ask_again, core.running)
 
     async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:
         """Return the fields with the provider's own messages for answers that hide something."""

@@ -32,14 +32,14 @@ from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving import reported_usage
 
 if TYPE_CHECKING:
     from ctx_hooks.addons.retrieval.archiving import Archiving
     from ctx_hooks.addons.retrieval.further_call import Ask
     from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn
     from ctx_hooks.policy.addon_settings import ArchiveSettings
-    from ctx_hooks.serving.reported_usage import ReportedUsage
-    from ctx_hooks.serving.running import Running
+    from ctx_hooks.serving.running import RequestState, Running
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
@@ -55,10 +55,9 @@ T = TypeVar("T")
 class ToolRounds:
     """Answers the hidden tool for all requests."""
 
-    def __init__(self, archiving: Archiving, ask: Ask, usage: ReportedUsage, running: Running) -> None:
+    def __init__(self, archiving: Archiving, ask: Ask, running: Running) -> None:
         self._archiving = archiving
         self._ask = ask
-        self._usage = usage
         self._running = running
         self._workers = Workers()
 
@@ -116,7 +115,7 @@ class ToolRounds:
                 if asked is None:
                     is_whole = False
                     break
-                answers.append(plain(self._usage.whole(*asked)))
+                answers.append(plain(reported_usage.whole(self._state_of(asked[0]), *asked)))
                 turn = rounds.form.turn_of(answers[-1], RETRIEVE)
             else:
                 await rounds.keep(turn)
@@ -163,7 +162,7 @@ class ToolRounds:
             called, further = asked
             shown.go_on()
             try:
-                async for chunk in self._usage.streamed(called, further):
+                async for chunk in reported_usage.streamed(self._state_of(called), further):
                     for seen in shown.seen(chunk):
                         yield seen
             finally:
@@ -173,9 +172,12 @@ class ToolRounds:
         for chunk in shown.end():
             yield chunk
 
+    def _state_of(self, fields: Mapping[str, Any]) -> RequestState:
+        return self._running.of(litellm_compat.Call(fields).request_id)
+
     def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
         """Return the rounds of a request, None where its format has none."""
-        view = notes_of(self._running.of(litellm_compat.Call(fields).request_id)).view
+        view = notes_of(self._state_of(fields)).view
         form = FORMS.get(format_of(fields))
         return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
 

@@ -16,7 +16,6 @@ from ctx_hooks.addons.retrieval.answer_forms import HIDDEN
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.litellm_compat import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
 from ctx_hooks.testing import Call, Reply, responses, streams
 
@@ -72,7 +71,7 @@ def rounds_of(texts, *answers):
         return called, came(responses.events(answer)) if changes["stream"] else answer
 
     running = Running()
-    return ToolRounds(texts, ask, ReportedUsage(running), running)
+    return ToolRounds(texts, ask, running)
 
 
 def offered(asked):
@@ -162,7 +161,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
         return with_request_id({**fields, **changes, "metadata": None}), further()
 
     fields, running = with_request_id({**ASKED, "stream": True}), Running()
-    rounds = ToolRounds(Texts(litellm_compat.Call(fields).request_id), ask, ReportedUsage(running), running)
+    rounds = ToolRounds(Texts(litellm_compat.Call(fields).request_id), ask, running)
     shown = rounds.streamed(fields, came(responses.events(LOOKS)))
     while not begun.is_set():
         await anext(shown)
