@@ -99,7 +99,8 @@ def figures_of(text: str) -> Figures:
 
 def output_figures_of(text: str) -> Figures:
     """Return the figures of a wording that limits only the output: the smaller of two is the limit."""
-    numbers = [n for n, _ in _numbers(text) if n >= LEAST_WINDOW_TOKENS]
+    found = _numbers(text)
+    numbers = [n for n, m in found if n >= LEAST_WINDOW_TOKENS or (n >= LEAST_TOKENS and _is_called_limit(m, text))]
     limit, output = min(numbers, default=None), max(numbers, default=None)
     return Figures(limit, output_tokens=output if output != limit else None)
 

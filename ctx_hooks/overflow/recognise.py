@@ -14,6 +14,8 @@ from ctx_hooks.overflow.patterns.wordings import CODES, OTHER_OUTPUT, PATTERNS
 from ctx_hooks.overflow.texts import first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens
 
+LEAST_NOT_SMALL = 1_000
+"""`SMALL` reads limits of three figures."""
 MOST_SENTENCES = 20
 """Looked at in one text for a family of wordings."""
 _QUOTES = str.maketrans("", "", '`"*')
@@ -131,8 +133,9 @@ def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> 
 
 def _about_another_matter(texts: Iterable[str], codes: Iterable[str], found: Overflow) -> bool:
     said = (*texts, *(plain(code.replace("_", " ")) for code in codes))
-    small = found.limit_tokens is not None and found.input_tokens is not None and found.limit_tokens < LEAST_WINDOW_TOKENS
-    topics = [t for t in NOT_OVERFLOW if not (small and t is SMALL)]
+    least = LEAST_NOT_SMALL if found.kind == "output_limit" else LEAST_WINDOW_TOKENS if found.input_tokens else 0
+    names_small = found.limit_tokens is not None and found.limit_tokens < least
+    topics = [t for t in NOT_OVERFLOW if not (names_small and t is SMALL)]
     return any(topic.regex.search(text) for text in said for topic in topics)
 
 

@@ -53,6 +53,8 @@ OUTPUTS = [
     ("Input validation error: `max_new_tokens` must be <= 1024. Given: 2048", 1024),
     ("[{'loc': ('body', 'max_tokens'), 'msg': 'Input should be less than or equal to 8192', 'input': 32000}]", 8192),
     ("max_tokens 8192 exceeds the limit of 4096; error code 1210", 4096),
+    ("max_tokens 8192 exceeds the limit of 4096; error code 400", 4096), ("max_completion_tokens cannot exceed 128", 128),
+    ("max_tokens is too large: 8192. This model supports at most 512 completion tokens, whereas you provided 8192.", 512),
 ]  # fmt: skip
 NO_OUTPUTS = [
     "Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got -5 instead.",
