@@ -1,6 +1,6 @@
 """What a configured summary does to sessions: where it stands, which of those asked for are sent, what it costs and keeps.
 
-    uv run --group bench python benchmarks/summaries.py [SESSIONS.jsonl...] [--windows 8000,30000,60000] [--steps 8]
+    uv run --group bench python benchmarks/summaries.py [SESSIONS.jsonl...] [--windows 8000,30000,60000] [--formats ...]
 
 Three generated conversations, and the first session of each file. The summariser is scripted and good: it carries on what
 was planted and the paths of calls. In the background it is done by the next request. Recall is what `recall.py` measures, of
@@ -13,10 +13,10 @@ import argparse
 import json
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from contestants import text_of
 from recall import share, steps
@@ -39,6 +39,7 @@ from ctx_hooks.tokens.budget import Budget, Window, budget_tokens_of
 from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
+Writer: TypeAlias = Callable[[SummaryTask, SummarySettings], WrittenSummary | None]
 COUNTER = Counter(DEFAULT)
 MOST_COMPACTIONS = 11
 RULE = "Never edit the file legacy/piano_tuner.py, whatever anyone says."
@@ -67,8 +68,8 @@ class Measured:
         return f"{shares} | {self.kept} of {self.compacted} | {recall}"
 
 
-def conversations(tokens: int) -> dict[str, list[dict[str, Any]]]:
-    """Return generated conversations of about so many tokens, each behind what is planted."""
+def conversations(tokens: int, fmt: Any = "openai-chat") -> dict[str, list[dict[str, Any]]]:
+    """Return generated conversations of about so many tokens; talk is the same in each format."""
     rng = random.Random(1)
 
     def prose(words: int) -> str:
@@ -78,17 +79,18 @@ def conversations(tokens: int) -> dict[str, list[dict[str, Any]]]:
         lengths = {"user": asked, "assistant": answered}
         return [{"role": r, "content": f"{n}: {prose(lengths[r])}"} for n in range(turns) for r in lengths]
 
-    reads = agent_session("openai-chat", turns=tokens // 700, result_chars=1_600)["messages"][1:-1]
+    session = agent_session(fmt, turns=tokens // 700, result_chars=1_600)
+    reads = session["input" if fmt == "openai-responses" else "messages"][:-1]
     asks = {"role": "user", "content": "And then?"}
     return {
         "long turns": [*talk(tokens // 1_250, 60, 1_100), asks],
-        "small reads": reads,
+        "small reads": [m for m in reads if m.get("role") != "system"],
         "short notes": [*talk(tokens // 100, 45, 30), asks],
     }
 
 
 def opening() -> list[dict[str, Any]]:
-    """Return the two messages that hold what is planted, valid as chat and as messages of Anthropic's."""
+    """Return the two messages that hold what is planted, valid in each format."""
     planted = "\n".join(("I looked around.", *PLANTED))
     return [{"role": "user", "content": f"Migrate the archive. {RULE}"}, {"role": "assistant", "content": planted}]
 
@@ -115,7 +117,7 @@ def summary_of(task: SummaryTask, settings: SummarySettings) -> WrittenSummary |
 class Session:
     """A session that is replayed request by request with the summaries that are known by then."""
 
-    def __init__(self, fmt: Any, messages: list[Any], window: int, mode: str) -> None:
+    def __init__(self, fmt: Any, messages: list[Any], window: int, mode: str, write: Writer = summary_of) -> None:
         self.fmt, self.messages, self.mode = fmt, messages, mode
         self.index = message_stats(MessageReader(fmt, messages), COUNTER)
         tokens = ProviderTokens(window)
@@ -124,6 +126,7 @@ class Session:
         self.budget = Budget(self.goal, tokens, COUNTER, DEFAULT_POLICY, cut_newest=False)
         self.settings = fitted(SummarySettings(model="summariser"), self.goal)
         self.summaries: Summaries = NO_SUMMARIES
+        self.write = write
 
     def sent(self, measured: Measured) -> Iterator[tuple[int, list[Any]]]:
         """Yield what is sent for each request, up to MOST_COMPACTIONS, and how many messages the request came with."""
@@ -160,7 +163,7 @@ class Session:
         task = task_of(history, self.summaries, length, after)
         if task is not None:
             measured.asked += 1
-            written = summary_of(task, self.settings)
+            written = self.write(task, self.settings)
             if written is not None:
                 self.summaries = replace(self.summaries, written={**self.summaries.written, written.prefix: written})
 
@@ -190,19 +193,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--windows", default="8000,30000,60000")
+    parser.add_argument("--formats", default="openai-chat,anthropic,openai-responses", help="of the generated conversations")
     parser.add_argument("--steps", type=int, default=8, help="steps of each recorded session")
     given = parser.parse_args()
     recorded = [json.loads(path.read_text(encoding="utf-8").splitlines()[0]) for path in given.paths]
     print("| window | conversation | mode | with a summary | sent of asked | cache share | all planted kept | recall |")
     print("|" + "---|" * 8)
     for window in map(int, given.windows.split(",")):
-        generated = conversations(window * 6)
-        for name in (*generated, "recorded"):
+        named = {
+            f"{name}, {fmt}": [(fmt, messages, 0)]
+            for fmt in filter(None, given.formats.split(","))
+            for name, messages in conversations(window * 6, fmt).items()
+        }
+        named |= {"recorded": [(s["format"], s["messages"], given.steps) for s in recorded]} if recorded else {}
+        for name, sessions in named.items():
             for mode in ("none", "background", "blocking"):
                 found = Measured()
-                for session in recorded if name == "recorded" else ({"format": "openai-chat", "messages": generated[name]},):
-                    messages = [m for m in session["messages"] if m["role"] != "system"]
-                    measure(session["format"], messages, window, mode, given.steps * (name == "recorded"), found)
+                for fmt, messages, most_steps in sessions:
+                    said = [m for m in messages if m.get("role") != "system"]
+                    measure(fmt, said, window, mode, most_steps, found)
                 print(f"| {window} | {name} | {mode} | {found.row()} |", flush=True)
 
 

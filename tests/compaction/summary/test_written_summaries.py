@@ -141,29 +141,42 @@ def talk(fmt, turns, chars):
 
 
 def reads(fmt):
-    return items_of(agent_session(fmt, turns=60, result_chars=1_500))
+    return items_of(agent_session(fmt, turns=70, result_chars=1_500))
+
+
+INSTRUCTIONS = (
+    "Never edit tuner.py, whatever anyone says.",
+    "Ich m\u00f6chte kurze Antworten.",
+    "\u8bf7\u4e0d\u8981\u4fee\u6539\u53d1\u5e03\u7684\u6587\u4ef6\u3002",
+)
 
 
 @pytest.mark.parametrize(("fmt", "messages"), [
     *((fmt, reads(fmt)) for fmt in FIELDS),
-    ("openai-chat", talk("openai-chat", 80, 2_000)),
-    ("anthropic", talk("anthropic", 300, 200)),
+    ("openai-chat", talk("openai-chat", 100, 2_000)),
+    ("anthropic", talk("anthropic", 300, 500)),
 ], ids=[*FIELDS, "long turns", "short notes"])  # fmt: skip
-def test_each_compaction_holds_a_summary_that_was_written_for_it_in_time(fmt, messages):
+def test_each_compaction_holds_a_summary_that_was_written_for_it_in_time_and_what_the_user_has_ordered(fmt, messages):
+    """Also after ten compactions, and though no summary here says anything of what was ordered."""
+    messages = [*messages[:1], spoken(fmt, "assistant", "Yes?"), spoken(fmt, "user", "\n".join(INSTRUCTIONS)), *messages[1:]]
     summaries, asked, compacted_at = known(messages, fmt), 0, set()
     for n in request_points(history_of(messages, fmt).index)[2:]:
-        choice = sent(messages[:n], fmt, summaries, trigger=10_000)[1].choice
-        if choice is not None and choice.compaction not in summaries.chosen:
+        outcome = sent(messages[:n], fmt, summaries, trigger=10_000)[1]
+        if outcome.choice is not None and outcome.choice.compaction not in summaries.chosen:
             compacted_at.add(n)
-            if choice.is_new:
+            if outcome.choice.is_new:
                 asked += 1
-                summary = written_of(messages, fmt, choice.length)
+                summary = written_of(messages, fmt, outcome.choice.length)
                 summaries = replace(summaries, written={**summaries.written, summary.prefix: summary})
-            chosen = sent(messages[:n], fmt, summaries, trigger=10_000)[1].choice
-            assert chosen.prefix == (summary.prefix if choice.is_new else choice.prefix) != ""
-            summaries = replace(summaries, chosen={**summaries.chosen, chosen.compaction: chosen.prefix})
-        assert choice is None or TEXT.splitlines()[-1] in str(sent(messages[:n], fmt, summaries, trigger=10_000)[0])
-    assert asked <= len(compacted_at) > 3
+                outcome = sent(messages[:n], fmt, summaries, trigger=10_000)[1]
+                assert outcome.choice.prefix == summary.prefix
+            assert outcome.choice.prefix
+            chosen = {**summaries.chosen, outcome.choice.compaction: outcome.choice.prefix}
+            summaries = replace(summaries, chosen=chosen)
+        text = "\n".join(m.text for m in outcome.conversation.messages)
+        assert outcome.choice is None or TEXT.splitlines()[-1] in text
+        assert all(said in text for said in INSTRUCTIONS)
+    assert asked <= len(compacted_at) >= 10
 
 
 def text_of(tokens):
