@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ctx_hooks.addons.summaries.file_states import FileStates, file_states
 from ctx_hooks.addons.summaries.prompt import GOAL, INSTRUCTIONS, role_of
-from ctx_hooks.addons.summaries.unknown_names import names_in, unknown_names
+from ctx_hooks.addons.summaries.unknown_names import unknown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,10 +113,10 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     if _misquotes(text, own_words, counter):
         return Rejected("misquoted")
     sources = chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))
-    return _without_faults(text, set(unknown_names(text, sources)), file_states(task.messages, task.before))
+    return _without_faults(text, unknown_names(text, sources), file_states(task.messages, task.before))
 
 
-def _without_faults(text: str, unknown: set[str], states: FileStates) -> Accepted | Rejected:
+def _without_faults(text: str, unknown: Sequence[str], states: FileStates) -> Accepted | Rejected:
     """Return a summary without the entries that have a fault; a title with one takes its section along."""
     sections = [section for section in _sections(text) if "".join(section).strip()]
     goal = next((s for s in sections if GOAL.casefold() in s[0].casefold()), sections[0])
@@ -132,15 +132,13 @@ def _without_faults(text: str, unknown: set[str], states: FileStates) -> Accepte
         faults += faulty
         left = [entry for entry, fault in zip(section, found, strict=True) if not (fault or found[0])]
         kept += left if len(left) > 1 or not faulty else []
-    if not unknown <= {name for section in sections for entry in section for name in names_in(entry)}:
-        return Rejected("unknown_names")
     if len(faults) > MOST_FAULTY_FRACTION * sum(len(section) - 1 for section in sections):
         return Rejected(faults[0])
     return Accepted("\n".join(kept).strip() if faults else text, tuple(faults))
 
 
-def _fault(entry: str, unknown: set[str], states: FileStates) -> Fault | None:
-    if unknown and not unknown.isdisjoint(names_in(entry)):
+def _fault(entry: str, unknown: Sequence[str], states: FileStates) -> Fault | None:
+    if any(name in entry for name in unknown):
         return "unknown_names"
     return "contradicts_record" if states.contradict(entry) else None
 

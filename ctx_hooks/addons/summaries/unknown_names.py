@@ -41,7 +41,8 @@ def unknown_names(text: str, sources: Iterable[str]) -> list[str]:
     >>> unknown_names("fixed src/app.py in 1,500 ms", ["app.py in src took 15 ms"])
     ['src/app.py', '1,500']
     """
-    named = {name: _forms_of_name(name) for name in names_in(text)}
+    named = {name: _forms_of_name(name) for name in identifiers(text)}
+    named |= {figure: _forms_of_name(figure) for figure in _figures(text) if sum(map(str.isdigit, figure)) >= LEAST_DIGITS}
     missing = {atom for forms in named.values() for form in forms for atom in form}
     for source in sources:
         for piece in pieces(source):
@@ -51,11 +52,6 @@ def unknown_names(text: str, sources: Iterable[str]) -> list[str]:
             words = _WORD.findall(lowered)
             missing.difference_update(words, pairwise(words), map(_plain, _figures(piece)))
     return [name for name, forms in named.items() if not any(missing.isdisjoint(form) for form in forms)]
-
-
-def names_in(text: str) -> list[str]:
-    """Return the paths, identifiers and figures of a text."""
-    return [*identifiers(text), *(figure for figure in _figures(text) if sum(map(str.isdigit, figure)) >= LEAST_DIGITS)]
 
 
 def _forms_of_name(name: str) -> list[Sequence[_Atom]]:

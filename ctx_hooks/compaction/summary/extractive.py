@@ -128,14 +128,14 @@ def _whole_of(messages: Sequence[Message], budget: Budget) -> Reference | None:
 def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[str]]:
     """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
 
-    Within each section the newest entries of all gaps win the space. Of what tools did an entry whose identifiers are all
-    named in `stated` is left out.
+    Within each section the newest entries of all gaps win the space. Of what was run, planned and read an entry whose
+    identifiers are all named in `stated` is left out; that a file was changed or fails is not said by its name.
     """
     language = budget.policy.language
     chars = summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN
     entries = done_in(removed, language)
     found: dict[str, Sequence[Entry]] = {}
-    names = frozenset(identifiers(stated))
+    stated_names = frozenset(identifiers(stated))
     most_shares = {"ran": MOST_RAN, "said": 1 if any(removed.gap(a.index) >= 0 for a in removed.actions) else MOST_SPOKEN}
     unspent = 0.0
     for section, share in SHARES.items():
@@ -145,6 +145,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[st
             answers_chars = budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN
             found[section], left = _said(removed, most, answers_chars, language)
         else:
+            names = () if section in ("changed", "failing") else stated_names
             unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
             found[section], left = _newest(unstated, most)
         unspent = room - most + left

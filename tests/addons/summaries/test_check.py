@@ -107,9 +107,8 @@ def test_an_entry_that_is_wrong_is_left_out_in_any_language_and_the_others_stay(
     (f"## Next step\nRun it.\n{RIGHT.format('Files')}\n## Goal\nMend src/tries.py.", "unknown_names"),
     (f"## Ziel\nsrc/tries.py\n{RIGHT.format('Dateien')}", "unknown_names"),
     (f"## Goal\n\n{RIGHT.format('Files')}", "no_goal"),
-    (f"{GOAL}\n{RIGHT.format('Files')}\n\n{{ \\nowhere.py }}", "unknown_names"),
     (f"{GOAL}\n## Files\n- `src/upload.py`: deleted\n- `src/retry.py`: read", "contradicts_record"),
-], ids=["goal", "what stands first", "nothing", "a name that no entry has so", "most entries"])  # fmt: skip
+], ids=["goal", "what stands first", "nothing", "most entries"])  # fmt: skip
 def test_without_a_goal_that_is_right_or_with_more_wrong_than_right_nothing_is_believed(text, reason):
     assert check(text, talk=WORK) == Rejected(reason)
 

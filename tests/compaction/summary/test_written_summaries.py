@@ -292,8 +292,8 @@ def test_what_the_summary_does_not_name_is_added_from_the_removed_messages_and_w
 RULE = "Never touch app.py again."
 
 
-def extracts_beside(text):
-    removed = [{"role": "user", "content": RULE}, *called("done", arguments={"path": "app.py"})]
+def extracts_beside(text, tool="read"):
+    removed = [{"role": "user", "content": RULE}, *called("done", name=tool, arguments={"path": "app.py"})]
     return written_records(text, removed_of(removed, "openai-chat"), Budget(TRIGGER * 4, TRIGGER * 8, COUNTER)).popitem()[1]
 
 
@@ -305,6 +305,10 @@ def test_what_the_user_said_stands_beside_any_summary():
 def test_a_name_is_stated_by_itself_alone_not_by_one_that_holds_it():
     assert "- app.py" in extracts_beside("## Files\nWe work on webapp.py and app.pyi.")
     assert "- app.py" not in extracts_beside("## Files\nWe work on app.py.")
+
+
+def test_that_a_file_was_changed_is_said_though_the_summary_names_it():
+    assert "Files changed:\n- app.py" in extracts_beside("## Next step\nRun the tests of app.py.", tool="edit_file")
 
 
 @given(text=hostile_texts)
