@@ -104,16 +104,16 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
     policy = resolved.policy
     writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
     return Target(
-        deployment.model,
-        litellm_compat.deployment_key_of(deployment),
-        window_at(deployment, policy),
-        policy,
-        request_id,
+        model=deployment.model,
+        deployment=litellm_compat.deployment_key_of(deployment),
         prices=litellm_compat.prices_of(deployment),
+        writing_prices=None if writer is None else litellm_compat.writing_prices_of(writer.model),
+        window=window_at(deployment, policy),
+        policy=policy,
+        request_id=request_id,
         attempt=attempt,
         ignored=resolved.ignored,
         origins=resolved.origins,
-        writing_prices=None if writer is None else litellm_compat.writing_prices_of(writer.model),
     )
 
 
@@ -128,5 +128,6 @@ def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     waits = resolved.policy.compaction == "client_first" and compacts_itself(call.headers.get("user-agent"))
+    tenant, continued = call.tenant, litellm_compat.stored_history_of(call.fields)
     to = of_deployment(deployment, resolved, call.request_id, attempt)
-    return replace(to, tenant=call.tenant, waits=waits, continued=litellm_compat.stored_history_of(call.fields))
+    return replace(to, tenant=tenant, waits=waits, continued=continued)
