@@ -11,10 +11,17 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ctx_hooks.learning import redis_store
+from ctx_hooks.learning import redis_store, updates
 from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
+from ctx_hooks.telemetry.listeners import emit
+
+if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.telemetry.events import TruncationEvent
+    from ctx_hooks.tokens.usage import Billed
 
 REFRESH_SECONDS = 10.0
 """How old a figure of another worker may be that no refusal has shown."""
@@ -44,6 +51,25 @@ class Learned:
             with suppress(UnavailableError):  # then what this process knows has to do; the store warns
                 await self._store.briefly(partial(self._read, deployment, known), redis_store.KEY_PREFIX + deployment)
         return self._stats.get(deployment, DeploymentStats())
+
+    async def from_refusal(self, attempt: Attempt) -> None:
+        """Learn from the overflow that an attempt ended in, if it did."""
+        if attempt.overflow is not None:
+            stats = await self.of(attempt.to.deployment)
+            await self._note(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
+
+    async def from_answer(self, attempt: Attempt, billed: Billed) -> None:
+        """Learn from what an attempt was billed."""
+        stats, now = await self.of(attempt.to.deployment), time.time()
+        shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
+        await self._note(attempt, shown, updates.truncation(shown, attempt, billed.input_tokens))
+
+    async def _note(self, attempt: Attempt, shown: updates.Shown, truncation: TruncationEvent | None = None) -> None:
+        for event in (truncation, updates.limit_learned(shown, attempt)):
+            if event is not None:
+                emit(event)
+        if shown:
+            await self.learn(attempt.to.deployment, shown)
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
         """Add observations of a deployment."""

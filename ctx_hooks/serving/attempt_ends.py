@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.learning import updates
 from ctx_hooks.learning.stored_histories import stored_tokens_after
 from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import format_of
 from ctx_hooks.serving import reported_usage
-from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.units import ProviderTokens, to_provider
 from ctx_hooks.tokens.usage import billed_of, used_hosted_tools
 
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from ctx_hooks.serving.addons import Addons
     from ctx_hooks.serving.recorder import Recorder
     from ctx_hooks.serving.running import Running
-    from ctx_hooks.telemetry.events import TruncationEvent
     from ctx_hooks.tokens.usage import Billed
 
 
@@ -85,7 +81,7 @@ class AttemptEnds:
         if attempt is not None:
             if attempt.to.policy.addon_names:
                 self.addons.ended(attempt, None)
-            await self.learn_refusal(attempt)
+            await self.learned.from_refusal(attempt)
         return attempt
 
     def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
@@ -140,7 +136,8 @@ class AttemptEnds:
             if response_id:
                 whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
                 await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
-            await self._learn_answer(replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools), billed)
+            counts_all = attempt.counts_all and not used_hosted_tools
+            await self.learned.from_answer(replace(attempt, counts_all=counts_all), billed)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return Answered(attempt, billed)
@@ -163,24 +160,6 @@ class AttemptEnds:
         facts = facts_of(attempt, (attempt and attempt.overflow) or overflow, policy)
         fmt = format_of(fields)
         return litellm_compat.worded_error(error, readable_error(fmt, facts, policy), CODE, fmt)
-
-    async def learn_refusal(self, attempt: Attempt) -> None:
-        """Learn from the overflow that an attempt ended in."""
-        if attempt.overflow is not None:
-            stats = await self.learned.of(attempt.to.deployment)
-            await self._learn(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
-
-    async def _learn_answer(self, attempt: Attempt, billed: Billed) -> None:
-        stats, now = await self.learned.of(attempt.to.deployment), time.time()
-        shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
-        await self._learn(attempt, shown, updates.truncation(shown, attempt, billed.input_tokens))
-
-    async def _learn(self, attempt: Attempt, shown: updates.Shown, truncation: TruncationEvent | None = None) -> None:
-        for event in (truncation, updates.limit_learned(shown, attempt)):
-            if event is not None:
-                emit(event)
-        if shown:
-            await self.learned.learn(attempt.to.deployment, shown)
 
 
 def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> Facts:

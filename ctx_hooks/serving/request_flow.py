@@ -228,7 +228,7 @@ class RequestFlow:
             return refused  # what cannot be counted in time teaches nothing
         refused = replace(found, first_tokens=found.sent_tokens)
         self.running.open(to.request_id).attempts.sent(refused)
-        await self.ends.learn_refusal(refused)
+        await self.learned.from_refusal(refused)
         return refused
 
     async def _decided_in_time(
