@@ -36,6 +36,8 @@ from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running, holds_more, was_translated
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
@@ -74,7 +76,7 @@ class RequestFlow:
     def __init__(
         self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = litellm_compat.shared_cache
     ) -> None:
-        store = SharedStore(shared)
+        store = SharedStore(shared, lambda: emit(FaultEvent("fault", time.time(), "goes on without Redis")))
         self.policies = Policies(settings or Settings())
         self.running = Running()
         self.learned = Learned(store)

@@ -65,6 +65,7 @@ class SharedStore:
 
     Args:
         shared: Returns LiteLLM's Redis cache, None without one.
+        note_failure: is called with each command that fails or is late.
 
     Attributes:
         tasks: the work that is under way, whether or not anybody waits for it.
@@ -73,8 +74,12 @@ class SharedStore:
     False
     """
 
-    def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
-        self._shared = shared
+    def __init__(
+        self,
+        shared: Callable[[], SharedCache | None] = lambda: None,
+        note_failure: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._shared, self._note_failure = shared, note_failure
         self._is_slow = False
         self._read_again_at = 0.0
         self._warned_at = -WARNING_SECONDS
@@ -193,6 +198,7 @@ class SharedStore:
 
     def _fail(self, error: Exception) -> None:
         """Let no request wait until a command is fast again, and warn once of that."""
+        self._note_failure()
         now = time.monotonic()
         if not self._is_slow and now - self._warned_at >= WARNING_SECONDS:
             self._warned_at = now

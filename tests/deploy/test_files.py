@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,6 +19,8 @@ PROMTOOL = shutil.which("promtool")
 COMPOSE = yaml_file("docs/deploy/compose.yaml")
 JOB = yaml_file("docs/deploy/prometheus.yml")["scrape_configs"][0]
 VALUES = yaml_file("docs/deploy/helm-values.yaml")
+KINDS = (("datasources", "datasources"), ("dashboards", "providers"))
+"""The folders that Grafana reads at its start, and what a file there lists."""
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCHEMAS = [
     (FOLDER / "compose.yaml", "vendor.compose-spec"),
@@ -62,8 +65,8 @@ def test_every_file_that_a_guide_names_is_there(name):
 
 def test_what_compose_mounts_lies_beside_it():
     volumes = [volume.split(":")[0] for service in COMPOSE["services"].values() for volume in service.get("volumes", [])]
-    files = [name for name in volumes if name.startswith("./")]
-    assert len(files) == 2
+    files = [name for name in volumes if name.startswith(".")]
+    assert len(files) == 4
     assert all((FOLDER / name).is_file() for name in files)
     assert {name for name in volumes if name not in files} == set(COMPOSE["volumes"])
 
@@ -80,6 +83,22 @@ def test_prometheus_asks_the_service_of_compose_with_the_secret_that_it_is_given
 @pytest.mark.skipif(PROMTOOL is None, reason="no Prometheus on this machine")
 def test_prometheus_takes_its_configuration():
     done(PROMTOOL, "check", "config", "--syntax-only", FOLDER / "prometheus.yml", cwd=ROOT)
+
+
+def test_prometheus_finds_its_rules():
+    mounted = [volume.split(":")[1] for volume in COMPOSE["services"]["prometheus"]["volumes"]]
+    assert {f"/etc/prometheus/{name}" for name in yaml_file("docs/deploy/prometheus.yml")["rule_files"]} <= set(mounted)
+
+
+def test_grafana_finds_its_data_and_the_dashboard():
+    grafana = COMPOSE["services"]["grafana"]
+    given = {each["target"]: yaml.safe_load(COMPOSE["configs"][each["source"]]["content"]) for each in grafana["configs"]}
+    (data,), (provider,) = (given[f"/etc/grafana/provisioning/{kind}/ctx_hooks.yaml"][name] for kind, name in KINDS)
+    assert data["url"] == "http://prometheus:" + COMPOSE["services"]["prometheus"]["ports"][0].rpartition(":")[2]
+    assert data["isDefault"], "the dashboard's variable takes the default"
+    (mount,) = grafana["volumes"]
+    assert Path(mount.split(":")[1]).parent == Path(provider["options"]["path"])
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == mount.split(":")[1]
 
 
 def test_the_init_container_installs_where_litellm_looks():

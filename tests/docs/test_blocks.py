@@ -26,6 +26,7 @@ else:
 TESTED = {
     "yaml": "here", "toml": "here", "python": "here", "json": "here", "sql": "tests/proxy/test_database.py",
     **dict.fromkeys(SHELL, "tests/docs/test_commands.py"), "text": "tests/docs/test_recipes.py, which sees it printed",
+    "promql": "tests/telemetry/test_operations.py",
 }  # fmt: skip
 """Where the blocks of a language are tested."""
 SECTIONS = {

@@ -35,7 +35,7 @@ SAYS = [
     ("security", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
     ("security", f"at most {WORDS[MOST_RETRIES]} retries"),
     ("security", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
-    ("security", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
+    ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("limitations", f"at most {WORDS[reclassification.MOST_READ]} events"),
     ("limitations", f"of the last {calibration.REMEMBERED} counted requests"),
     ("limitations", f"each worker makes {WORDS[worker.PLACES]} at a time"),

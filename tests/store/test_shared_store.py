@@ -8,6 +8,8 @@ from itertools import count
 import pytest
 from waits import until
 
+from ctx_hooks import on
+from ctx_hooks.learning.stats import Observation
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -158,6 +160,19 @@ async def test_a_redis_that_fails_is_unavailable_and_warned_of_once(caplog):
     store = SharedStore(BrokenCache)
     assert [await briefly(store, "key") for _ in range(10)] == ["unavailable"] * 10
     assert caplog.text.count("Redis") == 1
+
+
+async def test_each_command_that_redis_fails_is_an_event():
+    heard = []
+    end = on("fault", heard.append)
+    try:
+        learned = RequestFlow(shared=BrokenCache).learned
+        for n in range(3):
+            await learned.learn(f"deployment {n}", {("limit", "ann"): Observation((8_000,), time.time())})
+    finally:
+        end()
+    assert {event.consequence for event in heard} == {"goes on without Redis"}
+    assert len(heard) >= 3
 
 
 async def test_without_a_redis_no_script_runs():

@@ -1,0 +1,138 @@
+"""Every alert fires on a bad day and none on a quiet one, and every query of the runbook gives what the page says.
+
+Series, alerts and queries of both days go through `promtool test rules`; names and labels are those that events declare.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from documentation import ROOT, blocks
+
+from ctx_hooks.telemetry.figures import metrics_of
+from ctx_hooks.telemetry.listeners import EVENTS
+
+PROMTOOL = shutil.which("promtool")
+RULES = ROOT / "docs" / "deploy" / "alerts.yml"
+ALERTS = {
+    rule["alert"]: rule
+    for group in yaml.safe_load(RULES.read_text())["groups"]
+    for rule in group["rules"]
+    if "alert" in rule
+}
+PAGE = "docs/operations.md"
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
+QUERIES = [block.text for block in blocks("promql")]
+SHOWN = [block.text for block in blocks("text") if block.page == PAGE]
+OTHERS = {"process_resident_memory_bytes", "up"}
+"""Metrics of Prometheus and its client."""
+
+LOCAL, CLAUDE = 'requested_model="local",team_alias="red"', 'requested_model="claude",team_alias="blue"'
+RATES = {
+    f'requests_total{{{LOCAL},decision="fits"}}': (96, 68), f'requests_total{{{LOCAL},decision="compressed"}}': (4, 10),
+    f'requests_total{{{LOCAL},decision="failed"}}': (0, 2), f'requests_total{{{CLAUDE},decision="fits"}}': (99, 99),
+    f'requests_total{{{CLAUDE},decision="retried"}}': (1, 1), f"overflows_total{{{LOCAL}}}": (1, 16),
+    f"overflows_total{{{CLAUDE}}}": (1, 1), f"cached_prompt_tokens_total{{{LOCAL}}}": (500, 250),
+    f"uncached_prompt_tokens_total{{{LOCAL}}}": (500, 750), f"cached_prompt_tokens_total{{{CLAUDE}}}": (800, 800),
+    f"uncached_prompt_tokens_total{{{CLAUDE}}}": (200, 200), f"compression_timeouts_total{{{LOCAL}}}": (0, 1),
+    'decision_seconds_bucket{le="1.0"}': (100, 80), 'decision_seconds_bucket{le="3.0"}': (100, 100),
+    'decision_seconds_bucket{le="+Inf"}': (100, 100), 'silent_truncations_total{deployment="id-local"}': (0, 1),
+    **{f'phase_seconds_bucket{{phase="known",le="{le}"}}': (100, 100) for le in ("0.001", "+Inf")},
+    'phase_seconds_bucket{phase="compressing",le="1.0"}': (100, 0),
+    **{f'phase_seconds_bucket{{phase="compressing",le="{le}"}}': (100, 100) for le in ("3.0", "+Inf")},
+    'fail_open_total{consequence="forwards the request unchanged"}': (0, 1),
+    'fail_open_total{consequence="goes on without Redis"}': (0, 10),
+}  # fmt: skip
+"""What counters grow by in five minutes: on the day before, and in two bad hours."""
+VALUES = {
+    'ctx_hooks_window_tokens{deployment="id-local"}': ("32000x288", "8000x24"),
+    'process_resident_memory_bytes{job="litellm",instance="litellm:4000"}': ("1e9x288", "1.8e9x24"),
+    'up{job="litellm",instance="litellm:4000"}': ("1x288", "1x24"),
+    'up{job="litellm",instance="bare:4000"}': ("_x288", "1x24"),
+    'ctx_hooks_build_info{version="0.1.0",instance="litellm:4000"}': ("1x288", "1x24"),
+    **{f'ctx_hooks_build_info{{version="0.2.0",instance="new-{n}"}}': ("_x288", "1x24") for n in range(3)},
+    # The first of its kind: Prometheus has seen no zero before it.
+    'ctx_hooks_sinks_disabled_total{sink="event file"}': ("_x288", "1x24"),
+    'ctx_hooks_ignored_settings_total{scope="team"}': ("_x288", "_x20 3x3"),
+}  # fmt: skip
+FIRED = {
+    "CtxHooksOverflowsRise": [{"requested_model": "local"}], "CtxHooksRequestsFail": [{"requested_model": "local"}],
+    "CtxHooksCompressionRises": [{"requested_model": "local"}], "CtxHooksCacheShareFalls": [{"requested_model": "local"}],
+    "CtxHooksDecisionsSlow": [{}], "CtxHooksCompressionTimesOut": [{"requested_model": "local"}],
+    "CtxHooksMemoryRises": [{"job": "litellm", "instance": "litellm:4000"}],
+    "CtxHooksFailsOpen": [{"consequence": "forwards the request unchanged"}], "CtxHooksSinkOff": [{"sink": "event file"}],
+    "CtxHooksSettingsIgnored": [{"scope": "team"}], "CtxHooksWindowShrinks": [{"deployment": "id-local"}],
+    "CtxHooksSilentTruncation": [{"deployment": "id-local"}], "CtxHooksRedisFails": [{}], "CtxHooksWorkersDiffer": [{}],
+    "CtxHooksNotLoaded": [{"job": "litellm", "instance": "bare:4000"}],
+}  # fmt: skip
+END = "26h"
+STEP = 2**-20
+"""To which figures are rounded, without an error of its own."""
+
+
+def series(*, is_bad):
+    """Return the series of a day and two hours, which are bad or like the day, a sample every five minutes."""
+    found = {}
+    for name, (before, after) in RATES.items():
+        rate = after if is_bad else before
+        found[f"ctx_hooks_{name}"] = f"0+{before}x288 {before * 288 + rate}+{rate}x23"
+    for name, (before, after) in VALUES.items():
+        found[name] = f"{before} {after if is_bad else before.replace('288', '24')}"
+    return [{"series": name, "values": values} for name, values in found.items()]
+
+
+def alerts(*, is_bad):
+    for name, rule in ALERTS.items():
+        labels = [{**rule["labels"], **fired} for fired in FIRED[name]] if is_bad else []
+        expected = [{"exp_labels": each, "exp_annotations": rule["annotations"]} for each in labels]
+        yield {"eval_time": END, "alertname": name, "exp_alerts": expected}
+
+
+def queries():
+    """Yield each query of the page with the samples that stand below it: labels and value."""
+    for query, lines in zip(QUERIES, SHOWN, strict=True):
+        samples = [line.rpartition(" ") for line in lines.splitlines()]
+        expected = [{"labels": labels, "value": round(float(value) / STEP) * STEP} for labels, _, value in samples]
+        yield {"expr": f"round({query}, {STEP})", "eval_time": END, "exp_samples": expected}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool on this machine")
+def test_every_alert_fires_on_a_bad_day_alone_and_every_query_shows_what_its_page_says(tmp_path):
+    days = [
+        {"interval": "5m", "input_series": series(is_bad=bad), "alert_rule_test": list(alerts(is_bad=bad))}
+        for bad in (False, True)
+    ]
+    days[1]["promql_expr_test"] = list(queries())
+    written = {"rule_files": [str(RULES)], "evaluation_interval": "5m", "tests": days}
+    (tmp_path / "days.json").write_text(json.dumps(written))
+    done = subprocess.run([PROMTOOL, "test", "rules", tmp_path / "days.json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_has_its_section_of_the_runbook_and_each_section_ends_in_a_query_or_a_command():
+    sections = dict(part.split("\n", 1) for part in TEXT.split("\n## ")[1:])
+    anchors = {f"{PAGE}#{title.lower().replace(' ', '-')}" for title in sections}
+    assert {rule["annotations"]["runbook"] for rule in ALERTS.values()} <= anchors
+    assert [title for title, text in sections.items() if not text.rstrip().endswith("```")] == []
+
+
+def used():
+    """Yield each metric of the plugin that series, rules, dashboard and runbook name, with the labels that they match on."""
+    named = [each["series"] for each in series(is_bad=True)]
+    texts = [RULES.read_text(), (ROOT / "docs" / "grafana.json").read_text().replace('\\"', '"'), *QUERIES, *named]
+    for name, matched in re.findall(r"\b(ctx_hooks_\w+?)(?:_bucket|_sum|_count)?\b(\{[^}]*\})?", " ".join(texts)):
+        yield name, set(re.findall(r'(\w+)[=!]~?"', matched))
+
+
+def test_every_metric_and_label_that_is_asked_for_exists():
+    of_prometheus = {"instance", "job", "le"}
+    metrics = [metric for kind in EVENTS.values() for _, metric in metrics_of(kind)]
+    named = {f"ctx_hooks_{m.name}{'_total' * (m.kind == 'counter')}": {*m.label_names, *of_prometheus} for m in metrics}
+    assert {
+        name: labels - named.get(name, set())
+        for name, labels in used()
+        if labels - named.get(name, set()) or name not in named
+    } == {}
