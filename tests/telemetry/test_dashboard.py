@@ -18,6 +18,7 @@ from waits import SECONDS
 
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import attach, emit
+from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.telemetry.prometheus import Metrics
 from ctx_hooks.testing import LOOPBACK, free_port
 
@@ -78,6 +79,7 @@ def happened(n):
         replace(SUMMARY, call=of("large", "blue"), outcome="rejected", dollars=0.25),
         replace(RETRIEVAL, call=large),
         ARCHIVE,
+        FaultEvent("fault", 1_700_000_004.0, "forwards the request unchanged"),
         TruncationEvent("silent_truncation", "id-large", 9_000, 8_000, 8_000),
         LimitEvent("limit_learned", f"id-rescued-{n}", "limit", 8_000 + n, 10_000),
     ]
@@ -93,6 +95,8 @@ CASES = [
     ("What led to them", "enforce", "small|large", {"budget": 1}),
     ("Input tokens", "enforce", "small|large", {"": 6 * 4_400}, {"": 5_600}),
     # Within the buckets of 1 to 3 and of 3 to 10 ms.
+    ("Cache share", "enforce", "small|large", {"": 1_000 / 4_400}),
+    ("Faults", "enforce", ".*", {"forwards the request unchanged": 1}),
     ("Time of a decision", "enforce", ".*", {"counting": 0.001 + 0.95 * 0.002, "total": 0.003 + 0.95 * 0.007}),
     ("Tokens saved by team", "enforce", ".*", {"RED": 5_000, "BLUE": 600}),
     ("Beyond the window by model", "enforce", ".*", {"rescued-1": 0, "rescued-2": 1}),
