@@ -100,6 +100,11 @@ class Attempt:
         return to_provider(self.sent_tokens or LocalTokens(0), self.known.factor)
 
     @property
+    def received_provider_tokens(self) -> ProviderTokens:
+        """The estimate of what was received; 0 where it was not counted."""
+        return to_provider(self.received_tokens or LocalTokens(0), self.known.factor)
+
+    @property
     def latin_tokens(self) -> float:
         """As much of `sent_tokens` as is not of other scripts, figures and base64; 0 where it was not counted."""
         return (self.sent_tokens or 0) - self.other_tokens * self.known.other_weight

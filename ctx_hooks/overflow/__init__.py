@@ -1,1 +1,1 @@
-"""Overflow: is it one, how small must the next attempt be, and what does the final error say."""
+"""Overflow: is it one, and how small must the next attempt be."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning.stored_histories import stored_tokens_after
-from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import format_of
 from ctx_hooks.serving import reported_usage
-from ctx_hooks.tokens.units import ProviderTokens, to_provider
+from ctx_hooks.serving.final_error import CODE, readable_error
+from ctx_hooks.tokens.units import ProviderTokens
 from ctx_hooks.tokens.usage import billed_of, used_hosted_tools
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ctx_hooks.litellm_compat.call import Call, DeploymentName
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.resolve import Policies
-    from ctx_hooks.policy.settings import Mode, Policy
+    from ctx_hooks.policy.settings import Mode
     from ctx_hooks.serving.addons import Addons
     from ctx_hooks.serving.recorder import Recorder
     from ctx_hooks.serving.running import Running
@@ -157,27 +157,5 @@ class AttemptEnds:
         policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
         if policy.mode != "enforce" or not litellm_compat.passed_pre_call_hook(call):
             return None
-        facts = facts_of(attempt, (attempt and attempt.overflow) or overflow, policy)
-        fmt = format_of(fields)
-        return litellm_compat.worded_error(error, readable_error(fmt, facts, policy), CODE, fmt)
-
-
-def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> Facts:
-    """Return what is known of a request from its last attempt and from the error that it ended in."""
-    if attempt is None:
-        return Facts(overflow=overflow)
-    spent: NotRetried = "stored_history" if attempt.stored else "cannot_shrink"
-    not_retried = spent if attempt.spent else None
-    received, sent = (
-        None if tokens is None else to_provider(tokens, attempt.known.factor)
-        for tokens in (attempt.received_tokens, attempt.sent_tokens)
-    )
-    return Facts(
-        attempts=attempt.to.attempt + 1,
-        received_tokens=received,
-        sent_tokens=sent,
-        window_tokens=attempt.known.window.tokens,
-        lowered_output=attempt.lowered,
-        not_retried=not_retried if policy.rescue_attempts else "switched_off",
-        overflow=attempt.overflow or overflow,
-    )
+        fmt, overflow = format_of(fields), (attempt and attempt.overflow) or overflow
+        return litellm_compat.worded_error(error, readable_error(fmt, attempt, overflow, policy), CODE, fmt)

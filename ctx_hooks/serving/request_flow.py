@@ -21,7 +21,6 @@ from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories
-from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request import target
@@ -32,6 +31,7 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
+from ctx_hooks.serving.final_error import small_window
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running, holds_more, was_translated
 from ctx_hooks.store.shared_store import SharedStore

@@ -15,7 +15,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_ends import Answered, facts_of
+from ctx_hooks.serving.attempt_ends import Answered
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
@@ -140,8 +140,8 @@ async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
     whole, sent = first.figures.tokens_before, rescued.figures.tokens_after
     assert headers["x-ctx-hooks"] == f"retried; before={whole}; after={sent}"
     assert (int(headers["x-ctx-hooks-tokens-before"]), logged["tokens_before"]) == (whole, whole)
-    told = facts_of(runner.running.of("request").last_attempt, None, Policy())
-    assert (told.received_tokens, told.sent_tokens) == (whole, sent)
+    last = runner.running.of("request").last_attempt
+    assert (last.received_provider_tokens, last.sent_provider_tokens) == (whole, sent)
 
 
 async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry_and_once(heard):

@@ -3,65 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
-from ctx_hooks.tokens.units import ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format
+    from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.settings import Language, Policy
+    from ctx_hooks.tokens.units import ProviderTokens
 
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""
 
-NotRetried = Literal["switched_off", "cannot_shrink", "stored_history"]
-"""Retries are switched off; what may be cut would not make the request smaller; the provider keeps what is too long."""
 
+def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> str:
+    """Return the text of the final context-window error: an opening by which clients know it, and what happened.
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What was done about a request that ended in an overflow; None if it is not known.
-
-    Attributes:
-        attempts: how often the request was sent to the model, retries included.
-        received_tokens: an estimate of the request that was received.
-        sent_tokens: an estimate of the smallest that was sent.
-        window_tokens: the window that was assumed.
-        lowered_output: whether a retry asked for less output.
-        not_retried: why there was no retry.
-        overflow: what the provider's refusal said.
-
-    >>> Facts(received_tokens=ProviderTokens(41_000), sent_tokens=ProviderTokens(15_000)).compressed
-    True
+    Args:
+        fmt: the format that the client speaks.
+        attempt: the last one at the request; None where none is known.
+        overflow: what the last refusal said; None where it is not known.
+        policy: its language, or the operator's own text.
     """
-
-    attempts: int | None = None
-    received_tokens: ProviderTokens | None = None
-    sent_tokens: ProviderTokens | None = None
-    window_tokens: ProviderTokens | None = None
-    lowered_output: bool = False
-    not_retried: NotRetried | None = None
-    overflow: Overflow | None = None
-
-    @property
-    def compressed(self) -> bool:
-        """Whether less was sent than had come."""
-        return bool(self.received_tokens and self.sent_tokens and self.sent_tokens < self.received_tokens)
-
-
-def readable_error(fmt: Format, facts: Facts, policy: Policy) -> str:
-    """Return the text of the final context-window error: an opening by which clients know it, and what happened."""
-    opening = _opening(fmt, facts)
+    opening = _opening(fmt, attempt, overflow)
     if policy.error_text:
         return f"{opening} {policy.error_text}"
     words = _WORDS[policy.language]
-    sentences = [words[name].format(**_figures(facts)) for name in _happened(facts)]
-    if facts.overflow and facts.overflow.sentence:
-        sentences.append(words["said"].format(sentence=facts.overflow.sentence))
-    sentences.append(words["output_advice" if _is_output(facts) else "advice"])
+    sentences = [] if attempt is None else [words[name].format(**_figures(attempt)) for name in _happened(attempt, policy)]
+    if overflow and overflow.sentence:
+        sentences.append(words["said"].format(sentence=overflow.sentence))
+    sentences.append(words["output_advice" if _is_output(overflow) else "advice"])
     return " ".join((opening, *sentences))
 
 
@@ -70,27 +43,23 @@ def small_window(window_tokens: ProviderTokens, least_tokens: int) -> str:
     return f"The model's window of {window_tokens} tokens is below the least that is served here, {least_tokens} tokens."
 
 
-def _opening(fmt: Format, facts: Facts) -> str:
+def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) -> str:
     """Return the sentence by which clients of the format know the error, with such figures as are true.
 
     Claude Code looks for "prompt is too long", OpenAI's clients for "maximum context length"; Google's words are "The input
-    token count (..) exceeds the maximum number of tokens allowed (..)." The size of the request as
-    it came is the provider's count only when it was sent so.
+    token count (..) exceeds the maximum number of tokens allowed (..)." The size of the request as it came is the provider's
+    count only when it was sent so.
     """
-    overflow = facts.overflow
     limit = overflow.limit_tokens if overflow else None
-    if _is_output(facts):
+    if _is_output(overflow):
         return f"max_tokens is too large: this model supports {f'at most {limit}' if limit else 'fewer'} output tokens."
-    counted = overflow.input_tokens if overflow and not overflow.at_least and not facts.compressed else None
-    size = counted or facts.received_tokens
-    if not limit and size and facts.window_tokens and size > facts.window_tokens:
-        limit = facts.window_tokens  # otherwise the window was not what refused it
+    compressed = attempt is not None and _is_compressed(attempt)
+    counted = overflow.input_tokens if overflow and not overflow.at_least and not compressed else None
+    size = counted or (attempt.received_provider_tokens if attempt is not None else 0)
+    if not limit and attempt is not None and size > attempt.known.window.tokens:
+        limit = attempt.known.window.tokens  # otherwise the window was not what refused it
     if fmt == "anthropic":
-        return (
-            f"prompt is too long: {size} tokens > {limit} maximum."
-            if size and limit and size > limit
-            else "prompt is too long."
-        )
+        return f"prompt is too long: {size} tokens > {limit} maximum." if limit and size > limit else "prompt is too long."
     if limit and overflow and overflow.pattern == RATE_TOO_LARGE.name:
         return f"The request alone is above the provider's rate limit of {limit} tokens."
     if fmt == "gemini":
@@ -101,32 +70,39 @@ def _opening(fmt: Format, facts: Facts) -> str:
     return f"{what} However, your messages resulted in {about}{size} tokens." if size else what
 
 
-def _is_output(facts: Facts) -> bool:
-    return facts.overflow is not None and facts.overflow.kind == "output_limit"
+def _is_output(overflow: Overflow | None) -> bool:
+    return overflow is not None and overflow.kind == "output_limit"
 
 
-def _figures(facts: Facts) -> dict[str, int | None]:
-    return {"attempts": facts.attempts, "received": facts.received_tokens, "sent": facts.sent_tokens}
+def _is_compressed(attempt: Attempt) -> bool:
+    """Whether less was sent than had come."""
+    return 0 < attempt.sent_provider_tokens < attempt.received_provider_tokens
 
 
-def _happened(facts: Facts) -> list[str]:
+def _figures(attempt: Attempt) -> dict[str, int]:
+    received, sent = attempt.received_provider_tokens, attempt.sent_provider_tokens
+    return {"attempts": attempt.to.attempt + 1, "received": received, "sent": sent}
+
+
+def _happened(attempt: Attempt, policy: Policy) -> list[str]:
     """Return the names of the sentences that are true of a request."""
-    if facts.attempts is None:
-        return []
-    retried = facts.attempts > 1
-    names = [("compressed" if facts.compressed else "not_compressed") + ("_and_retried" if retried else "")]
-    if facts.lowered_output:
+    retried = attempt.to.attempt > 0
+    names = [("compressed" if _is_compressed(attempt) else "not_compressed") + ("_and_retried" if retried else "")]
+    if attempt.lowered:
         names.append("lowered_output")
-    if not retried and facts.not_retried:
-        names.append(facts.not_retried)
+    if not retried and not policy.rescue_attempts:
+        names.append("switched_off")
+    elif not retried and attempt.spent:
+        names.append("stored_history" if attempt.stored else "cannot_shrink")
     return names
 
 
 _WORDS: Mapping[Language, Mapping[str, str]] = {
     "en": {
-        "compressed": "Older content was compressed from about {received} to about {sent} tokens, and that was still refused.",
-        "compressed_and_retried": "Older content was compressed from about {received} to about {sent} tokens; all {attempts} "
-        "attempts were refused.",
+        "compressed": "Older content was compressed from about {received} to about {sent} tokens, and that was still "
+        "refused.",
+        "compressed_and_retried": "Older content was compressed from about {received} to about {sent} tokens; all "
+        "{attempts} attempts were refused.",
         "not_compressed": "Nothing was compressed.",
         "not_compressed_and_retried": "Nothing was compressed; all {attempts} attempts were refused.",
         "lowered_output": "The requested output was lowered.",
@@ -134,7 +110,8 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "cannot_shrink": "The request was not retried, since no more of it may be compressed.",
         "stored_history": "The request was not retried: the history that exceeds the window is kept by the provider.",
         "said": 'The provider said: "{sentence}"',
-        "advice": "Send a shorter message or smaller tool output, start a new conversation, or use a model with a larger window.",
+        "advice": "Send a shorter message or smaller tool output, start a new conversation, or use a model with a larger "
+        "window.",
         "output_advice": "Ask for a shorter answer.",
     },
     "zh": {
