@@ -58,7 +58,7 @@ IGNORED = IgnoredEvent("settings_ignored", 1_700_000_006.0, CALL, {"team": 1, "r
 EVENTS = [
     DECISION,
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30), ANSWER,
-    replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None), FAILURE, OVERFLOW,
+    replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None, rereads={"read": 2}), FAILURE, OVERFLOW,
     TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     SUMMARY,

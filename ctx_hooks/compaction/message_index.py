@@ -19,12 +19,13 @@ from ctx_hooks.conversation.model import Role, ToolResult
 from ctx_hooks.conversation.protection import replaces_history, stays
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS, DIGEST_BYTES, ContentCache, digest, digest_of_bytes
+from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ctx_hooks.conversation.model import Message
+    from ctx_hooks.conversation.model import Message, ToolCall
     from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.tokens.counter import Counter
 
@@ -33,6 +34,9 @@ BLOCK_MESSAGES = 32
 and of one that has grown only the last block is looked at message by message."""
 SMALL_SLICE_CHARS = 64
 """Up to this length a text is written as it is where a large value is digested in slices: its digest is no shorter."""
+CALL_DIGEST_BYTES = 8
+"""Calls are compared within one conversation only."""
+SORTED = orjson.OPT_SORT_KEYS
 FIGURES_BYTES = 96
 """What the three numbers of tokens in the stats take."""
 
@@ -52,6 +56,7 @@ class MessageStats(NamedTuple):
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
         beside_tokens: those of what stands behind its tool results, which the next request may lack.
         replaces_history: whether it holds a provider's summary of the messages before it.
+        calls: the digest of each of its tool calls.
     """
 
     digest: bytes
@@ -65,6 +70,7 @@ class MessageStats(NamedTuple):
     other_tokens: LocalTokens = LocalTokens(0)
     beside_tokens: LocalTokens = LocalTokens(0)
     replaces_history: bool = False
+    calls: tuple[bytes, ...] = ()
 
 
 class TokenSums:
@@ -79,7 +85,9 @@ class TokenSums:
         return self._sums[bisect_left(self._chosen, length)]
 
 
-_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens, LocalTokens, bool]
+_Figures: TypeAlias = tuple[
+    LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens, LocalTokens, bool, tuple[bytes, ...]
+]
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
 
 _figures: ContentCache[_Figures] = ContentCache()
@@ -96,6 +104,16 @@ def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageSta
     for start in range(0, len(messages.items), BLOCK_MESSAGES):
         found += _stats_from(messages, start, counter)
     return tuple(found)
+
+
+def call_digest(call: ToolCall) -> bytes:
+    """Return 8 bytes that are the same for calls of one tool whose arguments say the same, in whatever order and layout."""
+    value = parsed(call.arguments)
+    try:
+        arguments = call.arguments.encode("utf-8", "replace") if value is None else orjson.dumps(value, option=SORTED)
+    except TypeError:  # lone surrogates; or nested too deeply
+        arguments = call.arguments.encode("utf-8", "replace")
+    return digest_of_bytes(call.name.encode("utf-8", "replace") + b"\0" + arguments)[:CALL_DIGEST_BYTES]
 
 
 def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
@@ -219,7 +237,8 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
 
 
 def _block_bytes(block: _Block) -> int:
-    return sum(getsizeof(stats) + getsizeof(stats[0]) + FIGURES_BYTES for stats in block)
+    calls_bytes = sum(getsizeof(stats[-1]) + sum(map(getsizeof, stats[-1])) for stats in block if stats[-1])
+    return calls_bytes + sum(getsizeof(stats) + getsizeof(stats[0]) + FIGURES_BYTES for stats in block)
 
 
 def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:
@@ -235,7 +254,7 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         tokens = counter.message(message, fmt)
         beside_tokens = LocalTokens(tokens - counter.message(without_beside(message), fmt))
         said = (longest, stays(message), guessed, is_question(message), others, beside_tokens)
-        return tokens, *spoken, *said, replaces_history(message)
+        return tokens, *spoken, *said, replaces_history(message), tuple(map(call_digest, message.calls))
 
     key = (fmt, counter.vocabulary, counter.other_weight, digest)
     return MessageStats(digest, *_figures.get(key, read))

@@ -26,17 +26,17 @@ from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, is_current
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.runtime.content_cache import ContentCache
+from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.tokens.budget import keep_recent_tokens_of
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
     from ctx_hooks.compaction.thresholds import Thresholds
-    from ctx_hooks.conversation.model import Conversation, Message
+    from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 
 _compactions: ContentCache[Compaction] = ContentCache()
 _capped_tokens: ContentCache[LocalTokens] = ContentCache()
@@ -52,6 +52,25 @@ def compacted(history: History, thresholds: Thresholds, summaries: Summaries = N
     assembly = _Assembly(history, thresholds, summaries)
     cut, compaction = assembly.newest_compaction()
     return assembly.sent(compaction, cut), cut
+
+
+def shown_results(history: History, thresholds: Thresholds, summaries: Summaries) -> Callable[[int, ToolResult], bool]:
+    """Return what says of a tool result, by the place of its message, whether it is sent whole there or elsewhere.
+
+    The arguments and errors are those of `compacted`.
+    """
+    assembly = _Assembly(history, thresholds, summaries)
+    _, compaction = assembly.newest_compaction()
+    left = {digest(result.text) for message in compaction.messages for result in message.results}
+
+    def is_shown(place: int, result: ToolResult) -> bool:
+        if not compaction.length:
+            return True  # the request fits as it is
+        if place < compaction.length:
+            return digest(result.text) in left
+        return any(arrived.text == result.text for arrived in assembly.arrived(place).results)
+
+    return is_shown
 
 
 class _Assembly:
@@ -95,7 +114,7 @@ class _Assembly:
         start = compaction.length
         originals = self._history.messages.conversation(start, len(self._history.index))
         left = self._with_beside(compaction, cut)
-        since = list(map(self._arrived, range(start, len(self._history.index))))
+        since = list(map(self.arrived, range(start, len(self._history.index))))
         share = self._cut_points.share(cut)
         digest = self._digest(cut, compaction.summary)
         left_tokens = partial(self._cut_points.left_tokens, cut)
@@ -189,7 +208,7 @@ class _Assembly:
         """Return the compaction that one with this summary is made behind: with another summary it begins anew."""
         return cut.base if cut.base is not None and self._held(cut.base) == summary else None
 
-    def _arrived(self, i: int) -> Message:
+    def arrived(self, i: int) -> Message:
         """Return a message as it is sent while it is not compacted: with oversized results cut."""
         message = self._history.messages.message(i)
         return on_arrival(message, self._thresholds.trigger) if i in self._oversized else message
@@ -198,7 +217,7 @@ class _Assembly:
         """Return the tokens of a message with oversized results as it is sent while it is not compacted."""
         counter, fmt = self._thresholds.trigger.counter, self._history.messages.format
         key = (self._weighed, self._history.index[i].digest)
-        return _capped_tokens.get(key, lambda: counter.message(self._arrived(i), fmt))
+        return _capped_tokens.get(key, lambda: counter.message(self.arrived(i), fmt))
 
     def _originals(self, cut: Cut, base: Compaction, *, capped: bool) -> Conversation:
         """Return what is compacted as the client sent it, behind what has settled; the newest results as they arrived.
@@ -209,7 +228,7 @@ class _Assembly:
         originals = self._history.conversation(counter, base.settled_length, cut.length)
         newest = range(len(originals.messages)) if capped else originals.newest_loop
         *others, last = (
-            self._arrived(i) if i - base.settled_length in newest else self._history.messages.message(i)
+            self.arrived(i) if i - base.settled_length in newest else self._history.messages.message(i)
             for i in range(base.settled_length, cut.length)
         )
         rest = (*others, last if cut.is_whole else without_beside(last))

@@ -142,6 +142,8 @@ def _decide(
     offers = bool(changes) and outcome.offers
     if offers and to.retrievable is not None and to.retrievable.tool is not None:
         changes |= request.with_tool(to.retrievable.tool)
+    if changes and not to.attempt:
+        attempt = replace(attempt, asked_again=fitting.calls_asked_again(known, history, to, budget))
     attempt = replace(
         attempt,
         sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import cost, last_resort
+from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain, asked_again
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
+from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget, target_tokens_of
@@ -64,10 +66,7 @@ def compressed(
     )
     if not remakes:
         emit(event)
-    target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
-    if is_first_request(history.index):
-        target_tokens = budget.goal_tokens
-    thresholds = Thresholds(budget, target_tokens)
+    thresholds = _thresholds(history, to, budget)
     if history.tokens <= known.window_less_error() and _does_not_pay(history, thresholds, to):
         outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
     else:
@@ -76,6 +75,19 @@ def compressed(
         steps = tuple(step.name for step in outcome.steps)
         emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
     return outcome
+
+
+def calls_asked_again(known: Known, history: History, to: Target, budget: Budget) -> AskedAgain:
+    """Return the calls of the newest answer that were made before, nothing where finding them would take too long."""
+    try:
+        return asked_again(history, _thresholds(history, to, budget), known.summaries)
+    except CompressionTimeoutError:
+        return NOTHING  # the request itself is fitted by now
+
+
+def _thresholds(history: History, to: Target, budget: Budget) -> Thresholds:
+    target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+    return Thresholds(budget, budget.goal_tokens if is_first_request(history.index) else target_tokens)
 
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain
 from ctx_hooks.request.uncounted import uncounted_in
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 
@@ -54,6 +55,7 @@ class Attempt:
         choice: which form the newest compaction in what was decided has; None without one, and where no model writes
             summaries.
         timed_out: whether it took too long to compress, and lost its oldest turns instead.
+        asked_again: the calls of the newest answer that had been made before, as the request's first attempt shows it.
 
     >>> from ctx_hooks.learning.known import Known
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -93,6 +95,7 @@ class Attempt:
     choice: Choice | None = None
     other_tokens: LocalTokens = LocalTokens(0)
     timed_out: bool = False
+    asked_again: AskedAgain = NOTHING
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:

@@ -102,7 +102,8 @@ class Recorder:
             if first is not None:
                 before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
-                answered = answered._replace(attempt=replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites))
+                attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
+                answered = answered._replace(attempt=attempt)
             event = replace(
                 answer_event(decided, answered, prices), duration_seconds=litellm_compat.duration_seconds_of(logged)
             )
@@ -219,7 +220,14 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
         beyond_window=saved.beyond_window,
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
+        rereads=_by_tool(attempt.asked_again.rereads),
+        repeats=_by_tool(attempt.asked_again.repeats),
     )
+
+
+def _by_tool(times: Mapping[str, int]) -> dict[str, int]:
+    """Return how often something was done, by names of tools in one bounded line each."""
+    return {one_line(tool, LONGEST_NAME_CHARS): n for tool, n in times.items()}
 
 
 def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:

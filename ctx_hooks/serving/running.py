@@ -48,7 +48,9 @@ class Attempts:
         with self._lock:
             before = self._newest.pop(attempt.to.deployment, None) or _newest(a for a in self._newest.values() if a.failed)
             first = before.first_tokens if before is not None else None
-            self._newest[attempt.to.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
+            again = attempt.asked_again if before is None else before.asked_again
+            attempt = replace(attempt, first_tokens=first or attempt.sent_tokens, asked_again=again)
+            self._newest[attempt.to.deployment] = attempt
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.

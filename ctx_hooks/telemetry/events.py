@@ -15,6 +15,7 @@ from ctx_hooks.telemetry.figures import (
     MODEL,
     SECONDS,
     TOKENS,
+    TOOL,
     RequestEvent,
     counter,
     deployment_at,
@@ -64,6 +65,8 @@ CACHED = counter(
     "cached_prompt_tokens", "Billed input tokens that a prompt cache served", OF_CALLER, part="cached_tokens", above=None
 )
 UNCACHED = counter("uncached_prompt_tokens", "All other billed input tokens", OF_CALLER, part="uncached_tokens", above=None)
+REREADS = counter("rereads", "Calls made again whose earlier result was removed or shortened", ("mode", TOOL))
+REPEATS = counter("repeats", "Calls made again for other reasons, in requests that are compacted", ("mode", TOOL))
 LEARNED_AT = gauge("learned_limit_timestamp_seconds", "When the limit in use was learned, in epoch seconds", CHOSEN)
 
 Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
@@ -239,6 +242,9 @@ class AnswerEvent(RequestEvent):
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
             have been; below zero where a compaction that rewrites the cache costs more than it saves. None where a
             price is not known. 0 for a request beyond the window.
+        rereads: by the tool's name, calls of the model whose same call had returned something that was removed from what it
+            saw, or shortened; with `observe` what would have been. Each is counted once, where its result comes first.
+        repeats: the other calls of the model that it had made before, in a request that is compacted.
         duration_seconds: from the request to the end of its answer, as LiteLLM logs it; None if it logs none.
     """
 
@@ -254,6 +260,8 @@ class AnswerEvent(RequestEvent):
         metadata=shown("log", "spend", SAVED_TOKENS, SPENT_TOKENS, SAVED, name="tokens_saved")
     )
     dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
+    rereads: Mapping[str, int] = field(default_factory=dict, metadata=shown(REREADS, column="Re-reads"))
+    repeats: Mapping[str, int] = field(default_factory=dict, metadata=shown(REPEATS))
     duration_seconds: float | None = field(default=None, metadata=shown(ANSWERS))
 
 

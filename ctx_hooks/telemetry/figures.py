@@ -29,7 +29,7 @@ class Labels:
 
     Attributes:
         names: of the labels; those that mean the same as LiteLLM's have its names.
-        paths: where an event has the value of each.
+        paths: where an event has the value of each; "" for the key of a value that is a mapping.
         most: sets of values that have series of their own in each process; further ones are "other" in all metrics.
     """
 
@@ -46,6 +46,10 @@ CALLER = Labels(
 """A metric keeps 0.7 KB for each. The figures of a caller with a name are whole, and sums over all stay right."""
 MODEL = Labels(("requested_model",), ("call.model_group",), 100)
 """For histograms, each of fifteen series."""
+TOOL = Labels(
+    ("requested_model", "team", "team_alias", "tool"), ("call.model_group", "call.team_id", "call.team_alias", ""), 1_000
+)
+"""Callers choose the names of tools."""
 deployment_at = partial(Labels, ("deployment",), most=1_000)
 """The label of a deployment, from the path of its name in an event."""
 
@@ -86,18 +90,18 @@ class Metric:
         own = ((label,) if isinstance(label, str) else label.names for label in self.labels)
         return (*(name for names in own for name in names), *filter(None, [self.key]))
 
-    def figures(self, event: Any, value: Any) -> Iterator[tuple[tuple[str, ...], float]]:
-        """Yield what the value of a field of an event adds, with the key that it has in a mapping."""
+    def figures(self, event: Any, value: Any) -> Iterator[tuple[str, float]]:
+        """Yield what the value of a field of an event adds, with the key that it has in a mapping, else ""."""
         if value in (None, self.unless) or (self.needs and getattr(event, self.needs) is None):
             return
         if self.part:
             value = value.get(self.part) if isinstance(value, Mapping) else getattr(value, self.part)
             if value is None:
                 return
-        for key, found in value.items() if isinstance(value, Mapping) else [(None, value)]:
+        for key, found in value.items() if isinstance(value, Mapping) else [("", value)]:
             figure = self.scale * (1 if isinstance(found, str) else found)
             if self.above is None or figure > self.above:
-                yield (() if key is None else (key,)), figure
+                yield key, figure
 
 
 counter = partial(Metric, "counter", above=0.0)

@@ -87,8 +87,10 @@ class Metrics:
                         labels.append(getattr(event, label))
                     else:
                         names = self._names.setdefault(label.names, Names(label.most))
-                        labels += names.labels_of(*[attrgetter(path)(event) for path in label.paths])
-                series = self._made[metric.name].labels(*labels, *key)
+                        labels += names.labels_of(*[attrgetter(path)(event) if path else key for path in label.paths])
+                if metric.key:
+                    labels.append(key)
+                series = self._made[metric.name].labels(*labels)
                 getattr(series, ADDS[metric.kind])(figure)
 
 

@@ -35,7 +35,14 @@ def answer(n, **fields):
 KNOWN = [
     replace(DECISION, time_seconds=START, call=call(0)),
     answer(0, provider_tokens_saved=5_500, dollars_saved=-0.5, billed=Billed(4_500, 0, 4_500, 10)),
-    answer(1, provider_tokens_saved=20_000, dollars_saved=2.25, billed=Billed(5_500, 4_500, 0, 10)),
+    answer(
+        1,
+        rereads={"read": 1, "grep": 1},
+        repeats={"read": 5},
+        provider_tokens_saved=20_000,
+        dollars_saved=2.25,
+        billed=Billed(5_500, 4_500, 0, 10),
+    ),
     answer(2, decision="fits", provider_tokens_saved=0, dollars_saved=0.0, billed=Billed(10_000, 6_500, 0, 1)),
     answer(3, decision="retried", beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0, billed=None),
     replace(OVERFLOW, mode="enforce", time_seconds=START + 3 * DAY, call=call(3)),
@@ -113,8 +120,8 @@ class TestTheFiguresOnThePage:
     def test_each_name_has_its_own_figures(self, report):
         other = replace(answer(8), call=call(8, team_alias="", team_id="t9", client="curl/8", model_group="other"))
         text = report(*KNOWN, other, other)
-        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "1", "22 %"]
-        assert rows(text, "Model") == [["group", *head], ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "23 %"]]
+        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "2", "1", "22 %"]
+        assert rows(text, "Model") == [["group", *head], ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "0", "23 %"]]
         assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
 
     def test_steps_decisions_and_rarer_events_are_counted(self, report):

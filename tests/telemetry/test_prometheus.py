@@ -51,6 +51,7 @@ def label_sets(registry, name):
 
 ENFORCED = {"mode": "enforce", **CALLER}
 BY_MODEL = {"mode": "enforce", "requested_model": "gpt"}
+OF_TOOL = {"tool": "read", "requested_model": "gpt", "team": "t1", "team_alias": "Team"}
 BY_DEPLOYMENT = {"deployment": CALL.deployment}
 DONE = {"decision": "compressed", "trigger": "budget"}
 LOSS = replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5)
@@ -78,6 +79,8 @@ COUNTED = [
     ([DECISION], "decision_seconds_sum", {"requested_model": "gpt"}, 0.04),
     ([replace(DECISION, milliseconds={})], "decision_seconds_count", {"requested_model": "gpt"}, None),
     ([replace(DECISION, timed_out=True), DECISION], "compression_timeouts_total", ENFORCED, 1),
+    ([replace(ANSWER, rereads={"read": 2, "grep": 1})], "rereads_total", {"mode": "enforce", **OF_TOOL}, 2),
+    ([replace(ANSWER, repeats={"read": 1})] * 2, "repeats_total", {"mode": "enforce", **OF_TOOL}, 2),
     ([FAULT, FAULT], "fail_open_total", {"consequence": "forwards the request unchanged"}, 2),
     ([FAULT], "sinks_disabled_total", {"sink": ""}, None),
     ([replace(FAULT, consequence="", sink="log")], "sinks_disabled_total", {"sink": "log"}, 1),
@@ -162,6 +165,14 @@ def test_any_number_of_teams_is_a_bounded_number_of_label_sets_and_lose_no_figur
     assert others.value == TEAMS - CALLERS.most
     (windows,) = (m for m in registry.collect() if m.name == "ctx_hooks_window_tokens")
     assert len(windows.samples) == CALLERS.most + 1
+
+
+def test_tools_are_named_by_callers_and_any_number_of_them_is_a_bounded_number_of_series(registry):
+    for n in range(TEAMS):
+        emit(replace(ANSWER, call=CALL, rereads={f"tool_{n}" * 99: 1}))
+    series = label_sets(registry, "rereads")
+    assert len(series) == CALLERS.most + 1
+    assert sum(s.value for s in series) == TEAMS
 
 
 def test_a_caller_with_a_name_has_it_in_every_metric(registry):

@@ -17,7 +17,7 @@ from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
 
 WITHOUT = "without ctx_hooks"
 RECORDED = "as recorded"
-HEADINGS = ("", "Answered", "Refused", "Compacted", "Prompts", "Cached", "Cost")
+HEADINGS = ("", "Answered", "Refused", "Compacted", "Re-reads", "Prompts", "Cached", "Cost")
 
 
 def run(*, as_json: bool, **asked: Any) -> int:
@@ -64,9 +64,9 @@ def _bills(replay: Replay) -> Table:
 
 def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...]:
     cost = dollars(bill.dollars) if bill.requests > bill.unpriced else "–"
-    made = whole(bill.compactions) if compactions else ""
+    made = (whole(bill.compactions), whole(bill.rereads)) if compactions else ("", "")
     figures = (short(bill.input_tokens), percent(bill.cached_fraction), cost)
-    return name, whole(bill.requests), whole(bill.refused), made, *figures
+    return name, whole(bill.requests), whole(bill.refused), *made, *figures
 
 
 def document(reading: Reading, replay: Replay) -> dict[str, Any]:

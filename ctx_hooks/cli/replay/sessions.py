@@ -32,12 +32,14 @@ class Sent(NamedTuple):
         sizes: the local tokens of each, so that the last is the whole.
         rewrites: whether it does not share its prefix with the request before it, by a new compaction.
         is_changed: whether anything differs from what the client sent.
+        rereads: how many calls of the newest answer repeat one whose result the model saw no more.
     """
 
     prefixes: tuple[bytes, ...]
     sizes: tuple[int, ...]
     rewrites: bool = False
     is_changed: bool = False
+    rereads: int = 0
 
     @property
     def tokens(self) -> LocalTokens:
@@ -84,7 +86,8 @@ def _changed(request: Request, sent: Sent, decided: Decided, counter: Counter) -
     if not changes:
         return sent
     made = as_received(Request(request.format, {**request.fields, **changes}), counter)
-    return made._replace(rewrites=decided.attempt.rewrites, is_changed=True)
+    rereads = sum(decided.attempt.asked_again.rereads.values()) or sent.rereads
+    return made._replace(rewrites=decided.attempt.rewrites, is_changed=True, rereads=rereads)
 
 
 @dataclass(slots=True)
@@ -95,6 +98,7 @@ class Bill:
         requests: those that are answered.
         refused: those that exceed the window.
         compactions: how many of the sent ones begin with a new compaction.
+        rereads: calls of the agent that repeat one whose result it saw no more, in requests that are answered.
         input_tokens: the prompts of those that are answered.
         cached_tokens: as much of these as the provider's prompt cache serves.
         output_tokens: their answers, as far as the history states them.
@@ -105,6 +109,7 @@ class Bill:
     requests: int = 0
     refused: int = 0
     compactions: int = 0
+    rereads: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
@@ -153,6 +158,7 @@ class Course:
         if is_refused:
             self.bill.refused += 1
             return None
+        self.bill.rereads += sent.rereads
         shared = min(tokens, round(sent.shared_tokens(self.prefixes) * ratio))
         self.prefixes.update(sent.prefixes)
         return tokens, shared

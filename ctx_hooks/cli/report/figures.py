@@ -6,6 +6,7 @@ What was done is counted apart from what would have been.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TypeAlias
@@ -50,7 +51,8 @@ class Counts(dict[str, float]):
     def count(self, event: DecisionEvent | Counted) -> None:
         """Add one event."""
         for _, name in names_for("column", event.__class__):
-            self[name] += getattr(event, name) or 0
+            value = getattr(event, name) or 0
+            self[name] += sum(value.values()) if isinstance(value, Mapping) else value
         if isinstance(event, OverflowEvent):
             self["refused"] += 1
         elif isinstance(event, FailureEvent):

@@ -167,6 +167,12 @@ def _reads(tool: str) -> bool:
     return bool(is_reading) and not any(map(_ACTING.fullmatch, words))
 
 
+def acts(call: ToolCall) -> bool:
+    """Whether the name of a tool says that it changes something; of a shell its command says more."""
+    given = parsed(call.arguments)
+    return not (isinstance(given, dict) and shell.command_of(given)) and any(map(_ACTING.fullmatch, _words(call.name)))
+
+
 def _words(tool: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
 

@@ -1,0 +1,121 @@
+"""Calls that an agent makes once more, and whether it has to: what they returned before is no longer shown to it.
+
+A gateway can see so what compaction costs an agent. It is a pure function of the history: what the request before this one
+showed is found again from its compaction. In doubt a call is no re-read, which hides a cost and invents none:
+
+- a file that was changed since is read for its own sake, whatever its folder: only the names of files are compared;
+- what names no file may depend on anything that was changed since, by an edit or by a tool whose name says that it acts;
+- what changes a file or states a plan, done twice, is no reading at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctx_hooks.compaction.message_index import call_digest, request_points
+from ctx_hooks.compaction.prefix_stable import shown_results
+from ctx_hooks.compaction.summary.actions import action_of, acts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.summary.actions import Action
+    from ctx_hooks.compaction.summary.model_written import Summaries
+    from ctx_hooks.compaction.thresholds import Thresholds
+    from ctx_hooks.conversation.model import ToolCall, ToolResult
+
+MOST_CALLS = 32
+"""Of one answer that are looked for: agents make a few at once, and each is looked for in the whole history."""
+READING = ("read", "ran")
+"""The kinds of actions that may be repeated for what they return."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """The calls of the newest answer that had been made before and had returned something, by the tool's name.
+
+    Attributes:
+        rereads: what the call had returned was removed or shortened in what the model saw.
+        repeats: it still stood there whole, or something was changed since: the agent has its own reasons.
+    """
+
+    rereads: Mapping[str, int] = field(default_factory=dict)
+    repeats: Mapping[str, int] = field(default_factory=dict)
+
+
+NOTHING = AskedAgain()
+
+
+def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) -> AskedAgain:
+    """Return the calls of the newest answer that had been made before, each at the first request that has its result.
+
+    Args:
+        history: the request as the client sent it.
+        thresholds: those that it is compacted by, as the request before it was.
+        summaries: what models have written of the conversation.
+
+    Raises:
+        MalformedConversationError: a message that has to be read is none.
+        CompressionTimeoutError: the deadline of the budget's counter is over.
+    """
+    index, points = history.index, request_points(history.index)
+    seen = points[-2] if len(points) > 1 else 0
+    new = [(i, digest) for i in range(seen, len(index)) for digest in index[i].calls]
+    wanted = {digest for _, digest in new}
+    before = {digest: i for i in range(seen) for digest in index[i].calls if digest in wanted} if wanted else {}
+    again = islice(((i, digest) for i, digest in new if digest in before), MOST_CALLS)
+    made = {(i, digest): _call_with_result(history, i, digest, len(index)) for i, digest in again}
+    if not any(made.values()):
+        return NOTHING
+    is_shown = shown_results(replace(history, index=index[:seen]), thresholds, summaries)
+    rereads, repeats = Counter[str](), Counter[str]()
+    for (i, digest), answered in made.items():
+        first = _call_with_result(history, before[digest], digest, seen)
+        if answered is None or first is None or first.result.is_error:
+            continue
+        call, place, result = first
+        if action_of(call, None).kind in READING:
+            has_own_reasons = is_shown(place, result) or _has_changed(history, call, range(place, i))
+            (repeats if has_own_reasons else rereads)[call.name] += 1
+    return AskedAgain(rereads, repeats)
+
+
+class _Answered(NamedTuple):
+    """A call, and the place of its result among the messages."""
+
+    call: ToolCall
+    place: int
+    result: ToolResult
+
+
+def _call_with_result(history: History, start: int, digest: bytes, end: int) -> _Answered | None:
+    """Return the call of that digest in the message at `start` with its result, None where the user speaks before one."""
+    call = next(c for c in history.messages.message(start).calls if call_digest(c) == digest)
+    for i in range(start + 1, end):
+        for result in history.messages.message(i).results:
+            if result.call_id == call.id:
+                return _Answered(call, i, result)
+        if history.index[i].is_request:
+            break
+    return None
+
+
+def _has_changed(history: History, call: ToolCall, places: range) -> bool:
+    """Whether a call of the messages at `places` may have changed what a call returns."""
+    names = _file_names(action_of(call, None))
+    for other in (c for i in places if history.index[i].calls for c in history.messages.message(i).calls):
+        action = action_of(other, None)
+        if action.kind == "changed" and (not names or names & _file_names(action)):
+            return True
+        if not names and acts(other):
+            return True
+    return False
+
+
+def _file_names(action: Action) -> set[str]:
+    return {PurePath(path).name for path in action.files}

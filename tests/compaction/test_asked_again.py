@@ -1,0 +1,143 @@
+"""What compaction makes an agent ask again is found in its requests, and nothing where nothing was removed."""
+
+import json
+import random
+from itertools import chain
+
+import pytest
+from engine_requests import to
+from strategies import FIELDS, called, every_format, spoken, tool_round
+
+from ctx_hooks.compaction.asked_again import MOST_CALLS, AskedAgain, asked_again
+from ctx_hooks.compaction.history import history_of
+from ctx_hooks.compaction.message_index import call_digest, message_stats
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES
+from ctx_hooks.compaction.thresholds import Thresholds
+from ctx_hooks.conversation.model import ToolCall
+from ctx_hooks.engine import engine
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.learning.known import Known
+from ctx_hooks.request.request import Request
+from ctx_hooks.runtime.deadline import Deadline, Timings
+from ctx_hooks.testing.conversations import source_text
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+STEPS = 120
+
+
+def decided(fmt, items, window_tokens):
+    target = to(window_tokens)
+    return engine.decide(Request(fmt, {FIELDS[fmt]: items}), target, Known(target.window), Deadline(), Timings())
+
+
+def agent(fmt, seed, window_tokens):
+    """Let an agent read files, some of them again, and edit some.
+
+    Return how often it read again what it saw no more and nobody had changed; how often that is found; and how often it is
+    found that it read again for its own reasons.
+    """
+    draw = random.Random(seed)
+    items, texts, shown = [spoken(fmt, "user", "Review the project and note every risk.")], {}, ""
+    truth = found = repeats = 0
+    for n in range(STEPS):
+        kind = draw.choices(["new", "again", "edit"], [5, 4, 1])[0] if texts else "new"
+        path = f"src/part_{n}/file_{n}.py" if kind == "new" else draw.choice(list(texts))
+        if kind == "edit":
+            name, arguments, result = "edit_file", {"path": path, "old": "a", "new": f"b{n}"}, "Done."
+            texts[path] = ""  # read again, it is another text
+        else:
+            name, arguments = "read_file", dict(draw.sample([("path", path), ("limit", 200)], 2))
+            truth += bool(texts.get(path)) and texts[path] not in shown
+            result = texts[path] = texts.get(path) or f"file {n}: " + source_text(draw, draw.randrange(500, 3_000))
+        items = [*items, *tool_round(fmt, [(f"call_{n}", result)], name=name, arguments=arguments)]
+        done = decided(fmt, items, window_tokens)
+        found += sum(done.attempt.asked_again.rereads.values())
+        repeats += sum(done.attempt.asked_again.repeats.values())
+        shown = json.dumps(done.decision.changes.get(FIELDS[fmt], items)).replace("\\n", "\n")
+    return truth, found, repeats
+
+
+@every_format
+def test_every_call_whose_result_was_removed_is_found_and_no_other(fmt):
+    truth, found, repeats = agent(fmt, 1, 8_000)
+    assert truth > 20
+    assert abs(found - truth) <= 0.02 * truth
+    assert repeats > 3
+
+
+@every_format
+def test_a_session_without_compaction_has_none(fmt):
+    assert agent(fmt, 7, 10_000_000) == (0, 0, 0)
+
+
+def read(fmt, n, text):
+    return tool_round(fmt, [(f"call_{n}", text)], name="read_file", arguments={"path": f"src/file_{n % 100}.py"})
+
+
+def test_what_the_request_before_showed_counts_and_not_what_a_compaction_leaves_now():
+    """The model made its call when it still saw the result that the newest compaction removes."""
+    texts = [f"file {n}: " + source_text(random.Random(n), 3_000) for n in range(20)]
+    items, again = [spoken("openai-chat", "user", "Review the project.")], read("openai-chat", 100, texts[0])
+    found = []
+    for n, text in enumerate(texts):
+        items += read("openai-chat", n, text)
+        done = decided("openai-chat", [*items, *again], 12_000)
+        if done.decision.changes:
+            found.append(done.attempt.asked_again)
+    assert found[0] == AskedAgain({}, {"read_file": 1})
+    assert found[1] == AskedAgain({"read_file": 1}, {})
+
+
+def history(*rounds):
+    counter = Counter("o200k_base")
+    reader = MessageReader("openai-chat", [{"role": "user", "content": "Go on."}, *chain.from_iterable(rounds)])
+    return history_of(reader, message_stats(reader, counter), counter), Thresholds(Budget(900, 8_000, counter), 400)
+
+
+OLD = called("red " * 500, "old", "read_file", {"path": "a/x.py"})
+FILL = [called("blue " * 500, f"c{n}", "grep", {"pattern": str(n)}) for n in range(3)]
+AGAIN = called("red " * 500, "new", "read_file", '{"path":  "a/x.py"}')
+
+
+@pytest.mark.parametrize(("rounds", "rereads"), [
+    ([OLD, *FILL, AGAIN], 1),
+    ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "/home/ann/a/x.py"}), AGAIN], 0),
+    ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "a/y.py"}), AGAIN], 1),
+    ([OLD, *FILL, called("", "e", "bash", {"command": "echo 1 > a/x.py"}), AGAIN], 0),
+    ([OLD, *FILL, AGAIN[:1]], 0),
+    ([OLD[:1], *FILL, AGAIN], 0),
+    ([called("red " * 500, "old", "read_file", {"path": "b"}), *FILL, AGAIN], 0),
+    ([called("Done. " * 500, "old", "write_file", {"path": "a"}), *FILL,
+      called("Done.", "w", "write_file", {"path": "a"})], 0),
+    ([called("red " * 500, "old", "get_seat", {"id": 1}), *FILL, called("red", "w", "get_seat", {"id": 1})], 1),
+    ([called("red " * 500, "old", "get_seat", {"id": 1}), *FILL, called("ok", "b", "book_seat", {"id": 1}),
+      called("red", "w", "get_seat", {"id": 1})], 0),
+], ids=["read again", "edited", "another edited", "written by a command", "not answered yet", "never answered",
+        "another file",
+        "written again", "looked up again", "looked up after an act"])  # fmt: skip
+def test_a_call_is_a_reread_where_nothing_but_compaction_explains_it(rounds, rereads):
+    assert sum(asked_again(*history(*rounds), NO_SUMMARIES).rereads.values()) == rereads
+
+
+def test_any_number_of_calls_at_once_is_looked_for_in_bounded_work():
+    calls = [call for n in range(3_000) for call in called("x", f"c{n}", "read", {"n": n})]
+    many = [
+        {"role": "assistant", "content": None, "tool_calls": [c for m in calls[::2] for c in m["tool_calls"]]},
+        *calls[1::2],
+    ]
+    found = asked_again(*history(OLD, many, *FILL, many), NO_SUMMARIES)
+    assert sum(found.rereads.values()) + sum(found.repeats.values()) == MOST_CALLS
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud800", "[" * 100_000, '{"a": ' * 500 + "1" + "}" * 500, "x" * 1_000_000, '{"a": "\\ud800"}', ""]
+)
+def test_whatever_the_arguments_are_a_call_has_a_digest_that_another_call_has_not(text):
+    one, other = (call_digest(ToolCall("i", "read", given)) for given in (text, text + "x"))
+    assert one != other
+
+
+def test_the_layout_of_arguments_and_the_order_of_their_names_make_no_other_call():
+    one, other = (ToolCall("i", "read", given) for given in ('{"a": 1, "b": {"c": 2, "d": 3}}', '{"b":{"d":3,"c":2},"a":1}'))
+    assert call_digest(one) == call_digest(other) != call_digest(ToolCall("i", "grep", one.arguments))
