@@ -58,7 +58,7 @@ class DatabaseProcess:
         with (self._cluster / "postgresql.conf").open("a") as settings:
             settings.write(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nfsync = off\n")
             settings.write(f"unix_socket_directories = '{self._cluster}'\n")
-        self._control("start", "-l", self._cluster / "log")
+        self.start()
         try:
             self._migrate()
             self._generate()
@@ -68,8 +68,14 @@ class DatabaseProcess:
         return self
 
     def __exit__(self, *_):
-        self._control("stop", "-m", "fast")
+        self.stop("fast")
         self._folder.cleanup()
+
+    def start(self):
+        self._control("start", "-l", self._cluster / "log")
+
+    def stop(self, mode):
+        self._control("stop", "-m", mode)
 
     def rows(self, query: str, **values: str) -> list[str]:
         """Return the rows of a query, in which `:'name'` stands for a value, as psql prints them."""

@@ -13,15 +13,19 @@ STOP_SECONDS = 300
 
 
 class RedisProcess:
-    """A Redis server that keeps nothing; a context manager. Skips the test where there is none, unless one is required."""
+    """A Redis server that keeps nothing; a context manager. Skips the test where there is none, unless one is required.
 
-    def __init__(self) -> None:
+    `options` are more of the server's arguments.
+    """
+
+    def __init__(self, *options: object) -> None:
         found = shutil.which("redis-server") or shutil.which("valkey-server")
         if found is None:
             if os.environ.get("CTX_HOOKS_REQUIRE_REDIS"):
                 pytest.fail("no redis-server on this machine")
             pytest.skip("no redis-server on this machine")
         self._program = found
+        self._options = options
         self.port = free_port()
 
     def __enter__(self):
@@ -34,7 +38,7 @@ class RedisProcess:
         self._process.wait(STOP_SECONDS)
 
     def start(self):
-        arguments = [self._program, "--port", str(self.port), "--save", ""]
+        arguments = [self._program, "--port", str(self.port), "--save", "", *map(str, self._options)]
         self._process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         assert any("Ready to accept connections" in line for line in self._process.stdout)
 

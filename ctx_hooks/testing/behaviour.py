@@ -68,6 +68,7 @@ class ProviderSettings:
         refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
         refused_after_opening: Whether such a refusal comes after the events that open a stream.
         strict: Whether requests that break a message rule are refused.
+        keeps_records: Whether `/_requests` shows what was sent; without it the provider holds no request.
 
     >>> ProviderSettings(window_tokens=16_000, wording="anthropic").counts_output
     False
@@ -90,3 +91,4 @@ class ProviderSettings:
     refused_form: StreamedForm = "wording"
     refused_after_opening: bool = False
     strict: bool = True
+    keeps_records: bool = True

@@ -52,13 +52,13 @@ def agent_session(
 ) -> dict[str, Any]:
     """Return the payload of an agent that read `turns` files and is asked a last question."""
     rng = random.Random(seed)  # noqa: S311 - conversations, not secrets
-    messages: list[dict[str, Any]] = [_asked(fmt, f"Review project {seed} and note every risk.")]
+    messages: list[dict[str, Any]] = [asked(fmt, f"Review project {seed} and note every risk.")]
     for n in range(turns):
         path = f"src/{rng.choice(_WORDS)}/{rng.choice(_WORDS)}_{n}.py"
         call_id = f"call_{seed}_{n}"
         said = f"I will look at {path} next."
-        messages += _exchange(fmt, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
-    messages.append(_asked(fmt, question))
+        messages += exchange(fmt, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
+    messages.append(asked(fmt, question))
     payload: dict[str, Any] = {"model": model, "tools": [read_tool(fmt)]}
     if fmt == "openai-chat":
         payload["messages"] = [{"role": "system", "content": "You are a careful reviewer."}, *messages]
@@ -71,11 +71,13 @@ def agent_session(
     return payload
 
 
-def _asked(fmt: Format, text: str) -> dict[str, Any]:
+def asked(fmt: Format, text: str) -> dict[str, Any]:
+    """Return a user's message."""
     return {"role": "user", "parts": [{"text": text}]} if fmt == "gemini" else {"role": "user", "content": text}
 
 
-def _exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, thinking: bool) -> list[dict[str, Any]]:
+def exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, thinking: bool) -> list[dict[str, Any]]:
+    """Return the messages of a call of the tool and its result; with `thinking` the model has thought before."""
     arguments = {"path": path}
     if fmt == "openai-chat":
         call = {"id": call_id, "type": "function", "function": {"name": TOOL, "arguments": json.dumps(arguments)}}
@@ -94,12 +96,12 @@ def _exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, t
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},
         ]
     if fmt == "gemini":
-        asked: dict[str, Any] = {"functionCall": {"name": TOOL, "args": arguments}}
+        called: dict[str, Any] = {"functionCall": {"name": TOOL, "args": arguments}}
         parts = [{"text": f"The file {path} may hold a risk.", "thought": True}] if thinking else []
         if thinking:
-            asked["thoughtSignature"] = gemini.sign(asked)
+            called["thoughtSignature"] = gemini.sign(called)
         answer = {"functionResponse": {"name": TOOL, "response": {"output": result}}}
-        return [{"role": "model", "parts": [*parts, {"text": said}, asked]}, {"role": "user", "parts": [answer]}]
+        return [{"role": "model", "parts": [*parts, {"text": said}, called]}, {"role": "user", "parts": [answer]}]
     return [
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]},
         {"type": "function_call", "call_id": call_id, "name": TOOL, "arguments": json.dumps(arguments)},

@@ -141,7 +141,8 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         "error": None,
         "left": False,
     }
-    state.records.append(record)
+    if used.keeps_records:
+        state.records.append(record)
     if used.holds or payload.get("model") in used.held_models:
         while (await request.receive())["type"] != "http.disconnect":
             pass

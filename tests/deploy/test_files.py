@@ -1,5 +1,6 @@
 """The files of docs/deploy and .github are what Compose, Prometheus, LiteLLM's chart and GitHub read, and agree."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from ctx_hooks.cli import main
 pytestmark = pytest.mark.deploy
 
 PROMTOOL = shutil.which("promtool")
+BALANCERS = FOLDER / "affinity"
 COMPOSE = yaml_file("docs/deploy/compose.yaml")
 JOB = yaml_file("docs/deploy/prometheus.yml")["scrape_configs"][0]
 VALUES = yaml_file("docs/deploy/helm-values.yaml")
@@ -99,6 +101,26 @@ def test_grafana_finds_its_data_and_the_dashboard():
     (mount,) = grafana["volumes"]
     assert Path(mount.split(":")[1]).parent == Path(provider["options"]["path"])
     assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == mount.split(":")[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "name"), [("haproxy", "-c -f", "haproxy.cfg"), ("nginx", "-t -c", "nginx.conf")]
+)
+def test_a_balancer_takes_its_configuration(program, options, name):
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None:
+        pytest.skip(f"no {program} on this machine")
+    done(found, *options.split(), BALANCERS / name, cwd=ROOT)
+
+
+@pytest.mark.parametrize("path", sorted(BALANCERS.iterdir()), ids=lambda path: path.name)
+def test_each_balancer_knows_a_session_by_the_same_headers(path):
+    """Claude Code's, Codex's, LiteLLM's own and the plugin's."""
+    text = path.read_text(encoding="utf-8")
+    assert path.suffix != ".yaml" or yaml.safe_load(text)
+    headers = ("x-claude-code-session-id", "session-id", "x-litellm-session-id", "x-session-id")
+    named = set(re.findall(r"[a-z-]*session-id\b", text.replace("$http_", " ").replace("_", "-")))
+    assert named == set(headers)
 
 
 def test_the_init_container_installs_where_litellm_looks():
