@@ -231,7 +231,8 @@ def soak(arguments: argparse.Namespace) -> dict[str, Any]:
         ]
         for worker in workers:
             stack.callback(worker.stop)
-        each(lambda worker: worker.start(), workers)
+        for n in range(0, len(workers), len(PLANES)):
+            each(lambda worker: worker.start(), workers[n : n + len(PLANES)])
         print(f"{time.strftime('%X')} {len(workers)} workers run", flush=True)
         balancer = stack.enter_context(Balancer(workers, folder))
         older = older_tree(folder / "older", arguments.older)

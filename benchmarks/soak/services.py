@@ -209,9 +209,16 @@ class Worker:
         """Start with the plugin of a source tree, and wait until it answers; raises RuntimeError if it does not."""
         paths = os.pathsep.join([str(tree), str(self._folder), self._environment["PYTHONPATH"]])
         environment = {**self._environment, "PYTHONPATH": paths, "SOAK_LOOP": str(self.loop_file)}
-        self._proxy = ProxyProcess(self._config, environment)
-        self._proxy.port, self._proxy.url = self.port, f"http://127.0.0.1:{self.port}"
-        self._proxy.__enter__()
+        for is_last in (False, True):
+            proxy = ProxyProcess(self._config, environment)
+            proxy.port, proxy.url = self.port, self.url
+            try:
+                self._proxy = proxy.__enter__()
+            except RuntimeError:  # a machine that others use may need longer than a start may take
+                if is_last:
+                    raise
+            else:
+                return
 
     def stop(self) -> None:
         """End it as a rolling restart does."""

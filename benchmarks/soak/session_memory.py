@@ -13,8 +13,8 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.window import Window
 
 SESSIONS, STEPS = 12, 6
 COUNTED_SHARE, COMPRESSED_SHARE = 4, 16
