@@ -35,7 +35,7 @@ NOT_RUN = {
     r"ctx-hooks erase \S+ --team T": "asks; tests/cli/test_erase.py answers",
     r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
     r"psql .*": "needs a database with a spend log; tests/cli/test_replay.py reads what it writes",
-    r"export \w+=\S+": "sets what the next line reads",
+    r'export \w+=(\S+|"[^"]+")': "sets what the next line reads",
     r"claude --model \S+": "needs the client; benchmarks/clients runs it",
     r"uv run (--group \w+ )*python benchmarks/.*": "measures for minutes, some of them recorded sessions of one's own",
 }
