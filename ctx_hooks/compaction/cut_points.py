@@ -28,8 +28,8 @@ MOST_GENERATIONS = 8
 NEWER_FRACTION = 0.3
 """What a compaction behind another leaves of what came since that one, beside its newest exchange. Less is written anew with
 a smaller share, and names that were read last are lost (docs/fidelity.md)."""
-LEAST_FREE_FRACTION = 0.1
-"""One that would leave less of the room free is made from the first message on: else the next would follow at once."""
+MOST_TOO_LARGE = 2
+"""After so many compactions in a row that exceed the goal the next is of all messages: what is protected seldom shrinks."""
 OLDER_FRACTION = 0.5
 """Of its room, what older text has beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
 0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step takes stay; 0.94, 0.85 and 0.99 where it has none."""
@@ -102,6 +102,14 @@ class CutPoints:
                 return cut
             cut = self._after(cut, self._settled[due])
 
+    def last_after(self, cut: Cut) -> Cut:
+        """Return the compaction of all that may be compacted, due after `cut`, itself when that holds as much."""
+        return cut if cut.length >= self._settled[-1] else self._after(cut, self._settled[-1])
+
+    def is_too_large(self, cut: Cut) -> bool:
+        """Whether a compaction leaves no room."""
+        return self._room_tokens(cut) < 0
+
     def fitting(self, cut: Cut, made_tokens: int) -> Cut:
         """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too."""
         length = self._points[bisect_right(self._settled, cut.length) - 1]
@@ -166,10 +174,8 @@ class CutPoints:
         """Whether a compaction of the first `length` messages may be made behind another, after which `sent_tokens` came."""
         if not self._thresholds.settles or before.generation >= MOST_GENERATIONS:
             return False
-        goal_tokens = self._thresholds.trigger.goal_tokens
-        most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
         left_tokens = self._preamble_tokens + self._behind_tokens(before, length, sent_tokens)
-        return left_tokens <= min(most_tokens, self._shares.most_target_tokens(length))
+        return left_tokens <= self._shares.most_target_tokens(length)
 
     def _behind_tokens(self, before: Cut, length: int, sent_tokens: int) -> int:
         """Return what a compaction behind another leaves: what has settled, the newest loop, a share of the rest."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
 from ctx_hooks.compaction.compaction import NONE_YET, Compaction, size_bytes, unsettled_in
-from ctx_hooks.compaction.cut_points import Cut, CutPoints
+from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
@@ -99,13 +99,18 @@ class _Assembly:
         """
         cut = self._cut_points.newest()
         compaction = NONE_YET
+        too_large = 0
         while cut.length > compaction.length:
             compaction = self._compaction(cut)
             fitting = self._cut_points.fitting(cut, compaction.tokens)
             if fitting is not cut:
                 cut, compaction = fitting, self._compaction(fitting)
-            if compaction.tokens > cut.tokens:
-                cut = self._cut_points.newest_after(replace(cut, tokens=compaction.tokens))
+            made = replace(cut, tokens=compaction.tokens)
+            too_large = too_large + 1 if self._cut_points.is_too_large(made) else 0
+            if too_large > MOST_TOO_LARGE:
+                cut = self._cut_points.last_after(made)
+            elif compaction.tokens > cut.tokens:
+                cut = self._cut_points.newest_after(made)
         return cut, compaction
 
     def sent(self, compaction: Compaction, cut: Cut) -> Outcome:
