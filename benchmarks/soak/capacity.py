@@ -24,7 +24,6 @@ class Assumptions:
         sessions_each: live sessions of an active developer, sub-agents counted.
         share_of_size: of the requests, by the sizes that were measured.
         used_fraction: of a core in the busiest minute, so that a pod may fail and a burst may come.
-        redis_commands_a_second: what one Redis runs without being noticed; redis-benchmark shows more.
     """
 
     active_fraction: float = 0.3
@@ -32,7 +31,6 @@ class Assumptions:
     sessions_each: float = 2.0
     share_of_size: tuple[tuple[str, float], ...] = (("4 KB", 0.3), ("64 KB", 0.4), ("600 KB", 0.3))
     used_fraction: float = 0.6
-    redis_commands_a_second: float = 30_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Measured:
         worker_bytes: of a worker beside the caches of sessions.
         session_bytes: of the caches, for one live session; 0 without the plugin.
         most_cache_bytes: `cache_bytes`.
-        redis_commands: a request.
+        redis_seconds: of a Redis' processor, a request.
         redis_bytes: of the plugin's keys for one deployment, whose tenants are at most 64.
     """
 
@@ -54,7 +52,7 @@ class Measured:
     worker_bytes: float
     session_bytes: float
     most_cache_bytes: float
-    redis_commands: float
+    redis_seconds: float
     redis_bytes: float
 
 
@@ -96,7 +94,7 @@ def needed(developers: int, measured: Measured, assumed: Assumptions, *, by_sess
         new_share = 0.0 if by_session else max(1 - 1 / workers, 1 - measured.most_cache_bytes / max(1.0, held))
         seconds = known + new_share * (new - known) if measured.session_bytes else known
         before, pods = pods, max(pods, ceil(requests * seconds / assumed.used_fraction / WORKERS_A_POD))
-    servers = max(1, ceil(requests * measured.redis_commands / assumed.redis_commands_a_second))
+    servers = max(1, ceil(requests * measured.redis_seconds / assumed.used_fraction))
     cached = min(held, measured.most_cache_bytes)
     return Needed(requests, workers, pods, measured.worker_bytes + cached, servers, measured.redis_bytes * deployments)
 
@@ -111,6 +109,6 @@ def of_results(results: Mapping[str, Any], plane: str) -> Measured:
         results["started_mb"][plane] * 1e6,
         sum(results["session_bytes"][size] * share for size, share in Assumptions().share_of_size) if own else 0.0,
         results["cache_bytes"] if own else 0.0,
-        results["quiet"][plane]["redis_commands"],
+        results["quiet"][plane]["redis_ms"] / 1e3,
         results["redis"]["bytes_a_deployment"] if own else 0.0,
     )

@@ -50,10 +50,19 @@ class Bench:
     database: DatabaseProcess
     older: Path
 
-    def calls(self, plane: str) -> int:
-        """Return how many commands the plane's Redis has run; raises redis.RedisError if it is down."""
+    def redis_work(self, plane: str) -> dict[str, float]:
+        """Return the plane's Redis' commands, those in scripts included, scripts and processor seconds so far.
+
+        Raises:
+            redis.RedisError: it is down.
+        """
         with connected(self.masters[plane]) as client:
-            return sum(found["calls"] for found in client.info("commandstats").values())
+            stats, cpu = client.info("commandstats"), client.info("cpu")
+        return {
+            "commands": sum(found["calls"] for found in stats.values()),
+            "scripts": sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha")),
+            "processor_seconds": cpu["used_cpu_user"] + cpu["used_cpu_sys"],
+        }
 
     def roll(self, plane: str, tree: Path) -> None:
         """Restart a plane's workers one after another, each without new requests, with the plugin of a source tree."""

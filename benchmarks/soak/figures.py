@@ -67,7 +67,7 @@ def times(outcomes: Iterable[Outcome], wanted: Callable[[Outcome], bool]) -> dic
 def resources(samples: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome], span: Span) -> dict[str, Any]:
     """Return by plane what its workers used in a span: processor, memory, descriptors, and Redis commands a request.
 
-    A sample has `at`, the figures of `workers` by plane and name, and the Redis `calls` by plane.
+    A sample has `at`, the figures of `workers` by plane and name, and those of `redis` by plane, None where it was down.
     """
     within = [s for s in samples if span[0] <= s["at"] <= span[1]]
     half = [s for s in within if s["at"] >= (span[0] + span[1]) / 2]
@@ -75,19 +75,24 @@ def resources(samples: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome],
     for plane in PLANES:
         requests = sum(o.plane == plane and span[0] <= o.at <= span[1] for o in outcomes) or 1
         names = sorted({name for s in within for name in s["workers"][plane]})
-        used = commands = 0.0
+        used, redis = 0.0, dict.fromkeys(("commands", "scripts", "processor_seconds"), 0.0)
         for before, after in pairwise(within):
             for name in names:
                 first, second = (s["workers"][plane].get(name) for s in (before, after))
                 if first and second and first["pid"] == second["pid"]:
                     used += second["processor_seconds"] - first["processor_seconds"]
-            if before["calls"][plane] is not None and after["calls"][plane] is not None:
-                commands += max(0, after["calls"][plane] - before["calls"][plane])
+            if before["redis"][plane] and after["redis"][plane]:
+                redis = {
+                    name: so_far + after["redis"][plane][name] - before["redis"][plane][name]
+                    for name, so_far in redis.items()
+                }
         sizes = [w["resident_bytes"] / 1e6 for s in within for w in s["workers"][plane].values()]
         found[plane] = {
             "requests": requests,
             "processor_ms": used / requests * 1e3,
-            "redis_commands": commands / requests,
+            "redis_commands": redis["commands"] / requests,
+            "redis_scripts": redis["scripts"] / requests,
+            "redis_ms": redis["processor_seconds"] / requests * 1e3,
             "resident_mb": mean_of(within[-3:], plane, "resident_bytes", 1e6),
             "largest_resident_mb": max(sizes, default=0.0),
             "resident_mb_an_hour": growth(half, plane, "resident_bytes", 1e6),

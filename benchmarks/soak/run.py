@@ -23,6 +23,7 @@ import contextlib
 import json
 import logging
 import multiprocessing
+import signal
 import sys
 import tempfile
 import time
@@ -65,16 +66,16 @@ RESULTS = ROOT / "benchmarks" / "soak" / "results.json"
 async def sampled(bench: Bench, samples: list[dict[str, Any]]) -> None:
     """Add a sample every few seconds."""
 
-    def calls(plane: str) -> int | None:
+    def redis_work(plane: str) -> dict[str, float] | None:
         try:
-            return bench.calls(plane)
+            return bench.redis_work(plane)
         except redis.RedisError:
             return None  # a fault
 
     while True:
         workers = {p: {w.name: found for w in bench.workers if w.plane == p and (found := w.figures())} for p in PLANES}
-        seen = {plane: await asyncio.to_thread(calls, plane) for plane in PLANES}
-        samples.append({"at": time.time(), "workers": workers, "calls": seen})
+        seen = {plane: await asyncio.to_thread(redis_work, plane) for plane in PLANES}
+        samples.append({"at": time.time(), "workers": workers, "redis": seen})
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
@@ -260,6 +261,7 @@ def main() -> None:
     parser.add_argument("--write-only", action="store_true", help="write it from the results of an earlier run")
     arguments = parser.parse_args()
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # so that what runs is stopped
     if not arguments.write_only:
         results = soak(arguments)
         arguments.results.write_text(json.dumps(results, indent=1), encoding="utf-8")

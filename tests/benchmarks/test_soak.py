@@ -20,7 +20,7 @@ from ctx_hooks.testing.rules import violations
 ASSUMED = capacity.Assumptions(
     active_fraction=0.5, requests_a_minute=6.0, share_of_size=(("small", 1.0),), used_fraction=0.5
 )
-PLAIN = capacity.Measured({"small": 0.02}, {"small": 0.04}, 5e8, 1e6, 1e7, 2.0, 1e4)
+PLAIN = capacity.Measured({"small": 0.02}, {"small": 0.04}, 5e8, 1e6, 1e7, 0.002, 1e4)
 
 
 def sent(step):
@@ -78,7 +78,8 @@ def test_growth_is_that_of_each_process_and_restarts_use_no_negative_time():
     def sample(at, pid, used, size):
         worker = {"pid": pid, "processor_seconds": used, "resident_bytes": size, "descriptors": 20}
         workers = {plane: {f"{plane}0": worker} for plane in figures.PLANES}
-        return {"at": at, "workers": workers, "calls": dict.fromkeys(figures.PLANES, at)}
+        work = {"commands": at, "scripts": at, "processor_seconds": at / 1e3}
+        return {"at": at, "workers": workers, "redis": dict.fromkeys(figures.PLANES, work)}
 
     rows = ((0, 1, 10.0, 1e8), (10, 1, 11.0, 2e8), (20, 2, 0.5, 1e8), (30, 2, 1.5, 1e8), (40, 2, 2.5, 1e8))
     samples = [sample(*row) for row in rows]
@@ -89,6 +90,7 @@ def test_growth_is_that_of_each_process_and_restarts_use_no_negative_time():
 def test_capacity_grows_with_developers_and_with_what_a_request_costs():
     by_session = capacity.needed(10_000, PLAIN, ASSUMED, by_session=True)
     assert (by_session.requests_a_second, by_session.pods) == (500.0, 5)  # 500 a second x 0.02 s / 0.5 / 4 workers
+    assert by_session.redis_servers == 2  # 500 x 0.002 s / 0.5
     assert by_session.worker_bytes == 5e8 + 1e7  # the bound of the caches
     by_turns = capacity.needed(10_000, PLAIN, ASSUMED, by_session=False)
     assert by_turns.pods == 10  # nearly every request is the first of its session for its worker
