@@ -39,7 +39,7 @@ RATES = {
     f"uncached_prompt_tokens_total{{{LOCAL}}}": (500, 750), f"cached_prompt_tokens_total{{{CLAUDE}}}": (800, 800),
     f"uncached_prompt_tokens_total{{{CLAUDE}}}": (200, 200), f"compression_timeouts_total{{{LOCAL}}}": (0, 1),
     'decision_seconds_bucket{le="1.0"}': (100, 80), 'decision_seconds_bucket{le="3.0"}': (100, 100),
-    'decision_seconds_bucket{le="+Inf"}': (100, 100), 'silent_truncations_total{deployment="id-local"}': (0, 1),
+    'decision_seconds_bucket{le="+Inf"}': (100, 100),
     **{f'phase_seconds_bucket{{phase="known",le="{le}"}}': (100, 100) for le in ("0.001", "+Inf")},
     'phase_seconds_bucket{phase="compressing",le="1.0"}': (100, 0),
     **{f'phase_seconds_bucket{{phase="compressing",le="{le}"}}': (100, 100) for le in ("3.0", "+Inf")},
@@ -57,13 +57,16 @@ VALUES = {
     # The first of its kind: Prometheus has seen no zero before it.
     'ctx_hooks_sinks_disabled_total{sink="event file"}': ("_x288", "1x24"),
     'ctx_hooks_ignored_settings_total{scope="team"}': ("_x288", "_x20 3x3"),
+    'ctx_hooks_silent_truncations_total{deployment="id-local"}': ("_x288", "_x22 1x1"),
+    'ctx_hooks_fail_open_total{consequence="archives nothing of a request"}': ("_x288", "_x22 1x1"),
 }  # fmt: skip
 FIRED = {
     "CtxHooksOverflowsRise": [{"requested_model": "local"}], "CtxHooksRequestsFail": [{"requested_model": "local"}],
     "CtxHooksCompressionRises": [{"requested_model": "local"}], "CtxHooksCacheShareFalls": [{"requested_model": "local"}],
     "CtxHooksDecisionsSlow": [{}], "CtxHooksCompressionTimesOut": [{"requested_model": "local"}],
     "CtxHooksMemoryRises": [{"job": "litellm", "instance": "litellm:4000"}],
-    "CtxHooksFailsOpen": [{"consequence": "forwards the request unchanged"}], "CtxHooksSinkOff": [{"sink": "event file"}],
+    "CtxHooksFailsOpen": [{"consequence": c} for c in ("forwards the request unchanged", "archives nothing of a request")],
+    "CtxHooksSinkOff": [{"sink": "event file"}],
     "CtxHooksSettingsIgnored": [{"scope": "team"}], "CtxHooksWindowShrinks": [{"deployment": "id-local"}],
     "CtxHooksSilentTruncation": [{"deployment": "id-local"}], "CtxHooksRedisFails": [{}], "CtxHooksWorkersDiffer": [{}],
     "CtxHooksNotLoaded": [{"job": "litellm", "instance": "bare:4000"}],
