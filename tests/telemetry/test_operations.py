@@ -38,6 +38,7 @@ RATES = {
     f"overflows_total{{{CLAUDE}}}": (1, 1), f"cached_prompt_tokens_total{{{LOCAL}}}": (500, 250),
     f"uncached_prompt_tokens_total{{{LOCAL}}}": (500, 750), f"cached_prompt_tokens_total{{{CLAUDE}}}": (800, 800),
     f"uncached_prompt_tokens_total{{{CLAUDE}}}": (200, 200), f"compression_timeouts_total{{{LOCAL}}}": (0, 1),
+    'rereads_total{mode="enforce",tool="read",' + LOCAL + "}": (4, 16),
     'decision_seconds_bucket{le="1.0"}': (100, 80), 'decision_seconds_bucket{le="3.0"}': (100, 100),
     'decision_seconds_bucket{le="+Inf"}': (100, 100),
     **{f'phase_seconds_bucket{{phase="known",le="{le}"}}': (100, 100) for le in ("0.001", "+Inf")},
@@ -63,6 +64,7 @@ VALUES = {
 FIRED = {
     "CtxHooksOverflowsRise": [{"requested_model": "local"}], "CtxHooksRequestsFail": [{"requested_model": "local"}],
     "CtxHooksCompressionRises": [{"requested_model": "local"}], "CtxHooksCacheShareFalls": [{"requested_model": "local"}],
+    "CtxHooksRereadsRise": [{"requested_model": "local"}],
     "CtxHooksDecisionsSlow": [{}], "CtxHooksCompressionTimesOut": [{"requested_model": "local"}],
     "CtxHooksMemoryRises": [{"job": "litellm", "instance": "litellm:4000"}],
     "CtxHooksFailsOpen": [{"consequence": c} for c in ("forwards the request unchanged", "archives nothing of a request")],
