@@ -66,7 +66,9 @@ class Attempts:
             attempt = self.at(name)
             if attempt is None or attempt.failed:
                 return None
-            return self._put(replace(attempt, overflow=overflow, failed=True, refusal=refusal))
+            failed = replace(attempt, overflow=overflow, failed=True, refusal=refusal)
+            self._newest[attempt.to.deployment] = failed
+            return failed
 
     def without_usage(self) -> Attempt | None:
         """Note that an answer to the request states no usage, and return its newest attempt.
@@ -74,8 +76,7 @@ class Attempts:
         Which of several concurrent attempts was answered is not known here: nothing is learned from any of them.
         """
         with self._lock:
-            for attempt in tuple(self._newest.values()):
-                self._put(replace(attempt, states_usage=False))
+            self._newest = {key: replace(attempt, states_usage=False) for key, attempt in self._newest.items()}
             return self.at(None)
 
     def last(self, deployment: str = "") -> Attempt | None:
@@ -106,10 +107,6 @@ class Attempts:
                 keys = f"{name.id}:{name.model}", f"/{name.model}"
                 found = [a for a in found if a.to.deployment == keys[0] or a.to.deployment.endswith(keys[1])]
         return found[-1] if found else None
-
-    def _put(self, attempt: Attempt) -> Attempt:
-        self._newest[attempt.to.deployment] = attempt
-        return attempt
 
 
 class Holder(Protocol):
