@@ -20,6 +20,7 @@ from ctx_hooks.litellm_compat.deployments import (
     prices_of,
     routed_fields,
     shared_cache,
+    summarises,
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import (

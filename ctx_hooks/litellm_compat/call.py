@@ -27,6 +27,8 @@ SECRET = secrets.token_hex(8)
 """Begins each request id of this process, so that no caller can choose one."""
 SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
 """What the metadata of a call have by which a model is asked for a summary: a caller cannot know this value."""
+SUMMARY_DEPLOYMENT = "ctx_hooks_summary_deployment"
+"""The metadata of such a call under this name: the Router's id of the deployment that has to answer it, "" for any."""
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
@@ -103,6 +105,11 @@ class Call:
     def is_for_summary(self) -> bool:
         """Whether a model is asked for a summary by it: such a call is never compacted by a summary."""
         return SUMMARY_MARK.items() <= self.metadata.items()
+
+    @property
+    def wanted_deployment(self) -> str:
+        """The Router's id of the only deployment that may answer a call for a summary, "" for any."""
+        return str(self.metadata.get(SUMMARY_DEPLOYMENT) or "") if self.is_for_summary else ""
 
     @property
     def call_type(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -82,7 +82,14 @@ def deployment_key_of(deployment: Deployment) -> str:
 
 def answering_id_of(answer: Any) -> str:
     """Return the Router's id of the deployment that gave an answer or a chunk of it, "" where it does not say so."""
-    return str(mapping_or_empty(getattr(answer, "_hidden_params", None)).get("model_id") or "")[:LONGEST_ID_CHARS]
+    hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
+    return str(mapping_or_empty(hidden).get("model_id") or "")[:LONGEST_ID_CHARS]
+
+
+def summarises(deployment: Deployment) -> bool:
+    """Whether LiteLLM's model map says that the provider writes summaries on demand, as Anthropic does by its own API."""
+    provider = deployment.model.partition("/")[0] if "/" in deployment.model else "anthropic"
+    return provider == "anthropic" and _known(deployment).get("supports_anthropic_compaction") is True
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:
@@ -113,9 +120,8 @@ def prices_of(deployment: Deployment) -> Prices | None:
     return Prices(plain, read, known.get("cache_creation_input_token_cost") or plain)
 
 
-def writing_prices_of(group: str) -> WritingPrices | None:
-    """Return the prices of the group's dearest deployment, the operator's before the model map's; None without any."""
-    listed = deployments(group) or (Deployment(group, {}),)
+def writing_prices_of(listed: Iterable[Deployment]) -> WritingPrices | None:
+    """Return the prices of the dearest deployment, the operator's before the model map's; None without any."""
     known = map(_priced, listed)
     prices = [
         WritingPrices(read, written)

@@ -32,8 +32,15 @@ Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Notes the error of an attempt, given the attempt's arguments; returns whether the error is an overflow."""
 
 
-def reclassify(note: Note, handles: Handles = lambda _: True) -> bool:
+async def never(attempt: Mapping[str, Any], error: Exception) -> bool:  # noqa: ARG001 - for those that make none again
+    """Return that no attempt is made again."""
+    return False
+
+
+def reclassify(note: Note, handles: Handles = lambda _: True, is_made_again: Note = never) -> bool:
     """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
+
+    An attempt that failed otherwise is made again at once where `is_made_again` returns so.
 
     LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
     route passes `Router.make_call`.
@@ -44,10 +51,10 @@ def reclassify(note: Note, handles: Handles = lambda _: True) -> bool:
     IN_STREAM.wrap(lambda original: _in_stream(original, note))
     ERROR_EVENTS.wrap(_with_flat_errors)
     CHUNKS.wrap(_with_flat_chat_errors)
-    return MAKE_CALL.wrap(lambda original: _make_call(original, note, handles))
+    return MAKE_CALL.wrap(lambda original: _make_call(original, note, handles, is_made_again))
 
 
-def _make_call(original: Any, note: Note, handles: Handles) -> Any:
+def _make_call(original: Any, note: Note, handles: Handles, is_made_again: Note) -> Any:
     """Note every error of an attempt: what a failure hook of LiteLLM has noted before counts once.
 
     No hook hears of what a stream reports when it is opened or first read. Where the Router has chosen no deployment, which
@@ -60,10 +67,14 @@ def _make_call(original: Any, note: Note, handles: Handles) -> Any:
         try:
             answer = await original(self, original_function, *args, **kwargs)
         except Exception as error:
-            is_overflow = False
+            is_overflow = again = False
             with failing_open("leaves an error as it is"):
                 chosen = Call(kwargs).deployment.model_info
-                is_overflow = bool(chosen) and chosen is not before and await note(kwargs, error)
+                is_sent = bool(chosen) and chosen is not before
+                is_overflow = is_sent and await note(kwargs, error)
+                again = is_sent and not is_overflow and await is_made_again(kwargs, error)
+            if again:
+                return await make_call(self, original_function, *args, **kwargs)
             if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error

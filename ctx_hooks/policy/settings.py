@@ -139,8 +139,8 @@ class Policy(BaseModel):
     )
     summary: SummarySettings | None = Field(
         None,
-        description="Have a model write the summary of removed exchanges: `{model, mode, timeout_seconds, max_tokens, "
-        "prompt, soft_fraction}`; unset: it is extracted from them.",
+        description="Have a model write the summary of removed exchanges: `{model, fallback_model, mode, "
+        "timeout_seconds, max_tokens, prompt, soft_fraction}`; unset: it is extracted from them.",
     )
     archive: ArchiveSettings | None = Field(
         None, description="Keep what is cut, so that it can be had again: where, for whom, how long; unset: it is not kept."

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.tokens.budget import Window, holds_output, window_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.cost import Prices, WritingPrices
     from ctx_hooks.conversation.cut_texts import Retrievable
     from ctx_hooks.litellm_compat import Call, Deployment
+    from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
 
@@ -103,11 +105,12 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
     writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
+    writers = () if writer is None else writers_of(writer, deployment)
     return Target(
         model=deployment.model,
         deployment=litellm_compat.deployment_key_of(deployment),
         prices=litellm_compat.prices_of(deployment),
-        writing_prices=None if writer is None else litellm_compat.writing_prices_of(writer.model),
+        writing_prices=litellm_compat.writing_prices_of(writers),
         window=window_at(deployment, policy),
         policy=policy,
         request_id=request_id,
@@ -115,6 +118,16 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         ignored=resolved.ignored,
         origins=resolved.origins,
     )
+
+
+def writers_of(settings: SummarySettings, deployment: Deployment) -> Sequence[Deployment]:
+    """Return the deployments that may write a summary for a request to `deployment`."""
+    group = settings.model
+    if group == PROVIDER:
+        if litellm_compat.summarises(deployment) or settings.fallback_model is None:
+            return (deployment,)
+        group = settings.fallback_model
+    return litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
 
 
 def window_at(deployment: Deployment, policy: Policy) -> Window:

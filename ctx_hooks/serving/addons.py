@@ -109,6 +109,10 @@ class Addon(Protocol):
         """
         return answer
 
+    async def refused(self, attempt: Attempt, error: Exception) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether a provider has refused what the add-on put into an attempt, which is made again without that."""
+        return False
+
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Note that an attempt was answered, or has failed: `billed` is None then, and for an answer without usage."""
 
@@ -200,6 +204,11 @@ class Addons:
         for addon in [addon for name, addon in self._loaded.items() if name in names]:
             answer = await addon.shown(fields, answer, streamed=streamed)
         return answer
+
+    async def refused(self, attempt: Attempt, error: Exception) -> bool:
+        """Return whether a provider has refused what an add-on had put into an attempt."""
+        named = [self._loaded[name] for name in attempt.to.policy.addon_names if name in self._loaded]
+        return any([await addon.refused(attempt, error) for addon in named])
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Tell the add-ons of an attempt that it has ended."""

@@ -73,6 +73,17 @@ class AttemptEnds:
             litellm_compat.spare_deployment(fields)
         return handled
 
+    async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Return whether a failed attempt is made again as it is, since an add-on leaves out what the provider refused."""
+        call = litellm_compat.Call(fields)
+        attempts = self.running.of(call.request_id).attempts
+        attempt = attempts.at(call.named_deployment)
+        if attempt is None or not await self.addons.refused(attempt, error):
+            return False
+        if attempt.known.previous is not None:  # of a retry, what the one before it was refused for still holds
+            attempts.sent(attempt.known.previous)
+        return True
+
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
     ) -> Attempt | None:

@@ -57,6 +57,7 @@ def start(settings: Settings, mistakes: Sequence[str], ends: Callable[[], Attemp
     litellm_compat.reclassify(
         lambda attempt, error: ends().note_failure(attempt, error),
         lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
+        lambda attempt, error: ends().is_made_again(attempt, error),
     )
     missing = litellm_compat.warn_of_missing()
     with litellm_compat.failing_open("says nothing of its start"):

@@ -82,10 +82,10 @@ def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
 
 def _less(more: Billed, less: Billed, prices: Prices | None) -> float | None:
     """Return by how much the input of one bill costs more than another's; None if a price is not known."""
-    return None if prices is None else _input_price(more, prices) - _input_price(less, prices)
+    return None if prices is None else input_price(more, prices) - input_price(less, prices)
 
 
-def _input_price(billed: Billed, prices: Prices) -> float:
+def input_price(billed: Billed, prices: Prices) -> float:
     """Return the price of the input, in the currency of `prices`."""
     plain = billed.input_tokens - billed.cached_tokens - billed.written_tokens
     return plain * prices.plain + billed.cached_tokens * prices.cache_read + billed.written_tokens * prices.cache_write

@@ -24,7 +24,7 @@ def asks_for_summary(payload: Mapping[str, Any]) -> bool:
     return payload.get("compaction") is not None
 
 
-def violations(payload: Mapping[str, Any], betas: str) -> Iterator[str]:
+def violations(payload: Mapping[str, Any], betas: str, refuses_signed: bool = False) -> Iterator[str]:  # noqa: FBT001, FBT002
     """Yield what a request breaks of the rules of signed blocks and of requests for one; `betas` is its header."""
     blocks = [(i, k, b) for i, m in enumerate(payload.get("messages") or ()) for k, b in _signed(m)]
     if asks_for_summary(payload):
@@ -37,6 +37,8 @@ def violations(payload: Mapping[str, Any], betas: str) -> Iterator[str]:
         yield "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags"
     if len(blocks) > 1:
         yield "messages: at most one compaction block is allowed"
+    if refuses_signed and blocks:
+        yield "messages.0.content.0: compaction_signature_invalid"
     for i, k, block in blocks:
         if (i, k) != (0, 0):
             yield f"messages.{i}.content.{k}: compaction_block_misplaced"

@@ -153,7 +153,7 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, BROKEN_STATUS)
     own = list(protocol.violations(received))
     if fmt == "anthropic":
-        own += compaction.violations(payload, request.headers.get("anthropic-beta", ""))
+        own += compaction.violations(payload, request.headers.get("anthropic-beta", ""), used.refuses_signed)
     refusal = _refusal(protocol, own, payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal

@@ -114,6 +114,8 @@ def test_the_operators_own_prices_come_before_those_of_the_model_map():
 
 def test_a_summary_costs_what_the_operator_says_before_what_the_model_map_does(proxy_router):
     known = litellm.model_cost["gpt-4o"]
-    assert writing_prices_of("gpt-4o") == WritingPrices(known["input_cost_per_token"], known["output_cost_per_token"])
+    assert writing_prices_of([Deployment("gpt-4o", {})]) == WritingPrices(
+        known["input_cost_per_token"], known["output_cost_per_token"]
+    )
     proxy_router({**MODEL, "model_info": {"input_cost_per_token": 2.0, "output_cost_per_token": 3.0}})
-    assert writing_prices_of("group") == WritingPrices(2.0, 3.0)
+    assert writing_prices_of(deployments("group")) == WritingPrices(2.0, 3.0)

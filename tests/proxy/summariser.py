@@ -29,7 +29,7 @@ WRITTEN: Mapping[str, str] = {
 def summariser(fmt: Format, payload: Mapping[str, Any], answered: int) -> Reply:
     """Answer as a model that writes summaries, and any other model as briefly as can be."""
     del fmt, answered
-    model = str(payload.get("model"))
+    model = "answers" if payload.get("compaction") else str(payload.get("model"))
     if model == "repeats":
         return Reply(json.dumps(payload.get("messages"), ensure_ascii=False) * 2)
     return Reply(WRITTEN.get(model, "I have read it."))

@@ -27,7 +27,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from ctx_hooks.litellm_compat.call import SUMMARY_MARK
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
@@ -36,13 +37,15 @@ from ctx_hooks.runtime.warnings import warn_once
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
+    from ctx_hooks.formats.wire_format import WireFormat
     from ctx_hooks.litellm_compat.call import Call
 
 T = TypeVar("T")
 
 TAG = "ctx_hooks:summary"
 """The tag of a summary's call in spend and logs."""
-ROUTE = "/chat/completions"
+ROUTES: Mapping[str, str] = {"openai-chat": "/chat/completions", "anthropic": "/v1/messages"}
+"""By format, the route of the proxy whose checks a call goes through."""
 ONCE: Mapping[str, Any] = {"num_retries": 0, "disable_fallbacks": True}
 """How the Router asks: the conversation goes to the model that the policy names, and to none that stands in for it."""
 FAILURE_HOOK_SECONDS = 2.0
@@ -92,31 +95,41 @@ async def ask(
         TimeoutError: it takes longer.
         Exception: whatever the checks, the Router or the provider raise; the call's place and reservation are given back.
     """
-    return await asyncio.wait_for(_asked(model, messages, max_tokens, timeout_seconds, payer), timeout_seconds)
+    fields = {"model": model, "messages": [dict(message) for message in messages], "max_tokens": max_tokens}
+    return _answer(await send(fields, WIRE_FORMATS["openai-chat"], timeout_seconds, payer))
 
 
-async def _asked(
-    model: str, messages: Sequence[Mapping[str, Any]], max_tokens: int, timeout_seconds: float, payer: Any
-) -> Answer:
+async def send(
+    fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: float, payer: Any, deployment_id: str = ""
+) -> Any:
+    """Return LiteLLM's answer to a request of a format, made like that of `ask`; the errors are those of `ask`.
+
+    Args:
+        fields: the request.
+        wire: its format.
+        timeout_seconds: how long it may take.
+        payer: on whose account it is.
+        deployment_id: the Router's id of the deployment that is asked; "" leaves the choice to the Router.
+    """
+    return await asyncio.wait_for(_sent(fields, wire, timeout_seconds, payer, deployment_id), timeout_seconds)
+
+
+async def _sent(fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: float, payer: Any, deployment_id: str) -> Any:
     from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
 
-    payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": ROUTE})
-    data: dict[str, Any] = {
-        "model": model,
-        "messages": [dict(message) for message in messages],
-        "max_tokens": max_tokens,
-        "litellm_call_id": str(uuid4()),
-        "metadata": {"tags": [TAG]},
-    }
-    request = _request()
+    route, call_type = ROUTES[wire.name], wire.call_types[-1]
+    metadata = "metadata" if wire.name == "openai-chat" else "litellm_metadata"
+    payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": route})
+    data: dict[str, Any] = {**fields, "litellm_call_id": str(uuid4()), metadata: {"tags": [TAG]}}
+    request = _request(route)
     logging = proxy_server.proxy_logging_obj
     try:
-        await _check(payer, request, data)
+        await _check(payer, request, data, route)
         data = await ADD_DATA.find()(data, request, payer, proxy_server.proxy_config)
-        data["metadata"] |= SUMMARY_MARK
-        data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type="acompletion")
+        data[metadata] |= {**SUMMARY_MARK, SUMMARY_DEPLOYMENT: deployment_id}
+        data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type=call_type)
         data |= {"timeout": timeout_seconds, **ONCE}
-        return _answer(await proxy_server.llm_router.acompletion(**data))
+        return await getattr(proxy_server.llm_router, call_type)(**data)
     except (Exception, asyncio.CancelledError) as error:
         failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
         told = logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
@@ -125,20 +138,20 @@ async def _asked(
         raise
 
 
-async def _check(payer: Any, request: Any, data: dict[str, Any]) -> None:
+async def _check(payer: Any, request: Any, data: dict[str, Any], route: str) -> None:
     """Raise what a request of this caller to this model would be refused with."""
     from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
 
     await MAY_CALL.find()(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
     await KEY_BUDGET.find()(payer, proxy_server.proxy_logging_obj)
-    await COMMON_CHECKS.find()(payer, request, data, ROUTE)
+    await COMMON_CHECKS.find()(payer, request, data, route)
 
 
-def _request() -> Any:
+def _request(route: str) -> Any:
     """Return an HTTP request without a sender, for functions that look for one's headers and address."""
     from fastapi import Request  # noqa: PLC0415 - a part of the proxy
 
-    return Request({"type": "http", "method": "POST", "path": ROUTE, "query_string": b"", "headers": []})
+    return Request({"type": "http", "method": "POST", "path": route, "query_string": b"", "headers": []})
 
 
 def _answer(response: Any) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.addons.summaries.call import payer_of
@@ -16,6 +16,8 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.summary.model_written import Summaries
     from ctx_hooks.conversation.model import Format, Message
@@ -38,6 +40,7 @@ class Asking:
         conversation: the key of the conversation.
         payer: on whose account they are.
         size_bytes: about how much memory its messages take.
+        sent: the fields of the request as it was sent that a provider is asked for a summary with; empty for other writers.
     """
 
     request: Request
@@ -46,6 +49,7 @@ class Asking:
     conversation: str
     payer: Any
     size_bytes: int
+    sent: Mapping[str, Any] = field(default_factory=dict)
 
     def fitted(self, attempt: Attempt) -> Asking:
         """Return it with a longest summary for which the budget of its attempt has room."""

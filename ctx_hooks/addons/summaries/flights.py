@@ -11,10 +11,11 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from ctx_hooks.addons.summaries import record
+from ctx_hooks.addons.summaries import provider_made, record
 from ctx_hooks.addons.summaries.call import start_apart
 from ctx_hooks.addons.summaries.candidates import Asking, asking_of, is_due, task_of
 from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
@@ -22,6 +23,7 @@ from ctx_hooks.addons.summaries.writer import Writing, write
 from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
@@ -74,11 +76,20 @@ class SummaryFlights(Addon):
         asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to, self._short_workers)
         if asking is None:
             return await decide(undecided)
-        if asking.settings.mode == "background" and asking.to.request_id:
+        asking = provider_made.asked_by(asking)
+        decided = await self._with_signed(asking, await self._decided(asking, undecided, decide))
+        if asking.settings.mode == "background" and asking.settings.model and asking.to.request_id:
+            attempt, fraction = decided.attempt, asking.settings.soft_fraction
+            if asking.settings.model == PROVIDER and is_due(attempt, attempt.sent_provider_tokens, fraction):
+                fields = {**asking.request.fields, **decided.decision.changes}
+                sent = partial(provider_made.asked_with, fields, asking.request.wire.messages_field)
+                asking = replace(asking, sent=await self._short_workers.run(sent, Deadline()))
             state = self._running.open(asking.to.request_id)
             state.held[NAME, asking.to.deployment] = asking
             self._running.hold(asking.to.request_id, state)
+        return decided
 
+    async def _decided(self, asking: Asking, undecided: Undecided, decide: Decide) -> Decided:
         async def with_summaries(summaries: Summaries) -> Decided:
             return await decide(undecided._replace(known=replace(undecided.known, summaries=summaries)))
 
@@ -87,13 +98,42 @@ class SummaryFlights(Addon):
         choice = decided.attempt.choice
         if choice is None or choice.compaction in summaries.chosen:
             return decided
-        if asking.settings.mode == "blocking" and choice.is_new and not asking.to.attempt:
+        if asking.settings.mode == "blocking" and asking.settings.model and choice.is_new and not asking.to.attempt:
             asking = asking.fitted(decided.attempt)
             decided = await with_summaries(await self._waited_for(asking, choice))
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
             return decided
         return await with_summaries((await self._store.of(asking.conversation)).summaries)
+
+    async def _with_signed(self, asking: Asking, decided: Decided) -> Decided:
+        """Return the decision with the summary as its provider has signed it, at the deployment that has written it only."""
+        choice, to, field = decided.attempt.choice, asking.to, asking.request.wire.messages_field
+        signed = self._store.signed(asking.conversation, choice.prefix) if choice is not None and choice.prefix else None
+        if signed is None or choice is None or signed.deployment != to.deployment or not to.request_id:
+            return decided
+        changes = decided.decision.changes
+        if not changes.get(field) or not provider_made.is_served(asking.request):
+            return decided
+        is_chat = asking.request.format == "openai-chat"
+        text = signed.content.strip()
+        place = partial(provider_made.with_block, changes[field], text, signed, chat=is_chat, language=to.policy.language)
+        items = await self._short_workers.run(place, Deadline())
+        if items is None:
+            return decided
+        notes = self._running.open(to.request_id).notes
+        notes[NAME] = {**notes.get(NAME, {}), to.deployment: (asking.conversation, choice.prefix)}
+        return decided._replace(decision=replace(decided.decision, changes={**changes, field: items}))
+
+    async def refused(self, attempt: Attempt, error: Exception) -> bool:
+        """Return whether a provider has refused its own summary: from now on every worker sends the text of that."""
+        notes = self._running.of(attempt.to.request_id).notes.get(NAME, {})
+        signed = notes.pop(attempt.to.deployment, None)
+        if signed is None or "compaction" not in str(error):
+            return False
+        await self._store.forget_signature(*signed)
+        logger.warning("%s has refused its own summary, which is sent as text from now on", attempt.to.model)
+        return True
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Have a summary written in the background if the next compaction would hold it, and is near.
@@ -166,9 +206,13 @@ class SummaryFlights(Addon):
         emit(began)
         writing, start = Writing(), time.monotonic()
         try:
-            await write(writing, task, asking, self._learned, self._workers, lease.renew)
+            if asking.settings.model == PROVIDER:
+                await provider_made.write(writing, task, asking, self._workers)
+            else:
+                await write(writing, task, asking, self._learned, self._workers, lease.renew)
             if writing.text:
-                await self._store.write(asking.conversation, WrittenSummary(task.prefix, task.length, writing.text))
+                summary = WrittenSummary(task.prefix, task.length, writing.text)
+                await self._store.write(asking.conversation, summary, writing.signed)
         finally:
             await lease.end(_end_of(lease.flight, writing))
             emit(_ended(began, writing, time.monotonic() - start))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Entry: TypeAlias = tuple[Any, ...]
-"""What a field says. A summary: when it was written, in epoch seconds, the number of its messages, its text. A compaction:
-when its form was chosen, the prefix of the summary that it holds. The flight: its fields."""
+"""What a field says. A summary: when it was written, in epoch seconds, the number of its messages, its text, and of one that
+a provider has signed the deployment that it is for and the signature. A compaction: when its form was chosen, the prefix of
+the summary that it holds. The flight: its fields."""
 
 FLIGHT, WRITTEN, CHOSEN = "flight", "w:", "c:"
 MOST_WRITTEN = 8
@@ -44,6 +45,20 @@ MOST_PAUSE_SECONDS = 4 * 3600.0
 """A pause doubles with each further failure: 10, 20, 40, ... minutes, at most half a working day."""
 MOST_FAILURES = 100
 """Counted no further: the pause has long been the longest."""
+
+
+class Signed(NamedTuple):
+    """A summary that a provider has written and signed: only the deployment that has written it takes it.
+
+    Attributes:
+        content: the text, to the letter.
+        deployment: the key of the deployment.
+        signature: of the content.
+    """
+
+    content: str
+    deployment: str
+    signature: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +136,7 @@ def stored_of(conversation: str, fields: Mapping[str, Entry]) -> Stored:
     chosen = {n[len(CHOSEN) :]: e for n, e in fields.items() if n.startswith(CHOSEN)}
     summaries = Summaries(
         conversation,
-        {prefix: WrittenSummary(prefix, length, text) for prefix, (_, length, text) in written.items()},
+        {prefix: WrittenSummary(prefix, length, text.strip()) for prefix, (_, length, text, *_) in written.items()},
         {compaction: prefix for compaction, (_, prefix) in chosen.items()},
     )
     return Stored(summaries, Flight(*fields[FLIGHT]) if FLIGHT in fields else IDLE)
@@ -178,13 +193,18 @@ def _entry(name: str, value: Any, now: float) -> Entry | None:
             0 <= until <= now + max(LONGEST_LEASE_SECONDS, MOST_PAUSE_SECONDS) and 0 <= failures <= MOST_FAILURES
         ):
             return flight_entry(Flight(owner, float(until), failures))
-        case "w:", [int() | float() as at, int(length), str(text)] if (
-            0 <= at <= latest and 0 < length <= MOST_MESSAGES and text
+        case "w:", [int() | float() as at, int(length), *texts] if (
+            0 <= at <= latest and 0 < length <= MOST_MESSAGES and _are_texts(texts)
         ):
-            return at, length, text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be sent
+            return at, length, *(text.encode("utf-8", "replace").decode() for text in texts)  # no surrogate can be sent
         case "c:", [int() | float() as at, str(prefix)] if 0 <= at <= latest and (not prefix or _is_digest(prefix)):
             return at, prefix
     return None
+
+
+def _are_texts(texts: list[Any]) -> bool:
+    """Whether they are the text of a summary, and what else one has that a provider has signed."""
+    return len(texts) in (1, 3) and all(isinstance(text, str) and text.strip() for text in texts)
 
 
 def _parsed(text: str) -> Any:

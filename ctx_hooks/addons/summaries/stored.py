@@ -22,6 +22,7 @@ from ctx_hooks.addons.summaries.record import (
     LARGEST_VALUE_BYTES,
     WRITTEN,
     Entry,
+    Signed,
     Stored,
     fields_of,
     flight_entry,
@@ -97,11 +98,22 @@ class StoredSummaries:
         entry = flight_entry(new)
         return await self._swap(conversation, FLIGHT, flight_entry(old), entry) == entry
 
-    async def write(self, conversation: str, summary: WrittenSummary) -> None:
+    async def write(self, conversation: str, summary: WrittenSummary, signed: Signed | None = None) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
-        entry = round(time.time(), 3), summary.length, summary.text
+        entry: Entry = (round(time.time(), 3), summary.length, *(signed or (summary.text,)))
         if len(value_of(entry).encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
             await self._swap(conversation, WRITTEN + summary.prefix, None, entry)
+
+    def signed(self, conversation: str, prefix: str) -> Signed | None:
+        """Return a provider's own summary that this process knows, None for one that is only text."""
+        _, _, *texts = self._known(conversation).fields.get(WRITTEN + prefix, (0, 0))
+        return Signed(*texts) if len(texts) > 1 else None
+
+    async def forget_signature(self, conversation: str, prefix: str) -> None:
+        """Store a summary as text only, for all workers: its provider does not take the signature."""
+        entry = self._known(conversation).fields.get(WRITTEN + prefix)
+        if entry is not None:
+            await self._swap(conversation, WRITTEN + prefix, entry, entry[:3])
 
     async def choose(self, conversation: str, choice: Choice) -> str:
         """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ctx_hooks.addons.summaries.call import Answer
     from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
     from ctx_hooks.addons.summaries.check import Accepted
+    from ctx_hooks.addons.summaries.record import Signed
     from ctx_hooks.learning.learned import Learned
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.addon_settings import SummarySettings
@@ -66,6 +67,7 @@ class Writing:
         reason: why it was not accepted, or why entries of it are left out; "" where neither is.
         left_out: how many entries are left out, of all parts.
         answers: what the model has answered, one for each part.
+        signed: the summary as its provider has signed it; None for one that is only text.
     """
 
     text: str = ""
@@ -73,6 +75,7 @@ class Writing:
     reason: str = ""
     left_out: int = 0
     answers: list[Answer] = field(default_factory=list)
+    signed: Signed | None = None
 
 
 async def write(

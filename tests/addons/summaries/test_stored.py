@@ -17,6 +17,7 @@ from ctx_hooks.addons.summaries.record import (
     MOST_CHOSEN,
     MOST_WRITTEN,
     WRITTEN,
+    Signed,
     begun,
     failed,
     fields_of,
@@ -95,6 +96,20 @@ async def test_a_summary_is_known_to_the_other_worker(workers, conversation):
     assert found.conversation == conversation
     assert found.written == {"ab": FIRST, "cd": SECOND}
     assert (await two.of(conversation + "00")).summaries.written == {}
+
+
+async def test_what_a_provider_has_signed_is_text_for_both_once_its_signature_is_forgotten(workers, conversation):
+    one, two = workers
+    signed = Signed(f"{FIRST.text}\n", "one:claude", "signature")
+    await one.write(conversation, FIRST, signed)
+    for worker in workers:
+        assert (await worker.of(conversation)).summaries.written == {"ab": FIRST}
+        assert worker.signed(conversation, "ab") == signed
+        assert worker.signed(conversation, "cd") is None
+    await two.forget_signature(conversation, "ab")
+    for worker in workers:
+        assert (await worker.of(conversation)).summaries.written == {"ab": FIRST}
+        assert worker.signed(conversation, "ab") is None
 
 
 async def test_the_first_text_of_a_prefix_stays(workers, conversation):
@@ -269,6 +284,7 @@ async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):
 @pytest.mark.parametrize("value", [
     "", "1", "null", "[]", "{}", "[1]", '["a"]', "[" * 50_000, "[NaN, NaN, NaN]", '[1, 0, "text"]', '[1, -1, "t"]', "\0",
     '[1, 2, ""]', '[1, 1e400, "text"]', f'[1, {10**9}, "text"]', "[1, 2, 3]", '[1, "xyz"]', f'[1, "{"a" * 100}"]', "[1, 2]",
+    '[1, 2, "text", "d"]', '[1, 2, "text", "d", ""]', '[1, 2, "text", "d", 3]',
     '["o", 1e12, 0]', '["o", 0, -1]', '["o", -1, 0]', '["done", "ab", "o", 0, 0]',
 ])  # fmt: skip
 def test_what_is_no_summary_no_choice_and_no_flight_is_none(value):
