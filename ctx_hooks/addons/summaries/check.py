@@ -131,8 +131,8 @@ def _without_faults(text: str, unknown: Sequence[str], states: FileStates) -> Ac
             return Rejected(faulty[0])
         faults += faulty
         left = [entry for entry, fault in zip(section, found, strict=True) if not (fault or found[0])]
-        kept += left if len(left) > 1 or not faulty else []
-    if len(faults) > MOST_FAULTY_FRACTION * sum(len(section) - 1 for section in sections):
+        kept += left if "".join(left[1:]).strip() or not faulty else []
+    if len(faults) > MOST_FAULTY_FRACTION * sum(bool(entry.strip()) for section in sections for entry in section[1:]):
         return Rejected(faults[0])
     return Accepted("\n".join(kept).strip() if faults else text, tuple(faults))
 

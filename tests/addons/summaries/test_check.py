@@ -99,7 +99,7 @@ RIGHT = "## {}\n- `src/retry.py`: changed, three tries\n  and no more\n- `upload
 def test_an_entry_that_is_wrong_is_left_out_in_any_language_and_the_others_stay(title, line, fault):
     text = "\n".join((GOAL, RIGHT.format(title)))
     assert check(text, talk=WORK) == text
-    for wrong in (f"{GOAL}\n## Befunde\n{line}\n{RIGHT.format(title)}", f"{text}\n{line}"):
+    for wrong in (f"{GOAL}\n## Befunde\n\n{line}\n\n{RIGHT.format(title)}", f"{text}\n{line}"):
         assert check(wrong, talk=WORK) == Accepted(text, (fault,))
 
 
@@ -107,7 +107,7 @@ def test_an_entry_that_is_wrong_is_left_out_in_any_language_and_the_others_stay(
     (f"## Next step\nRun it.\n{RIGHT.format('Files')}\n## Goal\nMend src/tries.py.", "unknown_names"),
     (f"## Ziel\nsrc/tries.py\n{RIGHT.format('Dateien')}", "unknown_names"),
     (f"## Goal\n\n{RIGHT.format('Files')}", "no_goal"),
-    (f"{GOAL}\n## Files\n- `src/upload.py`: deleted\n- `src/retry.py`: read", "contradicts_record"),
+    (f"{GOAL}\n\n## Files\n\n- `src/upload.py`: deleted\n- `src/retry.py`: read", "contradicts_record"),
 ], ids=["goal", "what stands first", "nothing", "most entries"])  # fmt: skip
 def test_without_a_goal_that_is_right_or_with_more_wrong_than_right_nothing_is_believed(text, reason):
     assert check(text, talk=WORK) == Rejected(reason)
