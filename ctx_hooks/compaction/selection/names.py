@@ -29,8 +29,8 @@ NAMES_FRACTION, MOST_NAMES_FRACTION = 0.04, 0.07
 """Of the goal, what lines leave for names, and what these have at most."""
 CLAUSE_TOKENS = 4
 """What says where the names of one place come from; a file that is listed in any case says it for nothing."""
-LEAST_WORTH = 2
-"""A name is listed that was used once or seen twice, a path that was seen, a figure with its unit that was used twice."""
+LEAST_FIGURE_USES = 2
+"""A figure with its unit is listed if the assistant used it so often; any other name if it was seen."""
 LONGEST_NAME_CHARS = 100
 _FIGURE = re.compile(r"\d+[A-Za-z]?")
 """It says of nothing what it counts."""
@@ -70,9 +70,8 @@ def names_of_cut(
                 places.update(dict.fromkeys(source.segments.identifiers, source.position))
     shown = {part for name in identifiers_of(left.messages) for part in _parts(name)}
     places = {_FOUND.sub(r"\1", name): place for name, place in places.items() if len(name) <= LONGEST_NAME_CHARS}
-    cut = [n for n in places if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and _WORDS.fullmatch(n)))]
-    worth = {n: used[n] if n[0].isdigit() else LEAST_WORTH * used[n] + seen[n] + ("/" in n) for n in cut}
-    listed = (n for n in cut if worth[n] >= LEAST_WORTH)
+    cut = (n for n in places if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and _WORDS.fullmatch(n))))
+    listed = (n for n in cut if not n[0].isdigit() or used[n] >= LEAST_FIGURE_USES)
     room_tokens = min(int(-budget.excess(left) * share), int(budget.goal_tokens * MOST_NAMES_FRACTION))
     found: dict[Position, list[str]] = {}
     longer: set[str] = set()

@@ -160,3 +160,11 @@ def test_no_bare_figure_is_listed_among_names():
     named = record.partition("- also named: ")[2].partition("\n")[0].split(", ")
     assert len(named) >= 10
     assert not any(name.isdigit() for name in named)
+
+
+def test_a_name_that_was_seen_once_is_listed_and_a_figure_with_its_unit_is_not():
+    rounds = [m for n in range(99) for m in called(f"{filler(n)} rare_{n}.rs {n}.5ms", f"c{n}", arguments={"part": n})]
+    asked = {"role": "user", "content": "Go on."}
+    record = next(m["content"] for m in sent_within([asked, *rounds, asked], 3_000) if "removed here" in m["content"])
+    named = record.partition("- also named: ")[2].partition("\n")[0].split(", ")
+    assert not [name for name in named if not name.startswith("rare_")]
