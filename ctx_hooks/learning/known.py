@@ -96,8 +96,8 @@ def known_of(
         previous = previous.weighed(other_weight)
         if previous.to.deployment == to.deployment:
             window = _window_for_retry(window, factor, to.attempt, previous, accepts="accepted_input" in seen.own)
-    # The tenant's last request had oddly few provider tokens: whatever the size of this one, it is counted.
-    is_odd = "low_bill" in seen.own
+    # A request of the tenant had oddly few provider tokens, and none since has had more: any size is counted.
+    is_odd = "low_bill" in seen.own and any(seen.own["low_bill"].values)
     return Known(
         window,
         factor,

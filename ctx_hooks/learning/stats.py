@@ -101,8 +101,9 @@ class Observation:
     `refused_mix`: that size as it was counted, how many local tokens of it are of other scripts, and the ratio that
     these were counted by. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
     `other_ratios`: the ratio in use, then the latest. `low_bill`: what was sent, in provider tokens, 0 for a request
-    that was not counted, and what the provider counted of it. `accepted_*`: the input that the provider counted, the
-    requested output, and both together, of an answered request. `answer`: the output that an answer had.
+    that was not counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that
+    the provider counted, the requested output, and both together, of an answered request. `answer`: the output that an
+    answer had.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)

@@ -34,7 +34,7 @@ Shown: TypeAlias = Mapping[Key, Observation]
 LEAST_LOW_TOKENS = 1_024
 """Of provider tokens below this the fixed cost of a request is a large part, and a share of them says nothing."""
 USUAL_TOKEN_BYTES = 8
-"""Few texts have more bytes a token; an image as base64 has, and then the next request is counted in vain."""
+"""Few texts have more bytes a token; an image as base64 has, and requests are counted in vain until a larger bill."""
 LOW_BILL_FRACTION = 0.6
 """Provider tokens below this share of the estimate are odd: the count of a known vocabulary is right within a fifth."""
 GROWTH_FRACTION = 0.15
@@ -71,6 +71,7 @@ def of_answer(
             if not 0 < sent_before <= attempt.sent_provider_tokens:
                 shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
         elif attempt.counts_all and _mostly_text(attempt):
+            shown |= _larger_bill(tenant, billed_before, provider_tokens, now)
             shown |= _ratio(seen, attempt, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
@@ -158,6 +159,11 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
             to, limit = attempt.to, ProviderTokens(int(found.values[0]))
             return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
     return None
+
+
+def _larger_bill(tenant: str, odd: float, provider_tokens: ProviderTokens, now: float) -> dict[Key, Observation]:
+    """Return that a bill was not odd where the provider reads more: that request held an image, say, and nothing was cut."""
+    return {("low_bill", tenant): Observation((0, 0), now)} if 0 < odd * (1 + STILL_FRACTION) < provider_tokens else {}
 
 
 def _ratio(

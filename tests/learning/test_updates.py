@@ -6,7 +6,7 @@ import pytest
 from engine_requests import attempted
 
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.tokens.budget import Window
@@ -53,6 +53,18 @@ def test_a_low_bill_for_an_uncounted_request_has_the_next_one_counted():
     stats = NOTHING.merged(updates.of_answer(NOTHING, UNCOUNTED, 4_000, NOW), NOW)
     assert "low_bill" in stats.seen_by("ann", NOW).own
     assert "low_bill" not in stats.seen_by("bob", NOW).own
+
+
+@pytest.mark.parametrize(("sent", "billed", "counts"), [
+    (50_000, 50_000, False), (4_050, 4_050, True), (2_000, 2_000, True), (50_000, 4_000, True), (50_000, 20_000, True),
+], ids=["a larger one", "one as large", "a smaller one", "another odd one", "another odd one, larger"])  # fmt: skip
+def test_a_larger_bill_that_is_right_ends_the_counting(sent, billed, counts):
+    """An image as base64 has many bytes and few tokens: nothing was cut, and no hour of requests is counted for it."""
+    odd = NOTHING.merged(updates.of_answer(NOTHING, UNCOUNTED, 4_000, NOW - 1), NOW - 1)
+    stats = after((sent, billed), stats=odd)
+    assert known_of(COUNTED.to, stats, NOW + 1).counts is counts
+    again = stats.merged(updates.of_answer(stats, UNCOUNTED, 4_000, NOW + 2), NOW + 2)
+    assert known_of(COUNTED.to, again, NOW + 2).counts
 
 
 def test_one_low_bill_is_no_truncation_and_no_ratio():
