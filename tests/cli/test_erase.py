@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -11,6 +13,7 @@ from archived import by_handle, settled
 from litellm.caching.redis_cache import RedisCache
 from litellm.proxy._types import UserAPIKeyAuth
 
+import ctx_hooks
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.summaries.candidates import conversation_key
@@ -109,6 +112,16 @@ def test_all_that_requests_of_an_owner_have_left_goes_and_nothing_else(world, ki
     assert key not in printed.out
     code, printed = world.erase(f"--{kind}", name, "--yes", "--json")
     assert (code, {line["found"] for line in json.loads(printed.out)["stores"]}) == (1, {0})
+
+
+def test_no_store_in_redis_is_left_out(world):
+    """A store that is added is added to what `world` leaves, and so has to be erased."""
+    world.leave(call_of("team", uuid4().hex))
+    keys = [key.decode() for key in world.kept() if isinstance(key, bytes)]
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(ctx_hooks.__file__).parent.rglob("*.py"))
+    prefixes = re.findall(r'^KEY_PREFIX = "(.*)"$', text, re.MULTILINE)
+    assert [prefix for prefix in prefixes if not any(key.startswith(f"ours:{prefix}") for key in keys)] == []
+    assert len(prefixes) == len({store for store, _ in STORES})
 
 
 def test_nothing_goes_before_the_operator_agrees(world, monkeypatch):
