@@ -84,7 +84,19 @@ class Balancer:
     def set_state(self, worker: Worker, state: str) -> None:
         """Set a worker `ready` or to `drain`: it gets no new request by turns, nor by session."""
         for backend in ("any", "session"):
-            with socket.socket(socket.AF_UNIX) as control:
-                control.connect(str(self._socket))
-                control.sendall(f"set server {worker.plane}_{backend}/{worker.name} state {state}\n".encode())
-                control.recv(4_096)
+            self._asked(f"set server {worker.plane}_{backend}/{worker.name} state {state}")
+
+    def wait_until_up(self, worker: Worker) -> None:
+        """Wait until a worker gets requests again; raises RuntimeError if that takes too long."""
+        end = time.monotonic() + START_SECONDS
+        row = f"{worker.plane}_any,{worker.name},"
+        while not any(line.startswith(row) and ",UP," in line for line in self._asked("show stat").splitlines()):
+            if time.monotonic() > end:
+                raise RuntimeError(f"the balancer does not see {worker.name}")
+            time.sleep(0.5)
+
+    def _asked(self, command: str) -> str:
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(str(self._socket))
+            control.sendall(command.encode() + b"\n")
+            return b"".join(iter(lambda: control.recv(65_536), b"")).decode()

@@ -72,7 +72,7 @@ class Bench:
             worker.stop()
             worker.start(tree)
             self.balancer.set_state(worker, "ready")
-            time.sleep(DRAIN_SECONDS)
+            self.balancer.wait_until_up(worker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,13 @@ def each(work: Callable[[Any], Any], over: Any) -> None:
 
 def faults(bench: Bench) -> Iterator[Fault]:
     """Yield the faults in the order in which they come."""
+
+    def start_again(worker: Worker) -> None:
+        worker.start()
+        bench.balancer.wait_until_up(worker)
+
     second = [next(w for w in bench.workers[::-1] if w.plane == plane) for plane in PLANES]
-    yield Fault("a worker is killed", lambda: each(lambda w: w.kill(), second), lambda: each(lambda w: w.start(), second))
+    yield Fault("a worker is killed", lambda: each(lambda w: w.kill(), second), lambda: each(start_again, second))
 
     def delayed(seconds: float) -> Callable[[], None]:
         return lambda: each(lambda plane: bench.relays.tell(plane, "delay_seconds", seconds), PLANES)
