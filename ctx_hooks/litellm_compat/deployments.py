@@ -15,7 +15,10 @@ import orjson
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
+from ctx_hooks.litellm_compat.registry import installed
 
+FIRST_TO_ASK = (1, 106)
+"""The first LiteLLM that passes `compaction` on, with the beta header that it needs."""
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
 
@@ -87,9 +90,13 @@ def answering_id_of(answer: Any) -> str:
 
 
 def summarises(deployment: Deployment) -> bool:
-    """Whether LiteLLM's model map says that the provider writes summaries on demand, as Anthropic does by its own API."""
+    """Whether LiteLLM's model map says that the provider writes summaries on demand, as Anthropic does by its own API.
+
+    The map that a LiteLLM loads may be newer than its code.
+    """
     provider = deployment.model.partition("/")[0] if "/" in deployment.model else "anthropic"
-    return provider == "anthropic" and _known(deployment).get("supports_anthropic_compaction") is True
+    can = provider == "anthropic" and installed() >= FIRST_TO_ASK
+    return can and _known(deployment).get("supports_anthropic_compaction") is True
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:
