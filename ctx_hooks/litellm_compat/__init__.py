@@ -43,6 +43,7 @@ from ctx_hooks.litellm_compat.identity import (
 )
 from ctx_hooks.litellm_compat.logged import (
     billed_usage_of,
+    dollars_of,
     duration_seconds_of,
     estimate_usage,
     logged_answer,

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from pydantic import BaseModel
 
@@ -32,6 +34,13 @@ SUMMARY_DEPLOYMENT = "ctx_hooks_summary_deployment"
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
+SESSION_DIGITS = 4
+"""Hexadecimal: shares of sessions in steps of 0.002 %, and too few to guess from them how a conversation begins."""
+MESSAGES_FIELDS = ("messages", "input", "contents")
+BEGINNING_CHARS = 4_096
+MOST_ITEMS = 50
+"""Instructions may stand before the first message of the user, reminders in it. No more is looked at, since the event loop
+does it for each request."""
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 """Of each kind the attribute of LiteLLM's object of key and team."""
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
@@ -100,6 +109,23 @@ class Call:
             info = mapping_or_empty(recorded.get("model_info")) or mapping_or_empty(notes.get("model_info")) or info
         self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
         self.request_id = next((i for i in ids if isinstance(i, str) and i.startswith(SECRET)), "")
+
+    @cached_property
+    def session_digits(self) -> str:
+        """Four digits by which a share of all sessions is chosen: of a digest of the tenant and how the conversation begins.
+
+        They are the same in every process and after a restart. The request's id has them from its first hook on, since what
+        is sent on may begin otherwise.
+        """
+        if self.request_id:
+            return self.request_id[len(SECRET) + 1 :][:SESSION_DIGITS]
+        text = f"{self.tenant}:{_beginning(self.fields)}"
+        return blake2b(text.encode("utf-8", "replace")).hexdigest()[:SESSION_DIGITS]
+
+    @property
+    def new_request_id(self) -> str:
+        """An id that no other request has, and nobody can choose."""
+        return f"{SECRET}-{self.session_digits}{uuid4().hex}"
 
     @property
     def is_for_summary(self) -> bool:
@@ -206,6 +232,18 @@ class Call:
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
             too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
         )
+
+
+def _beginning(fields: Mapping[str, Any]) -> str:
+    """Return how the first message of the user in a request begins, which all requests of a conversation have."""
+    items = next((found for name in MESSAGES_FIELDS if (found := fields.get(name))), "")
+    if isinstance(items, str):
+        return items[:BEGINNING_CHARS]
+    listed = islice(items, MOST_ITEMS) if isinstance(items, (list, tuple)) else [items]
+    first = next((i for i in listed if isinstance(i, Mapping) and i.get("role", "user") == "user"), {})
+    said = first.get("content") or first.get("parts") or ""
+    parts = [said] if isinstance(said, str) else [mapping_or_empty(p).get("text") for p in islice(said, MOST_ITEMS)]
+    return "".join(part[:BEGINNING_CHARS] for part in parts if isinstance(part, str))[:BEGINNING_CHARS]
 
 
 def tenant_digest(kind: str, identifier: str) -> str:

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call
+from ctx_hooks.litellm_compat.call import REQUEST_ID, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 
@@ -28,11 +27,12 @@ def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
     is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers from the
     mapping that it began with.
     """
-    found = Call(fields).metadata
+    call = Call(fields)
+    found = call.metadata
     name = "litellm_metadata" if found and fields.get("litellm_metadata") is found else "metadata"
     metadata = fields.get(name)
     own = metadata if isinstance(metadata, dict) else {}
-    own[REQUEST_ID] = f"{SECRET}-{uuid4().hex}"
+    own[REQUEST_ID] = call.new_request_id
     return {**fields, name: own}
 
 
@@ -47,7 +47,7 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
         "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
     )
     own = fields.get(name)
-    return {**fields, name: {**(own if isinstance(own, Mapping) else {}), REQUEST_ID: f"{SECRET}-{uuid4().hex}"}}
+    return {**fields, name: {**(own if isinstance(own, Mapping) else {}), REQUEST_ID: Call(fields).new_request_id}}
 
 
 def passed_pre_call_hook(call: Call) -> bool:

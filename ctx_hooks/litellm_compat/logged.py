@@ -144,6 +144,12 @@ def duration_seconds_of(logged: Mapping[str, Any]) -> float | None:
 COST = "response_cost"
 
 
+def dollars_of(logged: Mapping[str, Any]) -> float | None:
+    """Return the cost that LiteLLM has calculated of an answer, None where there is none."""
+    cost = logged.get(COST)
+    return float(cost) if isinstance(cost, (int, float)) else None
+
+
 def price(fields: Mapping[str, Any], answer: Any) -> None:
     """Have LiteLLM price an answer now.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
 from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.scopes import ReadScope, merged, read_scope
-from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
+from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings, enforced_share, fraction_of
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
 KILL_SWITCH = "CTX_HOOKS_ENABLED"
@@ -41,12 +41,22 @@ class Resolved:
         policy: The policy of the request.
         origins: The scope that each explicitly set field came from.
         ignored: A line for everything that was left out, with the reason.
+        enforced_share: The share of sessions that are enforced, as `10%`, where the mode says one; "" for a mode of all. The
+            policy observes: whose session is enforced, `as_part_of` says.
 
     """
 
     policy: Policy
     origins: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    enforced_share: str = ""
+
+    def as_part_of(self, point: float) -> Resolved:
+        """Return what holds for a session that lies at `point` of all, from 0 to below 1."""
+        share = fraction_of(self.enforced_share)
+        if share is None or point >= share:
+            return self
+        return replace(self, policy=self.policy.model_copy(update={"mode": "enforce"}))
 
 
 class Policies:
@@ -79,7 +89,7 @@ class Policies:
             ignored += read.mistakes
             ignored += _put(read, origin, values, origins, operators | chosen if is_chosen else locked)
             (chosen if is_chosen else locked).update(dict.fromkeys(read.locked, origin))
-        asked, refused = self._request(caller, Policy.model_validate(values))
+        asked, refused = self._request(caller, _policy(values))
         refused += _put(asked, "request", values, origins, chosen | operators)
         for origin, scope in _environment():
             read = self._read(origin, scope)
@@ -88,7 +98,8 @@ class Policies:
         told = _told(list(dict.fromkeys(ignored)))
         for line in told:
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
-        return Resolved(Policy.model_validate(values), origins, (*told, *_told(refused, "request: ")))
+        ignored_lines = (*told, *_told(refused, "request: "))
+        return Resolved(_policy(values), origins, ignored_lines, enforced_share(values.get("mode")) or "")
 
     def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
         """Yield the scopes of a caller, the widest first."""
@@ -131,13 +142,19 @@ class Policies:
     def addon_names(self) -> tuple[str, ...]:
         """Return the add-ons that any scope of the settings names, each once."""
         read = (self._read(origin, scope).fields for origin, scope in self.scopes())
-        return tuple(dict.fromkeys(name for fields in read for name in Policy.model_validate(fields).addon_names))
+        return tuple(dict.fromkeys(name for fields in read for name in _policy(fields).addon_names))
 
     def scopes(self) -> Iterator[tuple[str, Any]]:
         """Yield each scope of the settings with its path, the named policies too."""
         yield "defaults", self.settings.defaults
         for section in ("policies", "models", "teams", "keys", "sessions"):
             yield from ((f"{section}.{name}", scope) for name, scope in getattr(self.settings, section).items())
+
+
+def _policy(values: Mapping[str, Any]) -> Policy:
+    """Return the policy of resolved fields; a share of the sessions is observed."""
+    share = enforced_share(values.get("mode"))
+    return Policy.model_validate({**values, "mode": {"enforce": share}} if share else values)
 
 
 def _put(

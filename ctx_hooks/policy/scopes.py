@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.policy.names import PRESETS, REMOVED_NAMES, REMOVED_PRESETS, SUCCESSORS
-from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
+from ctx_hooks.policy.settings import Mode, Policy, Scope, enforced_share, fraction_of, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
@@ -49,6 +49,8 @@ class ReadScope:
         locked: the fields that it fixes for more specific scopes.
         mistakes: a line for each, with its path.
         at_most: the strongest mode that its mistakes leave; None if they do not concern the mode.
+
+    The mode among the fields may be a share of the sessions that are enforced, as `10%`.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -102,8 +104,13 @@ def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, A
 
 
 def weakest(modes: Iterable[Mode | None]) -> Mode | None:
-    """Return the mode that does least; None if there is none."""
-    return min((mode for mode in modes if mode is not None), key=WEAKEST_FIRST.index, default=None)
+    """Return the mode that does least; None if there is none. A share is between observing and enforcing."""
+    return min((mode for mode in modes if mode is not None), key=_strength, default=None)
+
+
+def _strength(mode: Mode) -> float:
+    share = fraction_of(mode)
+    return WEAKEST_FIRST.index(mode) if share is None else WEAKEST_FIRST.index("observe") + share
 
 
 def begun_from(scope: Mapping[str, Any]) -> str:
@@ -260,7 +267,7 @@ def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[
         faulty |= {name for name, *inner in places if name != "tool_results" or not inner}
     left = _mode_meant(fields["mode"]) if "mode" in faulty else None
     kept = {n: v for n, v in fields.items() if n not in faulty}
-    return kept | ({"mode": mode_of(kept["mode"])} if "mode" in kept else {}), wrong, left
+    return kept | ({"mode": enforced_share(kept["mode"]) or mode_of(kept["mode"])} if "mode" in kept else {}), wrong, left
 
 
 def mode_of(value: Any) -> Mode | None:
@@ -272,7 +279,11 @@ def mode_of(value: Any) -> Mode | None:
 
 
 def _mode_meant(value: Any) -> Mode | None:
-    """Return what a mode leaves that may be misspelt: what it resembles, else `off`."""
+    """Return what a mode leaves that may be misspelt: what it resembles, else `off`. A share that is wrong observes."""
+    if fraction_of(value) is not None:
+        return "observe"
+    if isinstance(value, Mapping):
+        return "observe" if value and "off" not in map(with_off, value) else "off"
     alike = resembling(value, WEAKEST_FIRST) or ["off"]
     return _not_enforcing(mode_of(value) or mode_of(alike[0]))
 

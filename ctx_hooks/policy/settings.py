@@ -14,6 +14,7 @@ from pydantic import (
     SkipValidation,
     TypeAdapter,
     ValidationError,
+    WithJsonSchema,
     field_validator,
 )
 
@@ -24,10 +25,21 @@ Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
+SHARE = r"^\d{1,2}(\.\d+)? ?%$"
+MODE_SCHEMA = {
+    "anyOf": [
+        {"enum": ["enforce", "observe", "off", False]},
+        {
+            "type": "object",
+            "properties": {"enforce": {"type": "string", "pattern": SHARE}},
+            "required": ["enforce"],
+            "additionalProperties": False,
+        },
+    ]
+}
 LEAST_WINDOW_TOKENS = 1_000
 """No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
 Tokens: TypeAlias = Annotated[int, Field(ge=0)]
-SHARE = r"^\d{1,2}(\.\d+)? ?%$"
 Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
 """A share below 100 %, such as `8%`."""
 
@@ -37,6 +49,16 @@ def _amount(value: Any) -> Any:
     if value in (None, "dynamic") or (isinstance(value, int) and value >= 0) or re.fullmatch(SHARE, str(value)):
         return value
     raise ValueError("tokens, or a share below 100 %, are expected, such as 16384 or 8%")
+
+
+def enforced_share(mode: object) -> str | None:
+    """Return the share of sessions that a mode enforces, None for a mode of all of them; it is `{enforce: 10%}` or `10%`.
+
+    >>> enforced_share({"enforce": "10%"}), enforced_share("10%"), enforced_share({"enforce": 10}), enforced_share("observe")
+    ('10%', '10%', None, None)
+    """
+    found = mode["enforce"] if isinstance(mode, Mapping) and [*mode] == ["enforce"] else mode
+    return found if isinstance(found, str) and re.fullmatch(SHARE, found) else None
 
 
 IS_AMOUNT = BeforeValidator(_amount)
@@ -70,10 +92,10 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Mode = Field(
+    mode: Annotated[Mode, WithJsonSchema(MODE_SCHEMA)] = Field(
         "enforce",
         description="`observe`: everything is decided and recorded, nothing is changed. `off`: requests pass exactly as "
-        "without the plugin.",
+        "without the plugin. `{enforce: 10%}`: so many sessions are enforced, the others observed.",
     )
     language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
 
@@ -176,7 +198,11 @@ class Policy(BaseModel):
     @field_validator("mode", mode="before")
     @classmethod
     def _mode_of_switch(cls, value: Any) -> Any:
-        """YAML reads `off` as false, and `on` as true."""
+        """YAML reads `off` as false, and `on` as true. A share is resolved by session."""
+        if isinstance(value, Mapping):
+            if enforced_share(value) is None:
+                raise ValueError("a share of the sessions below 100 % is expected, as {enforce: 10%}")
+            return "observe"
         try:
             return "enforce" if _SWITCH.validate_python(value) else "off"
         except ValidationError:

@@ -54,6 +54,7 @@ class Target:
         writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
         continued: the provider's id of the stored response that the request continues; "" for none.
         retried: whether retries follow a refusal; without a proxy none do, and only a counted request teaches.
+        enforced_share: the share of sessions that are enforced where that is less than all, as `10%`; "" for a mode of all.
         checked: whether the Router refuses what exceeds the window before it chooses a deployment, so that no retry follows.
         retrievable: how what is cut from the request can be had again; None where it is not kept.
 
@@ -80,6 +81,7 @@ class Target:
     retrievable: Retrievable | None = None
     retried: bool = True
     checked: bool = False
+    enforced_share: str = ""
 
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
@@ -113,6 +115,7 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         writing_prices=litellm_compat.writing_prices_of(writers),
         window=window_at(deployment, policy),
         policy=policy,
+        enforced_share=resolved.enforced_share,
         request_id=request_id,
         attempt=attempt,
         ignored=resolved.ignored,
@@ -138,6 +141,8 @@ def window_at(deployment: Deployment, policy: Policy) -> Window:
 
 def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, attempt: int = 0) -> Target:
     resolved = policies.resolve(call.caller(deployment, group))
+    if resolved.enforced_share:
+        resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     waits = resolved.policy.compaction == "client_first" and compacts_itself(call.headers.get("user-agent"))

@@ -105,7 +105,9 @@ class Recorder:
                 attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
                 answered = answered._replace(attempt=attempt)
             event = replace(
-                answer_event(decided, answered, prices), duration_seconds=litellm_compat.duration_seconds_of(logged)
+                answer_event(decided, answered, prices),
+                dollars=litellm_compat.dollars_of(logged),
+                duration_seconds=litellm_compat.duration_seconds_of(logged),
             )
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
@@ -129,6 +131,8 @@ def names_of(call: Call, to: Target) -> CallNames:
         **call.account,
     }
     return CallNames(
+        rollout=to.enforced_share,
+        session=call.session_digits if to.enforced_share else "",
         client=one_line(client, LONGEST_CLIENT_CHARS),
         **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
     )

@@ -245,6 +245,7 @@ class AnswerEvent(RequestEvent):
         rereads: by the tool's name, calls of the model whose same call had returned something that was removed from what it
             saw, or shortened; with `observe` what would have been. Each is counted once, where its result comes first.
         repeats: the other calls of the model that it had made before, in a request that is compacted.
+        dollars: the cost of the answer, as LiteLLM calculates it; None where it has none.
         duration_seconds: from the request to the end of its answer, as LiteLLM logs it; None if it logs none.
     """
 
@@ -262,6 +263,7 @@ class AnswerEvent(RequestEvent):
     dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
     rereads: Mapping[str, int] = field(default_factory=dict, metadata=shown(REREADS, column="Re-reads"))
     repeats: Mapping[str, int] = field(default_factory=dict, metadata=shown(REPEATS))
+    dollars: float | None = None
     duration_seconds: float | None = field(default=None, metadata=shown(ANSWERS))
 
 

@@ -165,6 +165,9 @@ class CallNames:
         key_alias: the alias of the virtual key, "" for none.
         organization_id: LiteLLM's id of the organization, "" for none.
         route: the call type of LiteLLM, as `acompletion`.
+        rollout: the share of sessions that are enforced, as "10%", where the mode is by share: `mode` is its group;
+            "" for a mode of all.
+        session: four digits of its conversation there, which others may share; "" without a share.
         client: the name and version that the user agent begins with, "" where there is none.
     """
 
@@ -179,6 +182,8 @@ class CallNames:
     organization_id: str = ""
     route: str = ""
     client: str = ""
+    rollout: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
