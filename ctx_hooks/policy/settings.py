@@ -44,11 +44,17 @@ Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
 """A share below 100 %, such as `8%`."""
 
 
-def _amount(value: Any) -> Any:
-    """Return what may be an amount, so that one that is none is one mistake, not one for each kind of amount."""
-    if value in (None, "dynamic") or (isinstance(value, int) and value >= 0) or re.fullmatch(SHARE, str(value)):
-        return value
-    raise ValueError("tokens, or a share below 100 %, are expected, such as 16384 or 8%")
+def is_amount(*others: object) -> BeforeValidator:
+    """Return the check that a value is an amount or one of `others`: one mistake, not one for each kind of amount."""
+
+    def checked(value: Any) -> Any:
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        if value in others or is_number or (isinstance(value, str) and re.fullmatch(SHARE, value)):
+            return value
+        words = "".join(f", or {word}" for word in others if word is not None)
+        raise ValueError(f"tokens, or a share below 100 %, are expected, such as 16384 or 8%{words}")
+
+    return BeforeValidator(checked)
 
 
 def enforced_share(mode: object) -> str | None:
@@ -59,9 +65,6 @@ def enforced_share(mode: object) -> str | None:
     """
     found = mode["enforce"] if isinstance(mode, Mapping) and [*mode] == ["enforce"] else mode
     return found if isinstance(found, str) and re.fullmatch(SHARE, found) else None
-
-
-IS_AMOUNT = BeforeValidator(_amount)
 
 
 def fraction_of(amount: object) -> float | None:
@@ -113,12 +116,12 @@ class Policy(BaseModel):
         description="Requests to a smaller window are answered 400. Unset: none are, and a window below 32,000 is warned of "
         "once per model (OpenClaw); 0: neither.",
     )
-    reserve: Annotated[Tokens | Share | Literal["dynamic"], IS_AMOUNT] = Field(
+    reserve: Annotated[Tokens | Share | Literal["dynamic"], is_amount("dynamic")] = Field(
         16_384,
         description="What is kept free for the answer: tokens (pi: 16,384), a share of the window such as `8%`, or "
         "`dynamic`, by the mean of the last ten messages. Tokens above a quarter of the window give way to 8 % of it.",
     )
-    keep_recent: Annotated[Tokens | Share, IS_AMOUNT] = Field(
+    keep_recent: Annotated[Tokens | Share, is_amount()] = Field(
         20_000,
         description="How much of the newest exchanges stays whole while older ones shrink: tokens (pi: 20,000), at most "
         "20 % of the budget; or a share of the budget such as `10%`.",
@@ -130,7 +133,7 @@ class Policy(BaseModel):
         description="Target tokens: what a compaction compacts down to, as a share of the budget; unset: 0.5625 of "
         "what fixed text leaves, 0.625 in budgets below 20,000 tokens.",
     )
-    quoting: Annotated[Tokens | Share | None, IS_AMOUNT] = Field(
+    quoting: Annotated[Tokens | Share | None, is_amount(None)] = Field(
         None,
         description="Most compacted dialogue that is quoted behind a later user turn, in tokens or as a share of the "
         "budget; 0 is off. Unset: 8,000 tokens, and at most a third of the budget for a question and a tenth for another.",

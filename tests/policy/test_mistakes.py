@@ -247,3 +247,14 @@ def test_what_is_expected_in_the_place_of_a_text_is_said():
     found, wrong = located({"callback_settings": "observe"})
     assert found == ["observe"]
     assert wrong == ["callback_settings: a mapping is expected, with the key `ctx_hooks`, not 'observe'"]
+
+
+@pytest.mark.parametrize("name", ["reserve", "keep_recent", "quoting"])
+@pytest.mark.parametrize("value", [None, "dynamic", "16384", -1, True, 1.5, [], {}])
+def test_an_amount_that_is_none_is_one_mistake_in_plain_words(name, value):
+    _, wrong = settings_of({"defaults": {name: value}})
+    if (name, value) in [("reserve", "dynamic"), ("quoting", None)]:
+        assert wrong == []
+    else:
+        (line,) = wrong
+        assert f".defaults.{name}: tokens, or a share below 100 %, are expected" in line
