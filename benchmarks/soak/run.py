@@ -59,6 +59,8 @@ SAMPLE_SECONDS = 5.0
 WARM_SHARE, QUIET_SHARE, SIZES_SHARE = 0.06, 0.44, 0.08
 """Of the time; the faults have the rest, half of each one's share after its end."""
 LEAST_SECONDS = 6.0
+ODD_DECISIONS = ("failed", "gaveup")
+"""The results keep the steps that ended so: somebody has to look at them."""
 BATCH = 5
 RESULTS = ROOT / "benchmarks" / "soak" / "results.json"
 
@@ -166,7 +168,8 @@ async def driven(bench: Bench, keys: list[str], arguments: argparse.Namespace) -
     }
     plain = [o for o in driver.outcomes[:measured] if o.at >= quiet_from]
     not_right = (("with", "refused"), *((plane, end) for plane in PLANES for end in ("wrong", "mixed", "error")))
-    strange = [asdict(o) for o in driver.outcomes if (o.plane, o.end) in not_right]
+    strange = [o for o in driver.outcomes if (o.plane, o.end) in not_right or o.decision in ODD_DECISIONS]
+    strange.sort(key=lambda o: o.end == "error")  # there may be hundreds of these
     return {
         "minutes": arguments.minutes, "rate": arguments.rate, "sessions": len(sessions), "workers": WORKERS,
         "tenants": TENANTS,
@@ -175,10 +178,10 @@ async def driven(bench: Bench, keys: list[str], arguments: argparse.Namespace) -
         "times": {size: times(plain, lambda o, s=size: o.kind == "wide" and o.size == s) for size in [*SIZES, "image"]},
         "recorded": times(plain, lambda o: o.size == "recorded"),
         "compressed": times(plain, lambda o: o.kind == "tight" and o.size != "recorded"),
-        "loops": loops(lines, quiet), "affinity": affinity(driver.outcomes), "by_size": by_size, "redis": kept,
+        "loops": loops(lines, quiet), "affinity": affinity(plain), "by_size": by_size, "redis": kept,
         "faults": of_faults(driver.outcomes, windows),
         "decisions": Counter(o.decision for o in driver.outcomes), "started_mb": started,
-        "strange": strange[:50], "samples": samples,
+        "strange": [asdict(o) for o in strange[:50]], "samples": samples,
     }  # fmt: skip
 
 

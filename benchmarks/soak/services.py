@@ -29,7 +29,7 @@ PREFIXES = {
     "gemini": ("gemini", "/v1beta"),
 }
 KEPT_NONCES = 100_000
-CUT = ("Traceback", "ctx_hooks", "Error")
+CUT = ("Traceback", "ctx_hooks", "Error", "unchanged")
 WATCH = '''
 import asyncio, json, os, time
 from litellm.integrations.custom_logger import CustomLogger
