@@ -42,7 +42,7 @@ from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_arguments
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.selection import bm25, knapsack, relevance, scoring, segments, select
+from ctx_hooks.compaction.selection import bm25, fit, knapsack, names, relevance, scoring, segments, select
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.compaction.thresholds import Thresholds
@@ -74,8 +74,8 @@ COLUMNS = (
     "pasted",
     "ms",
 )
-SECTION, SAID = "_section", "_said"
-"""The functions of the summary that make a section, and the first one."""
+SAID = "_said"
+"""The function of the summary that makes the section of what was said."""
 LOG_TURNS, LOG_TOKENS, PASTES = 24, 8_000, 8
 _TAG = re.compile(r"<([\w-]+)[^>]*>.*?</\1>|```.*?```", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -102,12 +102,10 @@ def _without_step(name: str) -> Part:
 
 
 def _without_section(name: str) -> Part:
-    section = getattr(extractive, SECTION)
-
-    def without(found: str, *others: Any) -> Any:
-        return ([], others[1]) if found == name else section(found, *others)
-
-    return _set(extractive, SECTION, without)
+    if name == "said":
+        return _set(extractive, SAID, lambda _removed, room, _answers, _language: ([], room))
+    entries = extractive.done_in
+    return _set(extractive, "done_in", lambda removed, language: {**entries(removed, language), name: []})
 
 
 def parts() -> dict[str, Part]:
@@ -126,7 +124,10 @@ def parts() -> dict[str, Part]:
         "spans": _set(segments, "MOST_SPAN_LINES", 1, segments.segment_spans),
         "questions of kept answers": _without(oldest_turns, "_with_questions", lambda selection, *_: selection),
         **{f"summary: {name}": _without_section(name) for name in list(extractive.SHARES)[1:]},
-        "summary: answers": _set(extractive, SAID, lambda removed, _room, language: said(removed, 0, language)),
+        "summary: answers": _set(
+            extractive, SAID, lambda removed, room, _answers, language: said(removed, room, 0, language)
+        ),
+        "names of what was cut": _set(fit, "names_of_cut", lambda *_: {}, names),
         "settled prefixes": _set(cut_points, "MOST_GENERATIONS", 0),
         "quoting": _set(retrieval.Retrieval, "texts", lambda *_: {}, retrieval),
     }
