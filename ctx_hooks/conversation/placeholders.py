@@ -225,9 +225,11 @@ def block_quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
-def said_by(source: str, *texts: str) -> str:
-    """Return the line of a source with what it said behind it, or quoted below it if that has several lines."""
-    text = "\n".join(text.strip() for text in texts)
+def said_by(source: str, texts: Sequence[str], language: Language) -> str:
+    """Return the line of a source with what it said behind it, quoted below it if that has several lines or messages."""
+    if len(texts) > 1:
+        source += "(每行一条消息)" if language == "zh" else " (each line is a message)"
+    text = "\n".join(texts)
     return f"{source}\n{block_quoted(text)}" if "\n" in text else f"{source} {spoken(text)}"
 
 
@@ -243,7 +245,8 @@ SUMMARY_SECTIONS = {
         "failing": "Failed, and not seen to succeed since",
         "ran": "Other commands and calls, and how their output ended",
         "planned": "The last plan",
-        "read": "Read, with names that stood there",
+        "read": "Files read, with names that stood there",
+        "named": "",
     },
     "zh": {
         "said": "",
@@ -251,11 +254,12 @@ SUMMARY_SECTIONS = {
         "failing": "失败且此后未见成功",
         "ran": "其他命令与调用,及其输出的结尾",
         "planned": "最后的计划",
-        "read": "读过的内容及其中的名称",
+        "read": "读过的文件及其中的名称",
+        "named": "",
     },
 }
-"""What was said needs no title: each entry says whose words it quotes."""
-ELSEWHERE = {"en": "also named", "zh": "还提到"}
+"""What was said needs no title: each entry says whose words it quotes; one entry has all other names."""
+ELSEWHERE = {"en": "Other names that stood there", "zh": "其中的其他名称"}
 """Before names that stood in no file that was read."""
 FAILED = {"en": "the last change failed", "zh": "最后一次更改失败"}
 """Behind a changed file, before the reason."""

@@ -11,7 +11,6 @@ the fullest is the result. Until something has, the room becomes smaller with ea
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.names import NAMES_FRACTION, names_of_cut
@@ -67,7 +66,9 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
     order = selector.order(max(room_tokens, 0))
     fullest: tuple[Conversation, Selection] | None = None
     least_unused_tokens = float("inf")
-    for attempt in count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         selection = order.within(max(room_tokens, 0))
         built = build(selection, {})
         excess_tokens = budget.excess(built)
@@ -83,4 +84,3 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
             room_tokens -= excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * budget.goal_tokens
         else:
             room_tokens -= excess_tokens * TOO_SMALL_FACTOR
-    raise AssertionError  # the loop has no end but its own

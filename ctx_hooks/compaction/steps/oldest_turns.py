@@ -91,7 +91,8 @@ def _fitted(
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
-        removed = Removed(messages, gaps, selector.words, actions, {p: n for p, n in named.items() if p[0] in gone})
+        named_there = {p: names for p, names in named.items() if any(p[0] in gap for gap in gaps)}
+        removed = Removed(messages, gaps, selector.words, actions, named_there)
         records = form.record(removed, budget) if gaps else {}
         kept = with_records(conversation, shortener.messages(selection, named), gone, records, language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))

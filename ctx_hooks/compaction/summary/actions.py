@@ -32,8 +32,10 @@ STATUS_PLACE_CHARS = 10
 """A status that begins a result so early is of all of it ("Process exited with code 1"); elsewhere it counts at the end."""
 OUTCOME_CHARS = 120
 """What is quoted of why a call failed."""
-ENDING_CHARS = 80
+ENDING_CHARS = 120
 """What is quoted of what a call returned last."""
+RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
+"""What agents call a command that they have left running (Codex's write_stdin, Claude Code's BashOutput)."""
 OUTPUT = "\nOutput:\n"
 """Codex puts the time and the status before it."""
 TRACEBACK = "Traceback (most recent call last)"
@@ -65,6 +67,14 @@ _PATCHING = re.compile(
 """The commands to which a patch is given."""
 _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
+_RUNNING = re.compile(r"running (?:with session|in (?:the )?background with) ID:? ([\w-]{1,80})", re.IGNORECASE)
+_TALLY = re.compile(
+    r"(?:^|[^\w.])\d+ (?:tests? )?(?:pass|fail|error|warning|problem|issue)|\b(?:pass|fail|error)(?:ed|ing|ures?|s)?:? \d|"
+    r"^All \w+ passed|^\[[\w/.#()-]{1,100}(?: [\w()-]{1,20})? [0-9a-f]{7,40}\] |^Found \d+ |"
+    r"^\s*(?:[0-9a-f]{7,40}\.\.[0-9a-f]{7,40}|\* \[new branch\]) |^https?://\S+$",
+    re.IGNORECASE,
+)
+"""In few words what a run came to: what passed and failed, what was committed, pushed and opened."""
 _FIGURE = re.compile(r"\d+")
 _SAYING = re.compile(r"\w")
 _STATUS = re.compile(
@@ -116,7 +126,24 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
         for call in message.calls:
             open_calls[call.id] = len(made)
             made.append((i, call))
-    return tuple(replace(action_of(call, results.get(n)), index=i) for n, (i, call) in enumerate(made))
+    actions: list[Action] = []
+    running: dict[str, Action] = {}
+    for n, (i, call) in enumerate(made):
+        action = action_of(call, results.get(n))
+        started = running.get(_waits_for(call)) if running else None
+        if started is not None:
+            action = replace(started, failed=action.failed, outcome=action.outcome)
+        elif n in results and (left := _RUNNING.search(results[n].original_text, 0, ENDS_CHARS)):
+            running[left[1]] = action
+        actions.append(replace(action, index=i))
+    return tuple(actions)
+
+
+def _waits_for(call: ToolCall) -> str:
+    """Return which running command a call waits for, "" if it does anything else."""
+    given = parsed(call.arguments) if len(call.arguments) <= ENDS_CHARS else None
+    values = given if isinstance(given, dict) and not given.get("chars") else {}
+    return next((str(values[key]) for key in RUNNING_KEYS if key in values), "")
 
 
 def action_of(call: ToolCall, result: ToolResult | None) -> Action:
@@ -220,7 +247,9 @@ def _outcome(result: ToolResult | None, kind: Kind, *, masked: bool) -> tuple[bo
     if not (result.is_error or is_bad_status or ((masked or not status) and executes and _TROUBLE.search(ends))):
         return False, _ending(text) if kind == "ran" else ""
     why = (executes and _reason(text)) or _ending(text)
-    return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS])))
+    tally = _ending(text, tallies=True) if executes and why else ""
+    told = "" if tally in why else f"({tally})"
+    return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS], told)))
 
 
 def _status(text: str) -> str:
@@ -244,15 +273,26 @@ def _reason(text: str) -> str:
     return f"{line.strip()} {text[behind : behind + ENDS_CHARS].strip().split(chr(10), 1)[0]}".strip()
 
 
-def _ending(text: str) -> str:
-    """Return a short result on one line, of a longer one the last line, without what a tool says beside it."""
+def _ending(text: str, *, tallies: bool = False) -> str:
+    """Return what a run came to, else a short result on one line, of a longer one the last line; or only the first of these.
+
+    What a tool says beside the result is no part of it.
+    """
     begins = text.find(OUTPUT, 0, ENDS_CHARS)
     begin = begins + len(OUTPUT) if begins >= 0 else 0
-    end = text[max(begin, len(text) - ENDS_CHARS) :]
-    lines = [line.strip() for line in end.split("\n") if _SAYING.search(line) and not _STATUS.search(line)]
-    if len(text) - begin <= ENDS_CHARS and TRACEBACK not in end and len("; ".join(lines)) <= ENDING_CHARS:
+    is_short = len(text) - begin <= 2 * ENDS_CHARS
+    head, tail = text[begin : begin + ENDS_CHARS].rpartition("\n")[0], text[-ENDS_CHARS:]
+    ends = text[begin:] if is_short else f"{head}\n{tail[tail.find(chr(10)) + 1 :]}"
+    lines = [" ".join(s.split()) for s in ends.split("\n") if _SAYING.search(s) and not _STATUS.search(s)]
+    told = [line for line in lines if _TALLY.search(line)]
+    while len("; ".join(told)) > ENDING_CHARS:
+        told.pop(0)
+    if told or tallies:
+        return "; ".join(dict.fromkeys(told))
+    if lines and is_short and TRACEBACK not in ends and len("; ".join(lines)) <= ENDING_CHARS:
         return "; ".join(lines)
-    line = lines[-1] if lines else ""
+    left = None if lines else _RUNNING.search(text, 0, ENDS_CHARS)
+    line = lines[-1] if lines else left[0] if left else ""
     return line if len(line) <= ENDING_CHARS else placeholders.GAP + line[1 - ENDING_CHARS :]
 
 

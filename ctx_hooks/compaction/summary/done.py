@@ -107,18 +107,15 @@ def _read(actions: Sequence[Action]) -> list[Entry]:
     return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
 
 
-def with_names(read: Sequence[Entry], removed: Removed, language: Language) -> list[Entry]:
-    """Return the entries of what was read with the names that stood there, behind them others for names from elsewhere."""
+def with_names(read: Sequence[Entry], removed: Removed, language: Language) -> tuple[list[Entry], list[Entry]]:
+    """Return the entries of what was read with the names that stood there, and for each gap one for names from elsewhere."""
     named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
     calls = call_names(removed.messages) if removed.names else {}
     for (i, k), names in removed.names.items():
         results = [p for p in removed.messages[i].parts[k : k + 1] if isinstance(p, ToolResult)]  # an answer may be empty
         files = action_of(ToolCall("", *calls[i, k]), results[0]).files if results else ()
-        gap = removed.gap(i)
         file = placeholders.spoken(files[0]) if len(files) == 1 else ""
-        last = i if file else removed.gaps[gap].stop - 1
-        named.setdefault((gap, file), (last, []))[1].extend(n for n in names if n not in file)
-    return sorted(
-        (i, ": ".join(filter(None, (text or placeholders.ELSEWHERE[language] * bool(names), ", ".join(names)))))
-        for (_, text), (i, names) in named.items()
-    )
+        named.setdefault((removed.gap(i), file), (i, []))[1].extend(n for n in names if n not in file)
+    entries = sorted((i, text, ", ".join(names)) for (_, text), (i, names) in named.items())
+    others = [(i, f"{placeholders.ELSEWHERE[language]}: {names}") for i, text, names in entries if names and not text]
+    return [(i, f"{text}: {names}" if names else text) for i, text, names in entries if text], others

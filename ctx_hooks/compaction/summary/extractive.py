@@ -77,8 +77,9 @@ def brief_records(removed: Removed, budget: Budget) -> dict[range, str]:
     room_chars = min(BRIEF_CHARS, summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN)
     said, _ = _said(removed, 0, 0, language)
     changed, _ = _newest(changed_files(removed, language), room_chars)
-    named = with_names((), removed, language)
-    return _headed(_by_gap(removed, {"said": said, "changed": changed, "read": named}, language), removed, budget)
+    read, named = with_names((), removed, language)
+    found = {"said": said, "changed": changed, "read": read, "named": named}
+    return _headed(_by_gap(removed, found, language), removed, budget)
 
 
 def bare_records(removed: Removed, budget: Budget) -> dict[range, str]:
@@ -149,7 +150,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[st
             unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
             found[section], left = _newest(unstated, most)
         unspent = room - most + left
-    found["read"] = with_names(found["read"], removed, language)
+    found["read"], found["named"] = with_names(found["read"], removed, language)
     return _by_gap(removed, found, language)
 
 
@@ -206,10 +207,11 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     def source_of(i: int) -> tuple[int, str, int]:
         message = removed.messages[i]
         source = placeholders.source_of_speaker(message.role, message.name, language)
-        return removed.gap(i), source, 0 if message.role == "user" else i  # what a user says in turn is one entry
+        is_line = message.role == "user" and "\n" not in words[i]
+        return removed.gap(i), source, -1 if is_line else i  # short messages of a user's in turn are one entry
 
     groups = [(source, list(found)) for (_, source, _), found in groupby(sorted(words), key=source_of)]
-    return [(found[0], placeholders.said_by(source, *(words[i] for i in found))) for source, found in groups], room_chars
+    return [(i[0], placeholders.said_by(source, [words[n] for n in i], language)) for source, i in groups], room_chars
 
 
 def _words_of(i: int, removed: Removed) -> str:
@@ -221,8 +223,8 @@ def _words_of(i: int, removed: Removed) -> str:
             text = part.text.rstrip()[: spans[-1][1]]
             for (_, start), (end, _) in reversed(list(pairwise([*spans, (len(part.text.rstrip()),) * 2]))):
                 text = _with_gap(text, start, end) if part.text[start:end].strip() else text
-            found.append(text[spans[0][0] :].strip())
-    return "\n".join(found)
+            found.append(text[spans[0][0] :])
+    return "\n".join(found).strip()
 
 
 def ends_of(text: str, beginning_chars: int = 200, end_chars: int = 300) -> str:

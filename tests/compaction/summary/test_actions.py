@@ -165,7 +165,11 @@ def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
     ("Exit code 1\n[lint] run\na/x.go:16:6: f redeclared\n[lint] ERROR task failed", "exit 1 a/x.go:16:6: f redeclared"),
     ('Traceback (most recent call last):\n  File "x"\nValueError: no', "ValueError: no"), ("Exit code 137", "exit 137"),
     ("Chunk ID: 7\nWall time: 1\nProcess exited with code 0\nOutput:\n[main 1a2] Fix\n 1 file changed\n",
-     "[main 1a2] Fix; 1 file changed"), ("a\n" * 300 + "9 passed\n", "9 passed"), ("x" * 999, "…" + "x" * 79), ("}", ""),
+     "[main 1a2] Fix; 1 file changed"), ("a\n" * 300 + "9 passed\n", "9 passed"), ("x" * 999, "…" + "x" * 119), ("}", ""),
+    ("[main 1a2b3c4] Fix\n 1 file changed\n create mode 1\n" * 30, "[main 1a2b3c4] Fix"),
+    ("y\n" * 999 + " Test Files  3 passed (3)\n      Tests  41 passed | 2 skipped\n Duration  9s\n",
+     "Test Files 3 passed (3); Tests 41 passed | 2 skipped"), ("1" * 999 + " passed\nbye", "bye"),
+    ("a.py:1: AssertionError\nFAILED\n1 failed, 12 passed", "a.py:1: AssertionError (1 failed, 12 passed)"),
 ])  # fmt: skip
 def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
     (action,) = actions_of(calls(("bash", {"command": "pytest -q"}, result)))
@@ -192,6 +196,21 @@ def test_what_a_command_does_is_found_in_linear_time(unit):
 def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cured):
     run = [("bash", {"command": "pytest -q a.py b.py"}, "1 failed"), ("bash", {"command": cure}, "9 passed")]
     assert bool(list(still_failing(actions_of(calls(*run))))) != is_cured
+
+
+@pytest.mark.parametrize(("left", "name", "given"), [
+    ("Process running with session ID 655\nOutput:\n", "write_stdin", {"session_id": 655, "chars": ""}),
+    ("Command running in background with ID: b7", "BashOutput", {"bash_id": "b7"}),
+])  # fmt: skip
+def test_a_command_that_was_left_running_ends_as_who_waits_for_it_is_told(left, name, given):
+    waits = [(name, given, text) for text in (left, "exit code: 1\n2 failed")]
+    assert record(calls(("bash", {"command": "make test"}, left), *waits)) == [
+        "Failed, and not seen to succeed since:",
+        '- make test: "exit 1 2 failed"',
+    ]
+    assert str(next(iter(given.values()))) in record(calls(("bash", {"command": "make test"}, left)))[1]
+    typed = (name, {**given, "chars": "y"}, "2 failed")
+    assert "make" not in record(calls(("bash", {"command": "make test"}, left), typed))[1]
 
 
 def test_waiting_again_is_told_once():
@@ -271,7 +290,7 @@ def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newe
     ]
     assert newer[1:] == [f'- make part_{n}: "ok"' for n in range(60 - len(newer[1:]), 60)]
     assert 0 < len(newer[1:]) < 30
-    assert older[-2:] == ["Read, with names that stood there:", "- also named: used_once"]
+    assert older[-1:] == ["- Other names that stood there: used_once"]
 
 
 def test_names_stand_behind_the_file_that_they_were_read_in_which_is_no_name_of_its_own():
