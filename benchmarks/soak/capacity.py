@@ -109,6 +109,7 @@ def of_results(results: Mapping[str, Any], plane: str) -> Measured:
         results["started_mb"][plane] * 1e6,
         sum(results["session_bytes"][size] * share for size, share in Assumptions().share_of_size) if own else 0.0,
         results["cache_bytes"] if own else 0.0,
-        results["quiet"][plane]["redis_ms"] / 1e3,
+        max(0.0, results["quiet"][plane]["redis_ms"] - results["quiet"]["without"]["redis_ms"])
+        / 1e3,  # not what an idle one uses
         results["redis"]["bytes_a_deployment"] if own else 0.0,
     )
