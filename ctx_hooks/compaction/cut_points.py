@@ -28,6 +28,8 @@ MOST_GENERATIONS = 8
 NEWER_FRACTION = 0.3
 """What a compaction behind another leaves of what came since that one, beside its newest exchange. Less is written anew with
 a smaller share, and names that were read last are lost (docs/fidelity.md)."""
+LEAST_FREE_FRACTION = 0.03
+"""One that would leave less of the room free is made from the first message on: answers need room, too."""
 MOST_TOO_LARGE = 2
 """After so many compactions in a row that exceed the goal the next is of all messages: what is protected seldom shrinks."""
 OLDER_FRACTION = 0.5
@@ -174,8 +176,10 @@ class CutPoints:
         """Whether a compaction of the first `length` messages may be made behind another, after which `sent_tokens` came."""
         if not self._thresholds.settles or before.generation >= MOST_GENERATIONS:
             return False
+        goal_tokens = self._thresholds.trigger.goal_tokens
+        most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
         left_tokens = self._preamble_tokens + self._behind_tokens(before, length, sent_tokens)
-        return left_tokens <= self._shares.most_target_tokens(length)
+        return left_tokens <= min(most_tokens, self._shares.most_target_tokens(length))
 
     def _behind_tokens(self, before: Cut, length: int, sent_tokens: int) -> int:
         """Return what a compaction behind another leaves: what has settled, the newest loop, a share of the rest."""
