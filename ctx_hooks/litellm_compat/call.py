@@ -241,8 +241,10 @@ def _beginning(fields: Mapping[str, Any]) -> str:
         return items[:BEGINNING_CHARS]
     listed = islice(items, MOST_ITEMS) if isinstance(items, (list, tuple)) else [items]
     first = next((i for i in listed if isinstance(i, Mapping) and i.get("role", "user") == "user"), {})
-    said = first.get("content") or first.get("parts") or ""
-    parts = [said] if isinstance(said, str) else [mapping_or_empty(p).get("text") for p in islice(said, MOST_ITEMS)]
+    said = first.get("content") or first.get("parts")
+    parts = (
+        [mapping_or_empty(p).get("text") for p in islice(said, MOST_ITEMS)] if isinstance(said, (list, tuple)) else [said]
+    )
     return "".join(part[:BEGINNING_CHARS] for part in parts if isinstance(part, str))[:BEGINNING_CHARS]
 
 

@@ -92,7 +92,17 @@ def test_a_tenth_of_many_sessions_is_enforced_whoever_asks():
 
 
 @pytest.mark.parametrize(
-    "items", ["text", [], [None], [{"role": "user"}], [{"role": "user", "content": [{"text": 5}, None]}], 7, {"a": 1}]
+    "items",
+    [
+        "text",
+        [],
+        [None],
+        {"content": 1.0},
+        [{"role": "user"}],
+        [{"role": "user", "content": [{"text": 5}, None]}],
+        7,
+        {"a": 1},
+    ],
 )
 def test_whatever_a_request_holds_it_lies_somewhere(items):
     assert int(Call({"model": "m", "messages": items, "metadata": {}}).session_digits, 16) < 65_536

@@ -2,6 +2,7 @@
 gets the text, and whatever the provider does, every request is answered.
 """
 
+import copy
 import json
 
 import litellm
@@ -57,7 +58,7 @@ def talk(provider, monkeypatch):
         params = {"model": model, "api_base": url, "api_key": "none"}
         return {"model_name": group, "litellm_params": params, "model_info": {"id": name, "max_input_tokens": WINDOW}}
 
-    monkeypatch.setattr(litellm, "model_cost", dict(litellm.model_cost))  # LiteLLM notes the small windows there
+    monkeypatch.setattr(litellm, "model_cost", copy.deepcopy(litellm.model_cost))  # LiteLLM notes the small windows there
     made = Router(
         model_list=[
             deployment("claude", "one", f"anthropic/{WRITER}"),
