@@ -51,11 +51,17 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_filter_deployments(
         self, healthy_deployments: list[Any], messages: Any, request_kwargs: dict[str, Any] | None = None, **_: Any
     ) -> Sequence[Any]:
-        """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
+        """Leave the Router the deployments that hold the request whole, where the policy prefers them.
+
+        A call for a summary goes to the deployment that it names, or to none: no other one has the conversation.
+        """
         with litellm_compat.failing_open("leaves the choice of the deployment to the Router"):
+            fields = litellm_compat.routed_fields(request_kwargs, messages)
+            call = litellm_compat.Call(fields)
+            if call.wanted_deployment:
+                return litellm_compat.wanted(call, healthy_deployments)
             if len(healthy_deployments) > 1:
-                fields = litellm_compat.routed_fields(request_kwargs, messages)
-                request = request_of(litellm_compat.Call(fields).call_type, fields)
+                request = request_of(call.call_type, fields)
                 if request is not None:
                     return await preferred(request, healthy_deployments, self.flow)
         return healthy_deployments

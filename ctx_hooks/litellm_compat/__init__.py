@@ -21,6 +21,7 @@ from ctx_hooks.litellm_compat.deployments import (
     routed_fields,
     shared_cache,
     summarises,
+    wanted,
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import (

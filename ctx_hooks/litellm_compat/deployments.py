@@ -192,6 +192,11 @@ def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[A
     return fields if messages is None else {**fields, "messages": messages}
 
 
+def wanted(call: Call, listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the listed deployment that a call for a summary has to go to, none where it is not listed."""
+    return [entry for entry in listed if str(listed_deployment(entry).model_info.get("id")) == call.wanted_deployment]
+
+
 def narrows_itself(call: Call) -> bool:
     """Whether the Router narrows the choice for this call by its own names: a retry of its own, or a routing plugin."""
     own = ("_excluded_deployment_ids", "_retry_skipped_deployment_ids", "_target_order")

@@ -206,12 +206,16 @@ def _stated(name: Any, value: Any, policies: Mapping[str, Scope], begun: tuple[s
     switch = str(with_off(name)).lower()
     if switch.startswith(_SWITCHES) and value:
         return "off" if switch == "off" else "observe"
+    if switch.startswith("enforc"):
+        return _not_enforcing(mode_of(value) or "observe")
     if name in REMOVED_SECTIONS and isinstance(value, Mapping):
         scopes = [read_scope("", scope, policies, begun) for scope in value.values()]
         return _not_enforcing(weakest(mode for read in scopes for mode in (read.fields.get("mode"), read.at_most)))
     modes, waiting = [], deque([(name, value)])
     for _ in range(MOST_READ):
         name, value = waiting.popleft() if waiting else ("", None)
+        if name == "mode" and isinstance(value, Mapping):
+            modes.append(_mode_meant(value))
         if isinstance(value, Mapping):
             waiting.extend(islice(value.items(), MOST_READ))
         elif isinstance(value, str) and value not in ("off", *begun) and value in {**PRESETS, **policies}:
@@ -280,11 +284,11 @@ def mode_of(value: Any) -> Mode | None:
 
 def _mode_meant(value: Any) -> Mode | None:
     """Return what a mode leaves that may be misspelt: what it resembles, else `off`. A share that is wrong observes."""
-    if fraction_of(value) is not None:
-        return "observe"
     if isinstance(value, Mapping):
         return "observe" if value and "off" not in map(with_off, value) else "off"
     alike = resembling(value, WEAKEST_FIRST) or ["off"]
+    if isinstance(value, str) and ("%" in value or (alike[0] == "enforce" and re.search(r"\d", value))):
+        return "observe"
     return _not_enforcing(mode_of(value) or mode_of(alike[0]))
 
 

@@ -45,10 +45,13 @@ Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
 
 
 def is_amount(*others: object) -> BeforeValidator:
-    """Return the check that a value is an amount or one of `others`: one mistake, not one for each kind of amount."""
+    """Return the check that a value is an amount or one of `others`: one mistake, not one for each kind of amount.
+
+    YAML reads `off` as false, which is 0.
+    """
 
     def checked(value: Any) -> Any:
-        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        is_number = isinstance(value, int) and value is not True and value >= 0
         if value in others or is_number or (isinstance(value, str) and re.fullmatch(SHARE, value)):
             return value
         words = "".join(f", or {word}" for word in others if word is not None)
@@ -73,7 +76,7 @@ def fraction_of(amount: object) -> float | None:
     >>> fraction_of("8%"), fraction_of(16_384), fraction_of("dynamic")
     (0.08, None, None)
     """
-    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) and amount.endswith("%") else None
+    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) and re.fullmatch(SHARE, amount) else None
 
 
 class ToolResultLimits(BaseModel):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.request import target
 from ctx_hooks.request.request import counted_history
@@ -49,9 +48,7 @@ class Option(NamedTuple):
 
 
 async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow: RequestFlow) -> Sequence[Mapping[str, Any]]:
-    """Return the deployments that the Router is to choose from: all, unless the call or its policy says otherwise."""
-    if wanted := request.call.wanted_deployment:
-        return [entry for entry in listed if str(mapping_or_empty(entry.get("model_info")).get("id")) == wanted]
+    """Return the deployments that the Router is to choose from: all, unless the policy says otherwise."""
     # A history that the provider keeps lies with one of them, which only its id tells.
     if request.continues_stored_history or litellm_compat.narrows_itself(request.call):
         return listed

@@ -38,7 +38,9 @@ fields = st.fixed_dictionaries(
 )
 moded = st.one_of(
     fields,
-    st.builds(lambda f, mode: {**f, "mode": mode}, fields, st.sampled_from([*WEAKEST_FIRST, False, True])),
+    st.builds(
+        lambda f, mode: {**f, "mode": mode}, fields, st.sampled_from([*WEAKEST_FIRST, False, True, {"enforce": "10%"}])
+    ),
     st.builds(lambda f, on: {**f, "enabled": on}, fields, st.sampled_from([False, True, "no", "yes"])),
 )
 scope = st.one_of(moded, st.sampled_from(["quiet", "careful", "balanced", "off", "observe", False]))
@@ -258,3 +260,9 @@ def test_an_amount_that_is_none_is_one_mistake_in_plain_words(name, value):
     else:
         (line,) = wrong
         assert f".defaults.{name}: tokens, or a share below 100 %, are expected" in line
+
+
+@pytest.mark.parametrize("name", ["reserve", "keep_recent", "quoting"])
+def test_an_amount_that_is_switched_off_is_none(name):
+    read, wrong = settings_of({"defaults": {name: False}})
+    assert (getattr(Policies(read).resolve(Caller()).policy, name), wrong) == (0, [])

@@ -34,7 +34,8 @@ def test_sessions_below_the_share_are_enforced_and_all_others_observed(share, en
         ("10%", "observe"), ({"enforce": 10}, "observe"), ({"enforce": 0.1}, "observe"), ({"enforce": "110%"}, "observe"),
         ({"enforce": "100%"}, "observe"), ({"enforc": "10%"}, "observe"), ({"observe": "90%"}, "observe"),
         ({"enforce": "10%", "observe": "90%"}, "observe"), ({"enforce": "10%", False: 1}, "off"), ({}, "off"),
-        ({"enforce": ["10%"]}, "observe"), ({"enforce": None}, "observe"),
+        ({"enforce": ["10%"]}, "observe"), ({"enforce": None}, "observe"), ("enforce: 10%", "observe"), ("%", "observe"),
+        ("ten%", "observe"), ("enforce 0.1", "observe"), ("100%", "observe"), ("0ff", "off"),
     ],
 )  # fmt: skip
 def test_a_share_that_is_a_mistake_enforces_nothing_and_is_reported(mode, left):
@@ -44,6 +45,17 @@ def test_a_share_that_is_a_mistake_enforces_nothing_and_is_reported(mode, left):
 
 
 SHARED = {"mode": {"enforce": "10%"}}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"config": SHARED}, {"defaults": {"settings": SHARED}}, {"groups": {"t": SHARED}}, {"defaults": SHARED["mode"]},
+        SHARED["mode"], {"teams": {"t": {"enforced": "10%"}}}, {"defaults": {"enforce": False}},
+    ],
+)  # fmt: skip
+def test_a_share_in_a_wrong_place_enforces_nothing(raw):
+    assert resolved(raw)[0].as_part_of(0.0).policy.mode in ("observe", "off")
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,7 @@ from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import forget_warnings
-from ctx_hooks.serving.deployment_choice import preferred
-from ctx_hooks.serving.request_flow import RequestFlow
 
 SETTINGS = {"defaults": {"summary": {"model": "small"}}}
 
@@ -64,12 +61,10 @@ async def test_a_call_has_none_of_the_callers_context():
     assert place.get() == "the caller's"
 
 
-@pytest.mark.parametrize(("mark", "asked"), [(SUMMARY_MARK, ["two"]), ({}, ["one", "two"])], ids=["own", "a caller's"])
-async def test_it_goes_to_the_deployment_that_it_names_and_no_caller_can_name_one(mark, asked):
-    listed = [{"litellm_params": {"model": "anthropic/claude"}, "model_info": {"id": name}} for name in ("one", "two")]
-    metadata = {"model_group": "claude", SUMMARY_DEPLOYMENT: "two", **mark}
-    request = Request("anthropic", {"model": "claude", "messages": [], "litellm_metadata": metadata})
-    assert [entry["model_info"]["id"] for entry in await preferred(request, listed, RequestFlow())] == asked
+def test_no_caller_can_name_the_deployment_that_is_asked():
+    metadata = {"model_group": "claude", SUMMARY_DEPLOYMENT: "two"}
+    assert Call({"litellm_metadata": {**metadata, **SUMMARY_MARK}}).wanted_deployment == "two"
+    assert Call({"litellm_metadata": metadata}).wanted_deployment == ""
 
 
 async def test_a_model_that_nobody_named_never_gets_the_conversation():

@@ -53,9 +53,9 @@ def provider():
 def talk(provider, monkeypatch):
     """Return what asks a group of a proxy's Router in a growing conversation, and gives what each deployment got."""
 
-    def deployment(group, name, model):
+    def deployment(group, name, model, **own):
         url = provider.url if model.startswith("anthropic/") else f"{provider.url}/v1"
-        params = {"model": model, "api_base": url, "api_key": "none"}
+        params = {"model": model, "api_base": url, "api_key": "none", **own}
         return {"model_name": group, "litellm_params": params, "model_info": {"id": name, "max_input_tokens": WINDOW}}
 
     monkeypatch.setattr(litellm, "model_cost", copy.deepcopy(litellm.model_cost))  # LiteLLM notes the small windows there
@@ -67,6 +67,8 @@ def talk(provider, monkeypatch):
             deployment("waits", "one-more", f"anthropic/{WRITER}"),
             deployment("old", "four", "anthropic/claude-3-haiku-20240307"),
             deployment("small", "five", "openai/wide"),
+            deployment("mixed", "six", f"anthropic/{WRITER}", order=1),
+            deployment("mixed", "seven", "openai/other", order=2),
         ],
         num_retries=0,
         fallbacks=[{"claude": ["other"]}],
@@ -162,6 +164,16 @@ async def test_any_other_deployment_gets_the_text_and_never_what_is_signed(talk,
     asked = await talk.ask(group, COMPACTED, MESSAGES)
     assert block_in(asked) is None
     assert "notes every risk" in json.dumps(asked["payload"])
+
+
+@pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
+async def test_no_other_deployment_of_the_group_is_asked_for_it_when_that_of_the_conversation_is_gone(talk, route):
+    stop = ctx_hooks.on("before_summary", lambda _: talk.router.delete_deployment("six"))
+    try:
+        assert (await talk.summary("mixed", route=route))[0] == "failed"
+    finally:
+        stop()
+    assert [r["model"] for r in talk.provider.requests()] == [WRITER]
 
 
 async def test_a_fallback_in_the_middle_of_a_conversation_gets_the_text(talk):
