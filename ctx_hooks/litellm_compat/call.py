@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -41,6 +41,7 @@ BEGINNING_CHARS = 4_096
 MOST_ITEMS = 50
 """Instructions may stand before the first message of the user, reminders in it. No more is looked at, since the event loop
 does it for each request."""
+_BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 """Of each kind the attribute of LiteLLM's object of key and team."""
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
@@ -235,17 +236,30 @@ class Call:
 
 
 def _beginning(fields: Mapping[str, Any]) -> str:
-    """Return how the first message of the user in a request begins, which all requests of a conversation have."""
+    """Return how each message of the user before the first answer begins, which all requests of a conversation have.
+
+    The first one may be the same in all conversations about a project: Codex sends its AGENTS.md so.
+    """
     items = next((found for name in MESSAGES_FIELDS if (found := fields.get(name))), "")
     if isinstance(items, str):
         return items[:BEGINNING_CHARS]
     listed = islice(items, MOST_ITEMS) if isinstance(items, (list, tuple)) else [items]
-    first = next((i for i in listed if isinstance(i, Mapping) and i.get("role", "user") == "user"), {})
-    said = first.get("content") or first.get("parts")
+    before = takewhile(lambda item: _role(item) in _BEFORE_ANSWERS, map(mapping_or_empty, listed))
+    texts = (text for item in before if _role(item) == "user" for text in _texts(item))
+    return "".join(text[:BEGINNING_CHARS] for text in islice(texts, MOST_ITEMS))
+
+
+def _role(item: Mapping[str, Any]) -> str:
+    """Return who speaks; at Google a message without a role is the user's."""
+    return str(item.get("role") or ("user" if "parts" in item else ""))
+
+
+def _texts(item: Mapping[str, Any]) -> list[str]:
+    said = item.get("content") or item.get("parts")
     parts = (
         [mapping_or_empty(p).get("text") for p in islice(said, MOST_ITEMS)] if isinstance(said, (list, tuple)) else [said]
     )
-    return "".join(part[:BEGINNING_CHARS] for part in parts if isinstance(part, str))[:BEGINNING_CHARS]
+    return [part for part in parts if isinstance(part, str)]
 
 
 def tenant_digest(kind: str, identifier: str) -> str:

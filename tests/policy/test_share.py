@@ -91,6 +91,17 @@ def test_a_session_lies_where_its_tenant_and_its_beginning_put_it_in_each_of_its
     assert Call(translated).session_digits == Call(first).session_digits
 
 
+@every_format
+def test_sessions_that_begin_with_the_same_instructions_are_told_apart_by_what_is_asked(fmt):
+    def digits(task, *later):
+        items = [spoken(fmt, "user", text) for text in ("Rules of the project. " * 300, task)]
+        answers = [spoken(fmt, "assistant", "Yes."), *(spoken(fmt, "user", text) for text in later)] if later else []
+        return Call({"model": "gpt", FIELDS[fmt]: [*items, *answers], "metadata": {}}).session_digits
+
+    assert digits("Mend the test.") == digits("Mend the test.", "And now?") == digits("Mend the test.", "Again.")
+    assert digits("Mend the test.") != digits("Write the page.")
+
+
 def test_it_is_the_same_in_every_process():
     assert Call(request_of("openai-chat", "Mend the test.")).session_digits == "4b24"
 
