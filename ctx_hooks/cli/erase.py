@@ -166,6 +166,8 @@ def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
     scopes = {str(archive.get("scope", "key")) for archive in archives_of(config)}
     for scope in sorted(scopes - kinds):
         yield f"Archived texts of the scope `{scope}` belong to each {scope}: name it by --{scope} as well."
+    if "team" not in kinds:
+        yield "Statistics, summaries and histories of requests with a team belong to the team: name it by --team as well."
     if config.settings.events is not None:
         yield f"Event files in {config.settings.events.path}: figures with ids of team and key, until they are rotated away."
 

@@ -11,8 +11,10 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.cli.files import read_config, read_text
 from ctx_hooks.cli.terminal import CommandError, confirmed, print_json, print_text
+from ctx_hooks.policy.caller import Caller
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node, SequenceNode
@@ -26,10 +28,16 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
     """Show what would change in a configuration, and write it if that is confirmed.
 
     Raises:
-        CommandError: the file cannot be read, written or edited, or nobody confirms.
+        CommandError: the file cannot be read, written or edited, its settings enforce where they are to observe, or nobody
+            confirms.
     """
     before, text = read_config(config), read_text(config)
+    _misshapen(config, before)
     wanted = without_plugin(before) if remove else with_plugin(before, observe=observe)
+    if observe and not remove and _enforces(wanted):
+        raise CommandError(
+            f"{config}: its `callback_settings.ctx_hooks` enforces; write `mode: observe` under its `defaults`"
+        )
     changed = text
     if wanted != before:
         changed = _text_without(text) if remove else _text_with(text, before, wanted)
@@ -47,6 +55,19 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
         print_json({"config": str(config), "difference": difference, "written": is_written})
     elif is_written:
         print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
+
+
+def _misshapen(path: Path, config: dict[str, Any]) -> None:
+    """Raise CommandError where a section is no mapping."""
+    for section in (SETTINGS, OWN_SETTINGS):
+        if not isinstance(config.get(section) or {}, dict):
+            raise CommandError(f"{path}: `{section}` has to be a mapping")
+
+
+def _enforces(config: dict[str, Any]) -> bool:
+    """Whether requests for which only the defaults hold would be changed, all or a share of them."""
+    found = configuration_of(config).policies.resolve(Caller())
+    return found.policy.mode == "enforce" or bool(found.enforced_share)
 
 
 def with_plugin(config: dict[str, Any], *, observe: bool) -> dict[str, Any]:

@@ -5,6 +5,7 @@ showed is found again from its compaction. In doubt a call is no re-read, which 
 
 - a file that was changed since is read for its own sake, whatever its folder: only the names of files are compared;
 - what names no file may depend on anything that was changed since, by an edit or by a tool whose name says that it acts;
+- the changes behind so many calls that to read them takes long are not looked for;
 - what changes a file or states a plan, done twice, is no reading at all.
 """
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 32
 """Of one answer that are looked for: agents make a few at once, and each is looked for in the whole history."""
+MOST_READ_CHARS = 200_000
+"""Of the arguments of calls that may have changed something: a quarter of a second, which the request waits for."""
 READING = ("read", "ran")
 """The kinds of actions that may be repeated for what they return."""
 
@@ -73,6 +76,7 @@ def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) 
     if not any(made.values()):
         return NOTHING
     is_shown = shown_results(replace(history, index=index[:seen]), thresholds, summaries)
+    changes = _Changes(history)
     rereads, repeats = Counter[str](), Counter[str]()
     for (i, digest), answered in made.items():
         first = _call_with_result(history, before[digest], digest, seen)
@@ -80,7 +84,7 @@ def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) 
             continue
         call, place, result = first
         if action_of(call, None).kind in READING:
-            has_own_reasons = is_shown(place, result) or _has_changed(history, call, range(place, i))
+            has_own_reasons = is_shown(place, result) or changes.of(call, range(place, i))
             (repeats if has_own_reasons else rereads)[call.name] += 1
     return AskedAgain(rereads, repeats)
 
@@ -105,16 +109,35 @@ def _call_with_result(history: History, start: int, digest: bytes, end: int) -> 
     return None
 
 
-def _has_changed(history: History, call: ToolCall, places: range) -> bool:
-    """Whether a call of the messages at `places` may have changed what a call returns."""
-    names = _file_names(action_of(call, None))
-    for other in (c for i in places if history.index[i].calls for c in history.messages.message(i).calls):
-        action = action_of(other, None)
-        if action.kind == "changed" and (not names or names & _file_names(action)):
-            return True
-        if not names and acts(other):
-            return True
-    return False
+class _Changes:
+    """What the calls of a history may have changed: each is read once, and only as many as are read quickly."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._read: dict[tuple[int, int], Action] = {}
+        self._left_chars = MOST_READ_CHARS
+
+    def of(self, call: ToolCall, places: range) -> bool:
+        """Whether a call of the messages at `places` may have changed what a call returns; with too many it may."""
+        names = _file_names(action_of(call, None))
+        for i in places:
+            for n, other in enumerate(self._history.messages.message(i).calls if self._history.index[i].calls else ()):
+                if not names and acts(other):
+                    return True
+                if names and not any(name in other.arguments or not name.isascii() for name in names):
+                    continue  # it names none of them, in whatever form JSON has it
+                action = self._action((i, n), other)
+                if action is None or (action.kind == "changed" and (not names or names & _file_names(action))):
+                    return True
+        return False
+
+    def _action(self, place: tuple[int, int], call: ToolCall) -> Action | None:
+        if place not in self._read:
+            self._left_chars -= len(call.arguments)
+            if self._left_chars < 0:
+                return None
+            self._read[place] = action_of(call, None)
+        return self._read[place]
 
 
 def _file_names(action: Action) -> set[str]:

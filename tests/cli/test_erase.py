@@ -153,5 +153,6 @@ def test_the_receipt_says_what_stays(world):
     team = uuid4().hex
     world.leave(call_of("team", team))
     stays = "\n".join(json.loads(world.erase("--user", team, "--yes", "--json")[1].out)["stays"])
-    assert "by --team" in stays
+    assert "Archived texts of the scope `team` belong to each team" in stays
+    assert "summaries and histories of requests with a team belong to the team" in stays
     assert "Event files in" in stays

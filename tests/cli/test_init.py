@@ -88,3 +88,21 @@ def test_nothing_is_written_unless_it_is_confirmed(config, capsys):
     assert shown["written"] is False
     assert PLUGIN in shown["difference"]
     assert config.read_text() == LAYOUTS["a section"]
+
+
+@pytest.mark.parametrize("settings", ["", "{}", "{teams: {a: {mode: observe}}}", "{defaults: {mode: {enforce: 10%}}}"])
+def test_observe_never_adds_a_plugin_that_enforces(settings, config, capsys):
+    write(config, text := f"callback_settings:\n  ctx_hooks: {settings}\n")
+    assert main(["init", str(config), "--observe", "--yes"]) == 1
+    assert config.read_text() == text
+    assert "mode: observe" in capsys.readouterr().err
+    write(config, "callback_settings:\n  ctx_hooks: {defaults: observe}\n")
+    assert main(["init", str(config), "--observe", "--yes"]) == 0
+    assert PLUGIN in config.read_text()
+
+
+@pytest.mark.parametrize("text", ["litellm_settings: [a]\n", "litellm_settings: a\n", "callback_settings: [a]\n"])
+def test_a_section_that_is_no_mapping_is_an_error_in_a_line(text, config, capsys):
+    write(config, text)
+    assert main(["init", str(config), "--observe", "--yes"]) == 1
+    assert "has to be a mapping" in capsys.readouterr().err

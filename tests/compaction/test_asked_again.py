@@ -8,9 +8,10 @@ import pytest
 from engine_requests import to
 from strategies import FIELDS, called, every_format, spoken, tool_round
 
-from ctx_hooks.compaction.asked_again import MOST_CALLS, AskedAgain, asked_again
+from ctx_hooks.compaction.asked_again import MOST_CALLS, MOST_READ_CHARS, AskedAgain, asked_again
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import call_digest, message_stats
+from ctx_hooks.compaction.summary.actions import action_of
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall
@@ -128,6 +129,24 @@ def test_any_number_of_calls_at_once_is_looked_for_in_bounded_work():
     ]
     found = asked_again(*history(OLD, many, *FILL, many), NO_SUMMARIES)
     assert sum(found.rereads.values()) + sum(found.repeats.values()) == MOST_CALLS
+
+
+@pytest.mark.parametrize(("arguments", "rereads"), [
+    ({"command": "pytest -q"}, 0), ({"path": "a/x.py"}, 1), ({"path": "a/\u00fc.py"}, 0),
+], ids=["what may depend on all", "a file that none names", "a file that may be named in another form"])  # fmt: skip
+def test_the_calls_that_are_read_for_what_they_change_are_bounded(arguments, rereads, monkeypatch):
+    read_chars = []
+    monkeypatch.setattr("ctx_hooks.compaction.asked_again.action_of", lambda call, _: (
+        read_chars.append(len(call.arguments)) or action_of(call, None)
+    ))  # fmt: skip
+    tool = "read_file" if "path" in arguments else "bash"
+    long = [called("", f"f{n}", "bash", {"command": "grep -n foo lib | sort; " * 1_000}) for n in range(30)]
+    found = asked_again(
+        *history(called("red " * 500, "old", tool, arguments), *FILL, *long, called("red", "new", tool, arguments)),
+        NO_SUMMARIES,
+    )
+    assert sum(found.rereads.values()) == rereads
+    assert sum(read_chars) < MOST_READ_CHARS + 1_000
 
 
 @pytest.mark.parametrize(
