@@ -36,6 +36,8 @@ ENDING_CHARS = 120
 """What is quoted of what a call returned last."""
 RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 """What agents call a command that they have left running (Codex's write_stdin, Claude Code's BashOutput)."""
+STILL_RUNNING = "<status>running</status>"
+"""Claude Code's BashOutput."""
 OUTPUT = "\nOutput:\n"
 """Codex puts the time and the status before it."""
 TRACEBACK = "Traceback (most recent call last)"
@@ -53,6 +55,8 @@ _ACTING = re.compile(
     r"add|apply|archive|book|buy|cancel|clear|close|create|delete|drop|edit|insert|kill|mark|merge|move|patch|pay|post|"
     r"publish|purge|push|put|remove|rename|replace|reset|run|save|send|set|start|stop|store|submit|sync|update|upload|write"
 )
+_STOPPING = frozenset({"kill", "stop", "close", "cancel"})
+"""Verbs of tools that end a running command."""
 _PLANNING = ("todo", "plan", "checklist")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CHANGES = re.compile(
@@ -103,6 +107,7 @@ class Action:
         files: the files that it changed or read.
         outcome: how it ended: an exit status and the line that says why, or what a run said last; "" if not known.
         failed: whether it ended badly.
+        ended: whether it is known to have ended by itself: what was left running, or stopped, has cured nothing.
         index: of the message that made the call.
         same: equal for two that did the same: a command without what its output goes through, a call without figures.
     """
@@ -114,6 +119,7 @@ class Action:
     failed: bool
     index: int
     same: str
+    ended: bool = True
 
 
 def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
@@ -131,10 +137,13 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
     for n, (i, call) in enumerate(made):
         action = action_of(call, results.get(n))
         started = running.get(_waits_for(call)) if running else None
+        said = results[n].original_text[:ENDS_CHARS] if n in results else ""
+        left = _RUNNING.search(said)
         if started is not None:
-            action = replace(started, failed=action.failed, outcome=action.outcome)
-        elif n in results and (left := _RUNNING.search(results[n].original_text, 0, ENDS_CHARS)):
-            running[left[1]] = action
+            ended = bool(said) and not (left or STILL_RUNNING in said or _STOPPING.intersection(_words(call.name)))
+            action = replace(started, failed=action.failed, outcome=action.outcome, ended=ended)
+        elif left is not None:
+            action = running[left[1]] = replace(action, ended=False)
         actions.append(replace(action, index=i))
     return tuple(actions)
 
@@ -142,8 +151,10 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
 def _waits_for(call: ToolCall) -> str:
     """Return which running command a call waits for, "" if it does anything else."""
     given = parsed(call.arguments) if len(call.arguments) <= ENDS_CHARS else None
-    values = given if isinstance(given, dict) and not given.get("chars") else {}
-    return next((str(values[key]) for key in RUNNING_KEYS if key in values), "")
+    values = given if isinstance(given, dict) else {}
+    key = next((key for key in RUNNING_KEYS if key in values), "")
+    says_more = any(isinstance(value, str) and value for name, value in values.items() if name != key)
+    return "" if says_more else str(values.get(key, ""))
 
 
 def action_of(call: ToolCall, result: ToolResult | None) -> Action:
@@ -305,7 +316,7 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
     """
     failing: dict[object, dict[frozenset[str], Action]] = {}
     for action in actions:
-        if action.kind in ("ran", "changed"):
+        if action.kind in ("ran", "changed") and (action.ended or action.failed):
             parts = () if action.failed or "||" in action.same else action.same.split(" && ")
             for done in dict.fromkeys((*parts, action.same)):
                 of_its_kind, files = _scope(action, done)

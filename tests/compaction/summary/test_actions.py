@@ -213,6 +213,20 @@ def test_a_command_that_was_left_running_ends_as_who_waits_for_it_is_told(left, 
     assert "make" not in record(calls(("bash", {"command": "make test"}, left), typed))[1]
 
 
+@pytest.mark.parametrize("waits", [
+    [], [("BashOutput", {"bash_id": "b7"}, "running in background with ID: b7")],
+    [("BashOutput", {"bash_id": "b7"}, "<status>running</status>\n\n<stdout>\n1 passed")],
+    [("BashOutput", {"bash_id": "b7"}, "")],
+    [("KillShell", {"shell_id": "b7"}, "Successfully killed shell: b7")],
+    [("TaskUpdate", {"task_id": "b7", "status": "completed"}, "Updated")],
+])  # fmt: skip
+def test_a_command_that_is_not_seen_to_end_by_itself_cures_nothing(waits):
+    runs = [("bash", {"command": "pytest"}, text) for text in ("2 failed", "Command running in background with ID: b7")]
+    assert [action.outcome for action in still_failing(actions_of(calls(*runs, *waits)))] == ["2 failed"]
+    ended = ("BashOutput", {"bash_id": "b7"}, "9 passed")
+    assert not list(still_failing(actions_of(calls(*runs, ended))))
+
+
 def test_waiting_again_is_told_once():
     waits = [("write_stdin", {"session_id": n, "chars": ""}, "") for n in (6593, 55202, 7)]
     lines = record(calls(("bash", {"command": "make"}, "ok"), *waits))
