@@ -20,6 +20,10 @@ _WORD_IN_JSON = re.compile(r"[A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z])
 _JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
+_LONG_RUN = re.compile(
+    r"(?=[A-Za-z]*[0-9])(?=(?:[A-Za-z]*[0-9]){4})(?=(?:[0-9]*[A-Za-z]){2})[0-9A-Za-z]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
+
 _names: ContentCache[tuple[str, ...]] = ContentCache()
 
 
@@ -38,6 +42,16 @@ def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
 def telling(words: Iterable[str]) -> Iterator[str]:
     """Yield each word once that names something: a figure, a path, a dotted, underscored or camel-cased name."""
     return filter(_TELLING.search, dict.fromkeys(words))
+
+
+def is_opaque(name: str) -> bool:
+    """Whether a name is mostly an id that a machine has made, which says nothing by itself: a digest, a key, a UUID.
+
+    >>> is_opaque("ses_31538576cffeVg7WCPzLrpPuKF"), is_opaque("convertUtf8ToUtf16String"), is_opaque("src/names.py")
+    (True, False, False)
+    """
+    run = _LONG_RUN.search(name)
+    return run is not None and 2 * len(run[0]) > len(name)
 
 
 def names_bytes(names: tuple[str, ...]) -> int:

@@ -13,6 +13,8 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ctx_hooks.texts.identifiers import is_opaque
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from collections.abc import Set as AbstractSet
@@ -72,7 +74,9 @@ class Knapsack:
         self._shown = set(shown)
         self._unnamed = used - shown - named
         self._found: list[Row] = []
-        self._rest = self._taken([row for n, item in items.items() for row in _segments(n, item)])
+        rows = [row for n, item in items.items() for row in _segments(n, item)]
+        self._shown.update(name for row in rows for name in row.identifiers - used if is_opaque(name))
+        self._rest = self._taken(rows)
 
     def within(self, room_tokens: float, opened: Collection[int]) -> tuple[list[Row], float]:
         """Return what a room holds of the rows of the `opened` exchanges in their order, and the tokens that are left of it.

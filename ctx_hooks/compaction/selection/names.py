@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.scoring import identifiers_of
 from ctx_hooks.conversation.model import ToolResult
+from ctx_hooks.texts.identifiers import is_opaque
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +71,11 @@ def names_of_cut(
                 places.update(dict.fromkeys(source.segments.identifiers, source.position))
     shown = {part for name in identifiers_of(left.messages) for part in _parts(name)}
     places = {_FOUND.sub(r"\1", name): place for name, place in places.items() if len(name) <= LONGEST_NAME_CHARS}
-    cut = (n for n in places if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and _WORDS.fullmatch(n))))
+    cut = (
+        n
+        for n in places
+        if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and (_WORDS.fullmatch(n) or is_opaque(n))))
+    )
     listed = (n for n in cut if not n[0].isdigit() or used[n] >= LEAST_FIGURE_USES)
     room_tokens = min(int(-budget.excess(left) * share), int(budget.goal_tokens * MOST_NAMES_FRACTION))
     found: dict[Position, list[str]] = {}
