@@ -92,8 +92,7 @@ def demo(**options: Any) -> int:
 def init(**options: Any) -> None:
     """Add the plugin to a proxy configuration, or take it out.
 
-    CONFIG is the YAML file that `litellm --config` is given. What would change is shown, and written if you agree; comments
-    and layout stay. With --json and without --yes nothing is written.
+    CONFIG is the YAML file that `litellm --config` is given. What would change is shown, and written if you agree.
     """
     from ctx_hooks.cli.init import run
 
@@ -254,8 +253,7 @@ def erase(**options: Any) -> int:
     """Remove what is kept of a team, key, user or organization, and print a receipt.
 
     CONFIG is the proxy's configuration. The archive, statistics, summaries and sizes of histories are searched, on disk and
-    in Redis. Each owner can be named several times. Without --yes you see what was found, and are asked. Exits with 1 if
-    nothing was found.
+    in Redis. You see what was found, and are asked unless --yes. Exits with 1 if nothing was found.
     """
     from ctx_hooks.cli.erase import run
 
@@ -266,7 +264,7 @@ def erase(**options: Any) -> int:
 def limits() -> None:
     """Print or clear what was learned of each deployment: limits, ratios, outputs.
 
-    DEPLOYMENT is a name as `ls` has it, or a pattern: '*' is every one, which `ls` prints without it.
+    DEPLOYMENT is a name as `ls` has it, or a pattern; `ls` prints all without one.
     """
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel
 
 from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty
 from ctx_hooks.formats.gemini import METHODS
+from ctx_hooks.litellm_compat.session_digits import SESSION_DIGITS, digits_of
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, Caller, as_text
 
 if TYPE_CHECKING:
@@ -34,14 +34,6 @@ SUMMARY_DEPLOYMENT = "ctx_hooks_summary_deployment"
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
-SESSION_DIGITS = 4
-"""Hexadecimal: shares of sessions in steps of 0.002 %, and too few to guess from them how a conversation begins."""
-MESSAGES_FIELDS = ("messages", "input", "contents")
-BEGINNING_CHARS = 4_096
-MOST_ITEMS = 50
-"""Instructions may stand before the first message of the user, reminders in it. No more is looked at, since the event loop
-does it for each request."""
-_BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 """Of each kind the attribute of LiteLLM's object of key and team."""
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
@@ -120,8 +112,7 @@ class Call:
         """
         if self.request_id:
             return self.request_id[len(SECRET) + 1 :][:SESSION_DIGITS]
-        text = f"{self.tenant}:{_beginning(self.fields)}"
-        return blake2b(text.encode("utf-8", "replace")).hexdigest()[:SESSION_DIGITS]
+        return digits_of(self.tenant, self.fields)
 
     @property
     def new_request_id(self) -> str:
@@ -233,33 +224,6 @@ class Call:
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
             too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
         )
-
-
-def _beginning(fields: Mapping[str, Any]) -> str:
-    """Return how each message of the user before the first answer begins, which all requests of a conversation have.
-
-    The first one may be the same in all conversations about a project: Codex sends its AGENTS.md so.
-    """
-    items = next((found for name in MESSAGES_FIELDS if (found := fields.get(name))), "")
-    if isinstance(items, str):
-        return items[:BEGINNING_CHARS]
-    listed = islice(items, MOST_ITEMS) if isinstance(items, (list, tuple)) else [items]
-    before = takewhile(lambda item: _role(item) in _BEFORE_ANSWERS, map(mapping_or_empty, listed))
-    texts = (text for item in before if _role(item) == "user" for text in _texts(item))
-    return "".join(text[:BEGINNING_CHARS] for text in islice(texts, MOST_ITEMS))
-
-
-def _role(item: Mapping[str, Any]) -> str:
-    """Return who speaks; at Google a message without a role is the user's."""
-    return str(item.get("role") or ("user" if "parts" in item else ""))
-
-
-def _texts(item: Mapping[str, Any]) -> list[str]:
-    said = item.get("content") or item.get("parts")
-    parts = (
-        [mapping_or_empty(p).get("text") for p in islice(said, MOST_ITEMS)] if isinstance(said, (list, tuple)) else [said]
-    )
-    return [part for part in parts if isinstance(part, str)]
 
 
 def tenant_digest(kind: str, identifier: str) -> str:
