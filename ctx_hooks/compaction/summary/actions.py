@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.summary import shell
-from ctx_hooks.conversation import placeholders
+from ctx_hooks.compaction.summary.outcomes import ENDS_CHARS, RUNNING, outcome_of
 from ctx_hooks.runtime.content_cache import ContentCache, digest
-from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.json_text import parsed
 
 if TYPE_CHECKING:
@@ -26,22 +25,10 @@ if TYPE_CHECKING:
 
 Kind = Literal["changed", "read", "ran", "planned"]
 
-ENDS_CHARS = 400
-"""Tools say at the beginning or the end of what they return how it went."""
-STATUS_PLACE_CHARS = 10
-"""A status that begins a result so early is of all of it ("Process exited with code 1"); elsewhere it counts at the end."""
-OUTCOME_CHARS = 120
-"""What is quoted of why a call failed."""
-ENDING_CHARS = 120
-"""What is quoted of what a call returned last."""
 RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 """What agents call a command that they have left running (Codex's write_stdin, Claude Code's BashOutput)."""
 STILL_RUNNING = "<status>running</status>"
 """Claude Code's BashOutput."""
-OUTPUT = "\nOutput:\n"
-"""Codex puts the time and the status before it."""
-TRACEBACK = "Traceback (most recent call last)"
-"""What it is the heading of ends with the reason."""
 POINT_KEYS = ("content", "step", "title", "text", "description")
 """What planning tools call a point (Claude Code's TodoWrite, Codex's update_plan)."""
 PLAN_CHARS = 1_000
@@ -71,28 +58,7 @@ _PATCHING = re.compile(
 """The commands to which a patch is given."""
 _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
-_RUNNING = re.compile(r"running (?:with session|in (?:the )?background with) ID:? ([\w-]{1,80})", re.IGNORECASE)
-_TALLY = re.compile(
-    r"(?:^|[^\w.])\d+ (?:tests? )?(?:pass|fail|error|warning|problem|issue)|\b(?:pass|fail|error)(?:ed|ing|ures?|s)?:? \d|"
-    r"^All \w+ passed|^\[[\w/.#()-]{1,100}(?: [\w()-]{1,20})? [0-9a-f]{7,40}\] |^Found \d+ |"
-    r"^\s*(?:[0-9a-f]{7,40}\.\.[0-9a-f]{7,40}|\* \[new branch\]) |^https?://\S+$",
-    re.IGNORECASE,
-)
-"""In few words what a run came to: what passed and failed, what was committed, pushed and opened."""
 _FIGURE = re.compile(r"\d+")
-_SAYING = re.compile(r"\w")
-_STATUS = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
-    re.IGNORECASE,
-)
-_TROUBLE = re.compile(
-    r"^\s*(?:Error|ERROR|error|fatal|FAILED|Traceback|panic)\b|\bTraceback \(most recent call last\)|"
-    r"^\w*make(?:\[\d+\])?: \*\*\*|"
-    r"^\s*<\w{0,20}error>|^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
-    re.MULTILINE,
-)
-_LOCATED = re.compile(r"^[ \t]{0,40}[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
-"""What compilers, linters and failing tests say of a line of a file."""
 
 _actions: ContentCache[Action] = ContentCache()
 
@@ -138,7 +104,7 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
         action = action_of(call, results.get(n))
         started = running.get(_waits_for(call)) if running else None
         said = results[n].original_text[:ENDS_CHARS] if n in results else ""
-        left = _RUNNING.search(said)
+        left = RUNNING.search(said)
         if started is not None:
             ended = bool(said) and not (left or STILL_RUNNING in said or _STOPPING.intersection(_words(call.name)))
             action = replace(started, failed=action.failed, outcome=action.outcome, ended=ended)
@@ -191,7 +157,7 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     else:
         what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
         same = _FIGURE.sub("0", what)
-    failed, outcome = _outcome(result, kind, masked=shell.masks_status(acting))
+    failed, outcome = outcome_of(result, kind, masked=shell.masks_status(acting))
     files = changed
     if kind == "read":
         files = tuple(dict.fromkeys(shell.read_files(script))) if command else tool_arguments.paths(call.arguments)
@@ -241,70 +207,6 @@ def _plan(values: Mapping[str, Any]) -> str:
             return "; ".join(f"{name} ({p['status']})" for name, p in zip(named, points, strict=True))[:PLAN_CHARS]
     text = values.get("plan")
     return " ".join(text[: 2 * PLAN_CHARS].split())[:PLAN_CHARS] if isinstance(text, str) else ""
-
-
-def _outcome(result: ToolResult | None, kind: Kind, *, masked: bool) -> tuple[bool, str]:
-    """Return whether a call ended badly, and how in a line; only what executes fails by what it prints.
-
-    That counts where there is no status, and where it is `masked`, another command's.
-    """
-    if result is None:
-        return False, ""
-    text = result.original_text
-    ends = text[:ENDS_CHARS] + "\n" + text[-ENDS_CHARS:]
-    status = _status(text)
-    is_bad_status = status not in ("", "0")
-    executes = kind in ("ran", "changed")
-    if not (result.is_error or is_bad_status or ((masked or not status) and executes and _TROUBLE.search(ends))):
-        return False, _ending(text) if kind == "ran" else ""
-    why = (executes and _reason(text)) or _ending(text)
-    tally = _ending(text, tallies=True) if executes and why else ""
-    told = "" if tally in why else f"({tally})"
-    return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS], told)))
-
-
-def _status(text: str) -> str:
-    """Return the exit status that a tool says of a call before its output, or else behind it, "" for none."""
-    output = text.find(OUTPUT, 0, ENDS_CHARS)
-    first = _STATUS.search(text, 0, output if output >= 0 else ENDS_CHARS)
-    if first is not None and (output >= 0 or first.start() <= STATUS_PLACE_CHARS):
-        return first[1]
-    found = [*_STATUS.findall(text[:ENDS_CHARS]), *_STATUS.findall(text[-ENDS_CHARS:])]
-    return found[-1] if found else ""
-
-
-def _reason(text: str) -> str:
-    """Return the first line that says where or why something failed, with the next where it is only a heading."""
-    located = _LOCATED.search(text)
-    named = (line for line in error_lines(text) if not (_STATUS.search(line) or TRACEBACK in line))
-    line = located[0] if located else next(named, "")
-    if not line.rstrip().endswith(":"):
-        return line.strip()
-    behind = text.find(line) + len(line)
-    return f"{line.strip()} {text[behind : behind + ENDS_CHARS].strip().split(chr(10), 1)[0]}".strip()
-
-
-def _ending(text: str, *, tallies: bool = False) -> str:
-    """Return what a run came to, else a short result on one line, of a longer one the last line; or only the first of these.
-
-    What a tool says beside the result is no part of it.
-    """
-    begins = text.find(OUTPUT, 0, ENDS_CHARS)
-    begin = begins + len(OUTPUT) if begins >= 0 else 0
-    is_short = len(text) - begin <= 2 * ENDS_CHARS
-    head, tail = text[begin : begin + ENDS_CHARS].rpartition("\n")[0], text[-ENDS_CHARS:]
-    ends = text[begin:] if is_short else f"{head}\n{tail[tail.find(chr(10)) + 1 :]}"
-    lines = [" ".join(s.split()) for s in ends.split("\n") if _SAYING.search(s) and not _STATUS.search(s)]
-    told = [line for line in lines if _TALLY.search(line)]
-    while len("; ".join(told)) > ENDING_CHARS:
-        told.pop(0)
-    if told or tallies:
-        return "; ".join(dict.fromkeys(told))
-    if lines and is_short and TRACEBACK not in ends and len("; ".join(lines)) <= ENDING_CHARS:
-        return "; ".join(lines)
-    left = None if lines else _RUNNING.search(text, 0, ENDS_CHARS)
-    line = lines[-1] if lines else left[0] if left else ""
-    return line if len(line) <= ENDING_CHARS else placeholders.GAP + line[1 - ENDING_CHARS :]
 
 
 def still_failing(actions: Sequence[Action]) -> Iterator[Action]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import called
 
 import ctx_hooks
-from ctx_hooks.compaction.summary.actions import ENDING_CHARS
+from ctx_hooks.compaction.summary.outcomes import ENDING_CHARS
 
 TEXTS = (
     "the same file, line after line\n" * 40, "another version of the file\n" * 50,
