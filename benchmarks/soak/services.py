@@ -253,6 +253,8 @@ class Worker:
         try:
             pid = self.pid
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            if fields[0] == "Z":
+                return None  # it was killed, and has no memory any more
             return {
                 "pid": pid,
                 "processor_seconds": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
