@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import more_wordings  # noqa: F401 - what it adds
 import proxies
 import pytest
 from hypothesis import HealthCheck, settings

@@ -6,18 +6,19 @@ read again: unless it says what it should, nothing is written.
 
 from __future__ import annotations
 
-import copy
 import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.cli.configuration import configuration_of
-from ctx_hooks.cli.files import read_config, read_text
+from ctx_hooks.cli.files import read_config, read_text, yaml_of
 from ctx_hooks.cli.terminal import CommandError, confirmed, print_json, print_text
 from ctx_hooks.policy.caller import Caller
 
 if TYPE_CHECKING:
-    from yaml import MappingNode, Node, SequenceNode
+    from collections.abc import Mapping
+
+    from yaml import Node
 
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 SETTINGS, CALLBACKS, OWN_SETTINGS = "litellm_settings", "callbacks", "callback_settings"
@@ -32,7 +33,9 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
             confirms.
     """
     before, text = read_config(config), read_text(config)
-    _misshapen(config, before)
+    for section in (SETTINGS, OWN_SETTINGS):
+        if not isinstance(before.get(section) or {}, dict):
+            raise CommandError(f"{config}: `{section}` has to be a mapping")
     wanted = without_plugin(before) if remove else with_plugin(before, observe=observe)
     if observe and not remove and _enforces(wanted):
         raise CommandError(
@@ -43,9 +46,8 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
         changed = _text_without(text) if remove else _text_with(text, before, wanted)
         if _read(changed) != wanted:
             raise CommandError(f"{config}: its layout is one that this command cannot edit; see docs/quickstart.md, step 2")
-    difference = "".join(
-        difflib.unified_diff(text.splitlines(keepends=True), changed.splitlines(keepends=True), str(config), str(config))
-    )
+    old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
+    difference = "".join(difflib.unified_diff(old, new, str(config), str(config)))
     if not as_json:
         print_text(difference.rstrip("\n") or f"{config}: nothing to change")
     is_written = bool(difference) and (yes or (not as_json and confirmed(f"Write {config}?")))
@@ -57,59 +59,41 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
         print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
 
 
-def _misshapen(path: Path, config: dict[str, Any]) -> None:
-    """Raise CommandError where a section is no mapping."""
-    for section in (SETTINGS, OWN_SETTINGS):
-        if not isinstance(config.get(section) or {}, dict):
-            raise CommandError(f"{path}: `{section}` has to be a mapping")
-
-
 def _enforces(config: dict[str, Any]) -> bool:
     """Whether requests for which only the defaults hold would be changed, all or a share of them."""
     found = configuration_of(config).policies.resolve(Caller())
     return found.policy.mode == "enforce" or bool(found.enforced_share)
 
 
-def with_plugin(config: dict[str, Any], *, observe: bool) -> dict[str, Any]:
+def with_plugin(config: Mapping[str, Any], *, observe: bool) -> dict[str, Any]:
     """Return a configuration with the plugin among its callbacks, and with `observe` its settings if it has none."""
-    config = copy.deepcopy(config)
-    names = _callbacks(config)
+    names, own = _callbacks(config), config.get(OWN_SETTINGS) or {}
+    settings = config.get(SETTINGS)
     if PLUGIN not in names:
-        config[SETTINGS] = {**(config.get(SETTINGS) or {}), CALLBACKS: [*names, PLUGIN]}
-    own = config.get(OWN_SETTINGS) or {}
-    if observe and "ctx_hooks" not in own:
-        config[OWN_SETTINGS] = {**own, "ctx_hooks": OBSERVE}
-    return config
+        settings = {**(settings or {}), CALLBACKS: [*names, PLUGIN]}
+    added = {OWN_SETTINGS: {**own, "ctx_hooks": OBSERVE}} if observe and "ctx_hooks" not in own else {}
+    return {**config, SETTINGS: settings, **added}
 
 
-def without_plugin(config: dict[str, Any]) -> dict[str, Any]:
+def without_plugin(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration without the plugin among its callbacks; its settings stay, and do nothing."""
-    config = copy.deepcopy(config)
     names = _callbacks(config)
     if PLUGIN not in names:
-        return config
+        return dict(config)
     rest = [name for name in names if name != PLUGIN]
-    settings = {**config[SETTINGS], CALLBACKS: rest}
-    if not rest:
-        del settings[CALLBACKS]
-    config[SETTINGS] = settings
-    if not settings:
-        del config[SETTINGS]
-    return config
+    settings = {k: v for k, v in config[SETTINGS].items() if k != CALLBACKS} | ({CALLBACKS: rest} if rest else {})
+    return {k: v for k, v in config.items() if k != SETTINGS} | ({SETTINGS: settings} if settings else {})
 
 
-def _callbacks(config: dict[str, Any]) -> list[Any]:
+def _callbacks(config: Mapping[str, Any]) -> list[Any]:
     """Return the callbacks of a configuration; LiteLLM takes a list of names, or one name."""
-    settings = config.get(SETTINGS) or {}
-    found = settings.get(CALLBACKS) if isinstance(settings, dict) else None
-    if found is None:
-        return []
-    return found if isinstance(found, list) else [found]
+    found = (config.get(SETTINGS) or {}).get(CALLBACKS)
+    return found if isinstance(found, list) else [] if found is None else [found]
 
 
 def _text_with(text: str, before: dict[str, Any], wanted: dict[str, Any]) -> str:
     if before.get(SETTINGS) != wanted.get(SETTINGS):
-        found = _entry(_root(text), SETTINGS, CALLBACKS)
+        found = _entry(text, SETTINGS, CALLBACKS)
         text = _added(text, SETTINGS, CALLBACKS, f'["{PLUGIN}"]') if found is None else _appended(text, found[1])
     if before.get(OWN_SETTINGS) != wanted.get(OWN_SETTINGS):
         text = _added(text, OWN_SETTINGS, "ctx_hooks", "{defaults: {mode: observe}}")
@@ -118,7 +102,7 @@ def _text_with(text: str, before: dict[str, Any], wanted: dict[str, Any]) -> str
 
 def _added(text: str, section: str, key: str, value: str) -> str:
     """Return a text whose section has one more entry, on the line behind the section's name."""
-    found = _entry(_root(text), section)
+    found = _entry(text, section)
     if found is None:
         return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}\n{section}:\n  {key}: {value}\n"
     name, node = found
@@ -149,8 +133,8 @@ def _appended(text: str, node: Node) -> str:
 
 def _text_without(text: str) -> str:
     """Return a text without the plugin, and without the list and the section that hold nothing else."""
-    found = _entry(_root(text), SETTINGS, CALLBACKS)
-    section = _entry(_root(text), SETTINGS)
+    found = _entry(text, SETTINGS, CALLBACKS)
+    section = _entry(text, SETTINGS)
     if found is None or section is None:
         return text
     name, node = found
@@ -175,15 +159,11 @@ def _without_lines(text: str, start: int, end: int) -> str:
     return text[:first] + ("" if last < 0 else text[last + 1 :])
 
 
-def _root(text: str) -> Node | None:
+def _entry(text: str, *path: str) -> tuple[Node, Any] | None:
+    """Return the nodes of a key and of its value at a path of keys, None where a mapping has no such key."""
     import yaml  # noqa: PLC0415 - not for --help
 
-    return yaml.compose(text, Loader=yaml.SafeLoader)
-
-
-def _entry(node: Node | None, *path: str) -> tuple[Node, SequenceNode | MappingNode | Any] | None:
-    """Return the nodes of a key and of its value at a path of keys, None where a mapping has no such key."""
-    found = None
+    node, found = yaml.compose(text, Loader=yaml.SafeLoader), None
     for key in path:
         entries = node.value if node is not None and isinstance(node.value, list) else []
         found = next((e for e in entries if isinstance(e, tuple) and e[0].value == key), None)
@@ -194,17 +174,14 @@ def _entry(node: Node | None, *path: str) -> tuple[Node, SequenceNode | MappingN
 
 
 def _read(text: str) -> Any:
-    import yaml  # noqa: PLC0415
-
     try:
-        return yaml.safe_load(text) or {}
-    except yaml.YAMLError:
+        return yaml_of(text) or {}
+    except ValueError:
         return None
 
 
 def _write(path: Path, text: str) -> None:
     try:
-        # In place: a container's mounted file cannot be replaced, and a link stays one.
-        path.write_bytes(text.encode("utf-8"))
+        path.write_bytes(text.encode("utf-8"))  # in place: a container's mounted file cannot be replaced
     except OSError as error:
         raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from None

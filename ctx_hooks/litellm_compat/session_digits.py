@@ -46,7 +46,6 @@ def _role(item: Mapping[str, Any]) -> str:
 
 def _texts(item: Mapping[str, Any]) -> list[str]:
     said = item.get("content") or item.get("parts")
-    parts = (
-        [mapping_or_empty(p).get("text") for p in islice(said, MOST_ITEMS)] if isinstance(said, (list, tuple)) else [said]
-    )
-    return [part for part in parts if isinstance(part, str)]
+    parts = said if isinstance(said, (list, tuple)) else [{"text": said}]
+    found = (mapping_or_empty(part).get("text") for part in islice(parts, MOST_ITEMS))
+    return [text for text in found if isinstance(text, str)]

@@ -103,7 +103,7 @@ AGAIN = called("red " * 500, "new", "read_file", '{"path":  "a/x.py"}')
 
 @pytest.mark.parametrize(("rounds", "rereads"), [
     ([OLD, *FILL, AGAIN], 1),
-    ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "/home/ann/a/x.py"}), AGAIN], 0),
+    ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "/srv/ann/a/x.py"}), AGAIN], 0),
     ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "a/y.py"}), AGAIN], 1),
     ([OLD, *FILL, called("", "e", "bash", {"command": "echo 1 > a/x.py"}), AGAIN], 0),
     ([OLD, *FILL, AGAIN[:1]], 0),

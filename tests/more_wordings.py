@@ -1,0 +1,87 @@
+"""More wordings of an overflow, for the fake provider to answer with: importing this module adds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctx_hooks.testing.wordings import WORDINGS, Wording, anthropic_body
+
+
+def _bare(message: str, code: str | None) -> dict[str, Any]:
+    del code
+    return {"error": message, "error_type": "validation"}
+
+
+def _vllm(message: str, code: str | None) -> dict[str, Any]:
+    del code
+    return {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
+
+
+MORE = {
+    "openai_requested": Wording(
+        "This model's maximum context length is {limit} tokens. However, you requested {total} tokens ({input} in the "
+        "messages, {output} in the completion). Please reduce the length of the messages or completion.",
+        code="context_length_exceeded",
+    ),
+    "anthropic_with_output": Wording(
+        "input length and `max_tokens` exceed context limit: {input} + {output} > {limit}, decrease input length or "
+        "`max_tokens` and try again",
+        body=anthropic_body,
+    ),
+    "bedrock_converse": Wording("The model returned the following errors: Input is too long for requested model."),
+    "bedrock_invoke": Wording(
+        "The model returned the following errors: input length and `max_tokens` exceed context limit: {input} + {output} > "
+        "{limit}, decrease input length or `max_tokens` and try again"
+    ),
+    "bedrock_nova": Wording("Too many input tokens. Max input tokens: {limit}, request input token count: {input}"),
+    "mistral": Wording(
+        "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length"
+    ),
+    "cohere": Wording(
+        "too many tokens: total number of tokens (prompt and prediction) cannot exceed {limit} - received {total}. Try "
+        "using a shorter prompt or a smaller max_tokens value."
+    ),
+    "watsonx": Wording(
+        "Invalid input argument for Model 'ibm/served': the number of input tokens {input} cannot exceed the total tokens "
+        "limit {limit} for this model"
+    ),
+    "cohere_excess": Wording(
+        "too many tokens: size limit exceeded by {excess} tokens. Try using shorter or fewer inputs. The limit for this "
+        "model is {limit} tokens."
+    ),
+    "cerebras": Wording(
+        "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}"
+    ),
+    "tgi": Wording(
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {limit}. Given: {input} `inputs` tokens and "
+        "{output} `max_new_tokens`",
+        status=422,
+        body=_bare,
+    ),
+    "vllm": Wording(
+        "The decoder prompt (length {input}) is longer than the maximum model length of {limit}. Make sure that "
+        "`max_model_len` is no smaller than the number of text tokens.",
+        body=_vllm,
+    ),
+    "sglang_stream": Wording(
+        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).",
+        body=_vllm,
+        in_stream=True,
+    ),
+    "llamacpp": Wording(
+        "request ({input} tokens) exceeds the available context size ({limit} tokens), try increasing it",
+        code="exceed_context_size_error",
+    ),
+    "llama_cpp_python": Wording("Requested tokens ({input}) exceed context window of {limit}", status=500),
+    "ollama": Wording("prompt too long; exceeded max context length by {excess} tokens", body=_bare),
+    "github_models": Wording(
+        "Request body too large for gpt-4o model. Max size: {limit} tokens.", status=413, code="tokens_limit_reached"
+    ),
+    "rate_limited": Wording(
+        "Request too large for the model in organization org-test on tokens per min (TPM): Limit {limit}, Requested "
+        "{total}. The input or output tokens must be reduced in order to run successfully.",
+        status=429,
+        code="rate_limit_exceeded",
+    ),
+}
+WORDINGS.update(MORE)
