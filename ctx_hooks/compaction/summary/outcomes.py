@@ -31,8 +31,8 @@ _TALLY = re.compile(
     re.IGNORECASE,
 )
 """In few words what a run came to: what passed and failed, what was committed, pushed and opened."""
-_BAD_END = re.compile(r"abort|crash|err|fail|fault|kill|panic", re.IGNORECASE)
-"""In a last line: it is told beside the tally of what ran before."""
+_BAD_END = re.compile(r"abort|crash|error|fail|fault|kill|panic", re.IGNORECASE)
+"""In a last line: it is quoted beside the tally of what ran before."""
 _SAYING = re.compile(r"\w")
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
@@ -108,10 +108,10 @@ def _ending(text: str, *, tallies: bool = False) -> str:
     ends = text[begin:] if is_short else f"{head}\n{tail[tail.find(chr(10)) + 1 :]}"
     lines = [" ".join(s.split()) for s in ends.split("\n") if _SAYING.search(s) and not _STATUS.search(s)]
     told = [line for line in lines if _TALLY.search(line)]
+    if told and not tallies and lines[-1] not in told and _BAD_END.search(lines[-1]):
+        told.append(lines[-1][:ENDING_CHARS])
     while len("; ".join(told)) > ENDING_CHARS:
         told.pop(0)
-    if told and not tallies and _BAD_END.search(lines[-1]):
-        told.append(lines[-1][:ENDING_CHARS])
     if told or tallies:
         return "; ".join(dict.fromkeys(told))
     if lines and is_short and TRACEBACK not in ends and len("; ".join(lines)) <= ENDING_CHARS:

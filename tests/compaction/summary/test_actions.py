@@ -170,6 +170,7 @@ def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
     ("y\n" * 999 + " Test Files  3 passed (3)\n      Tests  41 passed | 2 skipped\n Duration  9s\n",
      "Test Files 3 passed (3); Tests 41 passed | 2 skipped"), ("1" * 999 + " passed\nbye", "bye"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + "Segmentation fault", "12 passed in 0.3s; Segmentation fault"),
+    ("12 passed in 0.3s\n" + "y\n" * 999 + f"fault {'x' * 200}", f"fault {'x' * 114}"),
     ("a.py:1: AssertionError\nFAILED\n1 failed, 12 passed", "a.py:1: AssertionError (1 failed, 12 passed)"),
 ])  # fmt: skip
 def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
