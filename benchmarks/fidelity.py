@@ -6,8 +6,8 @@
 
 Reads JSON lines with `messages`, `format` and optionally `system`. Every step measured is appended to the
 results file, where it replaces the same step of an earlier run: ours change and peers are slow. Prints the tables, one over
-the budgets and one over the folds; `--draw` writes them, with the plot, between the marks in docs/fidelity.md. Times are
-medians of one run; only their ratios are comparable.
+the budgets and one over the folds; `--draw` writes them, with the plot, between the marks in docs/appendix/fidelity.md.
+Times are medians of one run; only their ratios are comparable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from results import OVER_FRACTION, Result, cell, grouped, load, mean, measure, s
 
 COLUMNS = {"recall": "recall", "in-line": "in_line", "distant": "distant", "used": "used"}
 BEGIN, END = "<!-- written by benchmarks/fidelity.py -->", "<!-- end -->"
-"""What stands between these lines of docs/fidelity.md is written anew; the rest stays."""
+"""What stands between these lines of docs/appendix/fidelity.md is written anew; the rest stays."""
 EXPLAINED = f"""\
 Recall: of the names that the next step takes from its context, the share that is still there. In-line: the share that is
 still there in a whole line. Distant: recall of the names that stand only before the newest messages that fit. Used: tokens,
@@ -84,7 +84,7 @@ def plot(results: list[Result], path: Path) -> None:
 
 
 def document(results: list[Result]) -> str:
-    """Return the sections of docs/fidelity.md that are written from results."""
+    """Return the sections of docs/appendix/fidelity.md that are written from results."""
     fixed = [r for r in results if r.budget[:1].isdigit()]
     return f"{EXPLAINED}\n{table(fixed)}\n\n## By source\n\n{FOLDS_EXPLAINED}\n{folds_table(results)}\n"
 
@@ -107,8 +107,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8, help="steps of each session")
     parser.add_argument("--only", nargs="+", help="contestants by name")
     parser.add_argument("--results", type=Path, help="file that results are appended to")
-    parser.add_argument("--draw", action="store_true", help="write docs/fidelity.md and docs/fidelity.png")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs")
+    parser.add_argument("--draw", action="store_true", help="write docs/appendix/fidelity.md and docs/appendix/fidelity.png")
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs" / "appendix")
     arguments = parser.parse_args()
     logging.disable(logging.ERROR)  # some peers log a traceback a message
     contestants = {n: c for n, c in installed().items() if not arguments.only or n in arguments.only}

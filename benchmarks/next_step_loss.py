@@ -7,7 +7,7 @@ is behind nothing, behind the newest message, and behind what a method makes of 
 columns are.
 
 FILE keeps every measurement. A context that was read before is not read again, so a run goes on where it stopped, and after
-a change only the contexts that it changed are read. `--write` puts the table into docs/fidelity.md.
+a change only the contexts that it changed are read. `--write` puts the table into docs/appendix/fidelity.md.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, required=True, help="JSON lines, read and appended to")
     parser.add_argument("--steps", type=int, default=48, help="steps over all files")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/fidelity.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/appendix/fidelity.md")
     arguments = parser.parse_args()
     saved = arguments.results.read_text(encoding="utf-8").splitlines() if arguments.results.exists() else []
     results = {key(row): row for row in map(json.loads, saved)}  # of each measurement the last
@@ -201,7 +201,7 @@ def main() -> None:
     text = section(results)
     print(text)
     if arguments.write:
-        write(text, Path(__file__).resolve().parents[1] / "docs" / "fidelity.md")
+        write(text, Path(__file__).resolve().parents[1] / "docs" / "appendix" / "fidelity.md")
 
 
 if __name__ == "__main__":

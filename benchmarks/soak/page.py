@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md that come from the soak's results: pure but for the file."""
+"""The tables of docs/appendix/performance.md that come from the soak's results: pure but for the file."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ on both, and the figures are ratios. The provider answers with the nonce of the 
 that is not the one to its request is counted as wrong, and a request that holds texts of two sessions as mixed.
 
 The time is divided: warming up, a quiet phase from which the figures of the tables come, the faults, and each request size
-one at a time to one worker a plane in turn. `--write` writes the tables of docs/performance.md.
+one at a time to one worker a plane in turn. `--write` writes the tables of docs/appendix/performance.md.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--older", default=OLDER, help="the commit that a rolling restart goes back to")
     parser.add_argument("--no-faults", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--write", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write docs/appendix/performance.md")
     parser.add_argument("--write-only", action="store_true", help="write it from the results of an earlier run")
     arguments = parser.parse_args()
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
@@ -269,7 +269,7 @@ def main() -> None:
         results = soak(arguments)
         arguments.results.write_text(json.dumps(results, indent=1), encoding="utf-8")
     if arguments.write or arguments.write_only:
-        write(json.loads(arguments.results.read_text(encoding="utf-8")), ROOT / "docs" / "performance.md")
+        write(json.loads(arguments.results.read_text(encoding="utf-8")), ROOT / "docs" / "appendix" / "performance.md")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ MOST_GENERATIONS = 8
 """So many compactions are made behind the first: a process that knows none of them makes each once."""
 NEWER_FRACTION = 0.3
 """What a compaction behind another leaves of what came since that one, beside its newest exchange. Less is written anew with
-a smaller share, and names that were read last are lost (docs/fidelity.md)."""
+a smaller share, and names that were read last are lost (docs/appendix/fidelity.md)."""
 LEAST_FREE_FRACTION = 0.03
 """One that would leave less of the room free is made from the first message on: answers need room, too."""
 MOST_TOO_LARGE = 2

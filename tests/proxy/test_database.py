@@ -151,7 +151,9 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
     assert row["spend"] == day["spend"] == pytest.approx(cost), "the team pays what the provider bills"
     (query,) = blocks("sql")
     of_the_team = [line.split("|") for line in database.rows(query.text) if line.startswith(team)]
-    assert of_the_team == [[team, "1", "0", str(figures["tokens_saved"]), str(figures["dollars_saved"])]], "docs/database.md"
+    assert of_the_team == [[team, "1", "0", str(figures["tokens_saved"]), str(figures["dollars_saved"])]], (
+        "docs/appendix/database.md"
+    )
 
 
 def test_the_plugin_is_not_started_by_a_name_in_the_database(provider, database):
