@@ -1,4 +1,4 @@
-"""Draw what commands print, as docs/cli.md shows them: each runs in a terminal of 80 columns.
+"""Draw what commands print, as docs/appendix/cli.md shows them: each runs in a terminal of 80 columns.
 
 python benchmarks/terminal.py docs
 """

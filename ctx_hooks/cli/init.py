@@ -45,7 +45,7 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
     if wanted != before:
         changed = _text_without(text) if remove else _text_with(text, before, wanted)
         if _read(changed) != wanted:
-            raise CommandError(f"{config}: its layout is one that this command cannot edit; see docs/quickstart.md, step 2")
+            raise CommandError(f"{config}: its layout is one that this command cannot edit; see docs/index.md, step 2")
     old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
     difference = "".join(difflib.unified_diff(old, new, str(config), str(config)))
     if not as_json:

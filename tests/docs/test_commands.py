@@ -23,7 +23,7 @@ NAMES = {"/var/lib/ctx_hooks": "events", "HANDLE": HANDLE, "6ec2…": CALL.call_
 """What the pages name and the test's folder has by another name."""
 ELSEWHERE = {
     "docs/install.md": "tests/deploy/test_recipes.py",  # every recipe, step by step
-    "docs/quickstart.md": "tests/docs/test_recipes.py",  # its steps in their order, in front of a real proxy
+    "docs/index.md": "tests/docs/test_recipes.py",  # its steps in their order, in front of a real proxy
     "docs/appendix/database.md": "tests/proxy/test_database.py",  # the same calls of LiteLLM's API, with a real PostgreSQL
 }
 """Pages whose commands another test runs."""
