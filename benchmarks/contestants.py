@@ -205,8 +205,8 @@ def langchain_summary(messages: list[Any], tools: Any, fmt: str, budget: int) ->
 def installed() -> dict[str, Contestant]:
     """Return the contestants whose packages are installed."""
     found: dict[str, Contestant] = {
+        "ctx_hooks, a session": replayed,
         "ctx_hooks, one fit": single_fit,
-        "ctx_hooks, replayed": replayed,
         "keep newest": keep_newest,
         "masking": masking,
         "litellm.compress": litellm_compress,

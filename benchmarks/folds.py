@@ -28,7 +28,7 @@ from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import LARGEST_KEPT_FRACTION, Policy
 
-OURS = ("ctx_hooks, one fit", "ctx_hooks, replayed")
+OURS = ("ctx_hooks, a session", "ctx_hooks, one fit")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The tables of docs/comparison.md come out of one command: here for two small sessions and what needs no extra package."""
+"""One command prints the tables of docs/appendix/comparison.md: here for two small sessions, without extra packages."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.deploy
 
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "comparison.py"
 BUDGET = 4_000
-CONTESTANTS = ["ctx_hooks, replayed", "keep newest"]
+CONTESTANTS = ["ctx_hooks, a session", "keep newest"]
 KNOWN = {
     "source": "other", "session": 0, "format": "anthropic", "contestant": "keep newest", "budget": f"{BUDGET:,}",
     "step": 9, "recall": 0.25, "in_line": 0.25, "distant": None, "used": 0.9, "broken": False, "ms": 1.0,
@@ -50,7 +50,7 @@ def test_who_forwards_everything_keeps_everything_and_fits_nothing(tables):
 
 
 def test_ctx_hooks_is_never_over_budget_and_leaves_no_call_unpaired(tables):
-    ours = tables["fidelity"]["ctx_hooks, replayed"]
+    ours = tables["fidelity"]["ctx_hooks, a session"]
     assert (ours["over budget"], ours["unpaired"]) == ("0.000 / 0.000", "0.000 / 0.000")
 
 
@@ -67,6 +67,6 @@ def test_prices_are_shares_of_what_forwarding_everything_costs(tables):
 def test_a_stable_prefix_is_served_from_the_cache_and_a_sliding_one_is_not(tables):
     shares = {name: [float(f) for f in row["cache share"].split(" / ")] for name, row in tables["requests"].items()}
     assert shares["keep newest"] == [0.0, 0.0]
-    assert all(share > 0.5 for share in shares["ctx_hooks, replayed"])
+    assert all(share > 0.5 for share in shares["ctx_hooks, a session"])
     prices = {name: [float(f) for f in row["price"].split(" / ")] for name, row in tables["requests"].items()}
-    assert all(ours < slid for ours, slid in zip(prices["ctx_hooks, replayed"], prices["keep newest"], strict=True))
+    assert all(ours < slid for ours, slid in zip(prices["ctx_hooks, a session"], prices["keep newest"], strict=True))
