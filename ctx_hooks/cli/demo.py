@@ -13,9 +13,9 @@ import yaml
 
 from ctx_hooks.cli.terminal import FAILED, print_json, working
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing.behaviour import Format
 from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.testing.gemini import addressed
-from ctx_hooks.testing.rules import Format
 
 WINDOW_TOKENS = 12_000
 PROVIDER = ProviderSettings(window_tokens=WINDOW_TOKENS)

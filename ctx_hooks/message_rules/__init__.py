@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import calls_follow_user, first_message_is_users
 from ctx_hooks.message_rules.content import (
@@ -15,11 +16,6 @@ from ctx_hooks.message_rules.content import (
 )
 from ctx_hooks.message_rules.pairing import calls_answered
 from ctx_hooks.message_rules.rule import Repair, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.conversation.model import Conversation, Format
 
 RULES: Mapping[Format, tuple[Rule, ...]] = {
     "openai-chat": (chat_content, calls_answered),

@@ -9,19 +9,16 @@ alternate is left as it is. That the first message is the user's is one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Conversation, Format, Message
 from ctx_hooks.conversation.protection import replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ctx_hooks.conversation.model import Conversation, Format, Message
 
 Turn = Literal["user", "assistant", "calls", "tool"]
 OTHER: dict[Turn, Turn] = {"user": "assistant", "assistant": "user"}

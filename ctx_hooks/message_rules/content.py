@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall
 from ctx_hooks.formats.fields import CACHE_MARKER, MAPPINGS
-from ctx_hooks.message_rules.rule import rule_on_messages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ctx_hooks.message_rules.rule import Change
+from ctx_hooks.message_rules.rule import Change, rule_on_messages
 
 MOST_MARKERS = 4
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from ctx_hooks.conversation.model import Message, Part, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Format, Message, Part, ToolCall, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from ctx_hooks.conversation.model import Conversation, Format
 
 CALLS_ANSWERED = "calls_answered"
 MISSING_RESULT = "[No result was recorded for this call.]"

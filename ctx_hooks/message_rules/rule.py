@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ctx_hooks.conversation.model import Conversation, Message
+from ctx_hooks.conversation.model import Conversation, Message
 
 Action = Literal["moved", "dropped", "added", "edited"]
 

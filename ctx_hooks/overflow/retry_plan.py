@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.overflow.recognise import Overflow
 
 SMALLER_FRACTION = 0.95
 """Each attempt is at least 5 % smaller than the one before; a retry that is not is not sent."""

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ctx_hooks.testing.rules import Format
+Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 
 Script = Callable[[Format, Mapping[str, Any], int], "Reply"]
 """Called with the format, the payload, and the number of requests of the same conversation that were answered before."""
-
 
 StreamedForm = Literal["wording", "nested", "flat", "failed"]
 """How a streamed request is refused: as the wording says, or by an event whose error is nested in it, whose error's fields

@@ -6,12 +6,10 @@ https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.rules import SIGNATURE_PREFIX, sign
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import Reply
 
 BETA = "compact-2026-09-04"
 FIELDS = frozenset({"type", "content", "signature", "cache_control"})

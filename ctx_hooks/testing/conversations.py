@@ -7,7 +7,8 @@ import random
 from typing import Any
 
 from ctx_hooks.testing import gemini
-from ctx_hooks.testing.rules import Format, sign
+from ctx_hooks.testing.behaviour import Format
+from ctx_hooks.testing.rules import sign
 
 _WORDS = [
     "parse", "index", "cache", "token", "buffer", "router", "schema", "commit", "branch", "handler", "policy", "window",

@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tiktoken
 
-from ctx_hooks.testing.rules import Format
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings
+from ctx_hooks.testing.behaviour import Format, ProviderSettings
 
 IMAGE_TOKENS = 300
 UNCOUNTED_KEYS = frozenset(

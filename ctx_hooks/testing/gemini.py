@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import Reply
+from ctx_hooks.testing.behaviour import Reply
 
 ROLES = frozenset({"user", "model", "function"})
 DATA = frozenset(

@@ -14,18 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import uvicorn
 import yaml
+from typing_extensions import Self
 
 from ctx_hooks.testing.behaviour import ProviderSettings, Script
 from ctx_hooks.testing.protocol import Protocol
 from ctx_hooks.testing.provider import create_app
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 START_SECONDS = 120
 """A proxy's first start on a busy machine, compiling its modules, takes up to a minute."""

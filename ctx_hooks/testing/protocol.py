@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.rules import Format
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply
 
 Payload: TypeAlias = Mapping[str, Any]
 Sent: TypeAlias = AsyncIterator[str] | Iterable[str | bytes]

@@ -13,10 +13,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from ctx_hooks.testing import compaction, gemini, streams
-from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
+from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.protocol import FOUR_FORMATS, Protocol, Sent
-from ctx_hooks.testing.rules import Format, violations
+from ctx_hooks.testing.rules import violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
+from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.rules import sign
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import Reply
 
 PIECE_CHARS = 16
 """How much of a call's arguments, or of a thinking, an event brings."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from ctx_hooks.testing import gemini
+from ctx_hooks.testing.behaviour import Format
 
-Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 SIGNATURE_PREFIX = "fake-sig-"
 CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 MOST_CACHE_MARKERS = 4

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.testing import compaction, gemini, responses
+from ctx_hooks.testing.behaviour import Call, Format, ProviderSettings, Reply, StreamedForm
 from ctx_hooks.testing.responses import new_id, pieces
 from ctx_hooks.testing.rules import sign
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import Call, ProviderSettings, Reply, StreamedForm
-    from ctx_hooks.testing.rules import Format
 
 OUTPUT_TOKENS = 12
 EMPTY: Mapping[str, Any] = {"text": "", "thinking": "", "signature": "", "input": {}}

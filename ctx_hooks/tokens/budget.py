@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ctx_hooks.conversation.cut_texts import CutTexts, Reference
+from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy, fraction_of
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.cut_texts import CutTexts, Reference
-    from ctx_hooks.conversation.model import Conversation
 
 DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
 """The window of a model that nobody knows (nanobot)."""

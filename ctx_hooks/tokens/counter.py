@@ -6,10 +6,11 @@ import math
 import os
 import re
 from collections import Counter as Occurrences
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import tiktoken
 
@@ -29,9 +30,6 @@ from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 VocabularyName = Literal["cl100k_base", "o200k_base"]
 DEFAULT: VocabularyName = "o200k_base"

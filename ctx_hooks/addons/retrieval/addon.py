@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.addons.retrieval import further_call
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
-from ctx_hooks.serving.addons import Addon
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.engine.engine import Decided
-    from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.addons import Core, Decide, Undecided
+from ctx_hooks.engine.engine import Decided
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 
 
 class Retrieval(Addon):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from ctx_hooks.addons.retrieval.hidden_calls.turn import Stream, Turn
 from ctx_hooks.litellm_compat.errors import failing_open
-
-if TYPE_CHECKING:
-    from ctx_hooks.addons.retrieval.hidden_calls.turn import Stream, Turn
 
 HIDDEN = "_hidden_params"
 """What LiteLLM notes of an answer for its headers and logs, beside the answer's fields."""

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
@@ -17,26 +18,21 @@ from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
+from ctx_hooks.engine.engine import Decided
+from ctx_hooks.litellm_compat import Call
 from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.policy.addon_settings import ArchiveSettings
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.recorder import names_of
-from ctx_hooks.telemetry.addon_events import RetrievalEvent
+from ctx_hooks.serving.running import Running
+from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.telemetry.addon_events import RetrievalEvent, RetrievalSource
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ctx_hooks.engine.engine import Decided
-    from ctx_hooks.litellm_compat import Call
-    from ctx_hooks.policy.addon_settings import ArchiveSettings
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import Running
-    from ctx_hooks.store.shared_store import SharedStore
-    from ctx_hooks.telemetry.addon_events import RetrievalSource
 
 logger = logging.getLogger("ctx_hooks")
 

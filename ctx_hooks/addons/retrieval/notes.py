@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.addons.retrieval.conversation_digest import Heard
-    from ctx_hooks.learning.known import Known
-    from ctx_hooks.policy.addon_settings import ArchiveSettings
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import RequestState
-    from ctx_hooks.telemetry.figures import CallNames
+from ctx_hooks.addons.retrieval.conversation_digest import Heard
+from ctx_hooks.learning.known import Known
+from ctx_hooks.policy.addon_settings import ArchiveSettings
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving.running import RequestState
+from ctx_hooks.telemetry.figures import CallNames
 
 NAME = "retrieval"
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.conversation.cut_texts import Retrievable, is_handle
+from ctx_hooks.conversation.cut_texts import Handles, Retrievable, is_handle
+from ctx_hooks.conversation.model import Format
 from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
 from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.texts.pieces import utf8_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ctx_hooks.conversation.cut_texts import Handles
-    from ctx_hooks.conversation.model import Format
-    from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.request.request import Request
 
 PAGE_CHARS = 8_000
 """What one call returns unless it asks for less or more: 2,000 tokens, as much as the package appends by itself."""

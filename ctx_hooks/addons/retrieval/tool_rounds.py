@@ -16,30 +16,27 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
+from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.conversation_digest import says_anything
+from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
-from ctx_hooks.addons.retrieval.hidden_calls.turn import messages_of, results_of
+from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn, messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn, read_all
 from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving import reported_usage
-
-if TYPE_CHECKING:
-    from ctx_hooks.addons.retrieval.archiving import Archiving
-    from ctx_hooks.addons.retrieval.further_call import Ask
-    from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn
-    from ctx_hooks.policy.addon_settings import ArchiveSettings
-    from ctx_hooks.serving.running import RequestState, Running
+from ctx_hooks.serving.running import RequestState, Running
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""

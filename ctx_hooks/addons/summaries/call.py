@@ -22,23 +22,18 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK
+from ctx_hooks.formats.wire_format import WireFormat
+from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
 from ctx_hooks.runtime.warnings import warn_once
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
-
-    from ctx_hooks.formats.wire_format import WireFormat
-    from ctx_hooks.litellm_compat.call import Call
 
 T = TypeVar("T")
 

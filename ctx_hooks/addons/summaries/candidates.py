@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.addons.summaries.call import payer_of
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.compaction.summary.extractive import summary_tokens
-from ctx_hooks.compaction.summary.model_written import newest_within, prefixes
+from ctx_hooks.compaction.summary.model_written import Summaries, newest_within, prefixes
 from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Format, Message
 from ctx_hooks.formats.fields import unmarked
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.policy.addon_settings import SummarySettings
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.tokens.units import LocalTokens, to_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.summary.model_written import Summaries
-    from ctx_hooks.conversation.model import Format, Message
-    from ctx_hooks.formats.reader import MessageReader
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.policy.addon_settings import SummarySettings
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.runtime.worker import Workers
 
 
 @dataclass(frozen=True, slots=True)

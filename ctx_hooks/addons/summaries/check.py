@@ -8,21 +8,18 @@ wrong goal, or words that the user has not said, would mislead all that follows:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.file_states import FileStates, file_states
 from ctx_hooks.addons.summaries.prompt import GOAL, INSTRUCTIONS, role_of
 from ctx_hooks.addons.summaries.unknown_names import unknown_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ctx_hooks.addons.summaries.candidates import SummaryTask
-    from ctx_hooks.conversation.model import Message
-    from ctx_hooks.policy.addon_settings import SummarySettings
-    from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.conversation.model import Message
+from ctx_hooks.policy.addon_settings import SummarySettings
+from ctx_hooks.tokens.counter import Counter
 
 Fault: TypeAlias = Literal["unknown_names", "contradicts_record"]
 Reason: TypeAlias = Fault | Literal["empty", "too_long", "longer_than_original", "refusal", "misquoted", "no_goal"]

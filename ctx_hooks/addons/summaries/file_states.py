@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.actions import actions_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ctx_hooks.conversation.model import Message
+from ctx_hooks.conversation.model import Message
 
 STATES = ("changed", "deleted", "read")
 """The words of the prompt for them, in whatever language the rest of a line is."""

@@ -10,39 +10,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from ctx_hooks.addons.summaries import provider_made, record
 from ctx_hooks.addons.summaries.call import start_apart
-from ctx_hooks.addons.summaries.candidates import Asking, asking_of, is_due, task_of
+from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask, asking_of, is_due, task_of
+from ctx_hooks.addons.summaries.record import Flight
 from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.addons.summaries.writer import Writing, write
 from ctx_hooks.compaction.message_index import settled_length
-from ctx_hooks.compaction.summary.model_written import WrittenSummary
+from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
+from ctx_hooks.engine.engine import Decided
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.addons import Addon
+from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.addon_events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ctx_hooks.addons.summaries.candidates import SummaryTask
-    from ctx_hooks.addons.summaries.record import Flight
-    from ctx_hooks.compaction.summary.model_written import Choice, Summaries
-    from ctx_hooks.engine.engine import Decided
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.serving.addons import Core, Decide, Undecided
-    from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.tokens.usage import Billed
 
 NAME = "summaries"
 T = TypeVar("T", int, float)

@@ -6,22 +6,16 @@ what a tool has returned is data whatever it says; only what is asked of the mod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.file_states import STATES
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Media, Text, ToolCall, ToolResult
-from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ctx_hooks.addons.summaries.candidates import SummaryTask
-    from ctx_hooks.conversation.model import Message
-    from ctx_hooks.policy.addon_settings import SummarySettings
-    from ctx_hooks.tokens.counter import Counter
-    from ctx_hooks.tokens.units import LocalTokens
+from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult
+from ctx_hooks.policy.addon_settings import SummarySettings
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens
 
 GOAL, USER_WORDS = "Goal", "User's words"
 """The check finds these two sections by their titles: a summary whose goal is wrong is of no use, and the lines of the other

@@ -9,35 +9,31 @@ https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
+from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
 from ctx_hooks.addons.summaries.prompt import INSTRUCTIONS, USER_WORDS, WORDS_PER_TOKEN
 from ctx_hooks.addons.summaries.record import Signed
+from ctx_hooks.addons.summaries.writer import Writing
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, mapping_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.policy.addon_settings import PROVIDER
+from ctx_hooks.policy.settings import Language
+from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.telemetry.savings import input_price
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.usage import billed_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
-    from ctx_hooks.addons.summaries.writer import Writing
-    from ctx_hooks.policy.settings import Language
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.runtime.worker import Workers
 
 FORMATS = ("anthropic", "openai-chat")
 """Those by which LiteLLM brings a block to Anthropic; a request of the Responses API it translates without one."""

@@ -11,13 +11,11 @@ is read once.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Entry: TypeAlias = tuple[Any, ...]
 """What a field says. A summary: when it was written, in epoch seconds, the number of its messages, its text, and of one that

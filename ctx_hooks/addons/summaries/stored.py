@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from ctx_hooks.addons.summaries.record import (
     CHOSEN,
@@ -22,6 +21,7 @@ from ctx_hooks.addons.summaries.record import (
     LARGEST_VALUE_BYTES,
     WRITTEN,
     Entry,
+    Flight,
     Signed,
     Stored,
     fields_of,
@@ -31,14 +31,11 @@ from ctx_hooks.addons.summaries.record import (
     stored_of,
     value_of,
 )
+from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
 from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
-
-if TYPE_CHECKING:
-    from ctx_hooks.addons.summaries.record import Flight
-    from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 
 KEY_PREFIX = "ctx_hooks:summaries:"
 KEPT_SECONDS = 3 * 24 * 3600

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 LEAST_DIGITS = 3
 """A smaller figure counts what the text lists, or numbers it: "two of 12 tests"."""

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
-from ctx_hooks.addons.summaries.check import Rejected, checked
+from ctx_hooks.addons.summaries.call import Answer
+from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
+from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
+from ctx_hooks.addons.summaries.record import Signed
 from ctx_hooks.learning.known import OTHERS_FLOOR_FRACTION
-from ctx_hooks.overflow.recognise import recognise_overflow
+from ctx_hooks.learning.learned import Learned
+from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.tokens.budget import window_of
-from ctx_hooks.tokens.counter import Counter, vocabulary_of
+from ctx_hooks.tokens.counter import Counter, VocabularyName, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from ctx_hooks.addons.summaries.call import Answer
-    from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
-    from ctx_hooks.addons.summaries.check import Accepted
-    from ctx_hooks.addons.summaries.record import Signed
-    from ctx_hooks.learning.learned import Learned
-    from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.policy.addon_settings import SummarySettings
-    from ctx_hooks.runtime.worker import Workers
-    from ctx_hooks.tokens.counter import VocabularyName
 
 T = TypeVar("T")
 

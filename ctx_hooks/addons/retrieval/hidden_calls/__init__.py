@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ctx_hooks.addons.retrieval.hidden_calls import chat, messages, responses
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls
-    from ctx_hooks.conversation.model import Format
+from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls
+from ctx_hooks.conversation.model import Format
 
 FORMS: Mapping[Format, HiddenCalls] = {form.FORMAT: form for form in (chat, messages, responses)}
 """Google's format is none of them: LiteLLM has no call by which a request of it could be made again."""
