@@ -8,10 +8,10 @@ import pytest
 from engine_requests import COUNTER, sent, to, tokens_of
 from strategies import FIELDS, every_format
 
-from ctx_hooks.addons.retrieval.tool import retrievable
+from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.retrieval_share import asks
-from ctx_hooks.conversation.cut_texts import Handles
+from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Untouched
@@ -43,7 +43,8 @@ def target(window_tokens=12_000, **policy):
 
 
 def archived(request, where):
-    return replace(where, retrievable=retrievable(request, where.policy, Handles(b"tenant")))
+    offered = tool.definition(request.format) if tool.may_be_offered(request, where.policy) else None
+    return replace(where, retrievable=Retrievable(Handles(b"tenant"), where.policy.archive_in_use.retention_days, offered))
 
 
 def decided(request, where, *, archives=True):

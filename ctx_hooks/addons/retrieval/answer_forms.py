@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -51,26 +51,22 @@ def with_changes(answer: Any, fields: Mapping[str, Any]) -> Any:
 
 
 class EventBuffer:
-    """Takes the bytes of a stream and gives its events back, each as the bytes that it came in."""
+    """Takes the bytes of a stream and gives its events back, each as the bytes that it came in; `rest` is no whole one."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self.rest = bytearray()
         self._searched = 0
 
     def add(self, piece: bytes) -> list[bytes]:
         """Return the events that are whole with this piece, in their order."""
-        self._rest += piece
+        self.rest += piece
         found, start = [], 0
-        while (end := EVENT_END.search(self._rest, max(start, self._searched))) is not None:
-            found.append(bytes(self._rest[start : end.end()]))
+        while (end := EVENT_END.search(self.rest, max(start, self._searched))) is not None:
+            found.append(bytes(self.rest[start : end.end()]))
             start = end.end()
-        del self._rest[:start]
-        self._searched = max(0, len(self._rest) - LONGEST_END_BYTES)
+        del self.rest[:start]
+        self._searched = max(0, len(self.rest) - LONGEST_END_BYTES)
         return found
-
-    def rest(self) -> bytes:
-        """Return what no empty line has ended."""
-        return bytes(self._rest)
 
 
 def data_of(event: bytes) -> Mapping[str, Any] | None:
@@ -113,7 +109,8 @@ class ShownStream:
     def _seen(self, chunk: Any) -> list[Any]:
         self._last = chunk
         if isinstance(chunk, (bytes, str)):
-            return self._seen_events(self._buffer.add(chunk.encode() if isinstance(chunk, str) else chunk))
+            events = self._buffer.add(chunk.encode() if isinstance(chunk, str) else chunk)
+            return [shown for event in events if (shown := self._seen_event(event)) is not None]
         fields = plain(chunk)
         seen = self._stream.seen(fields)
         if seen is None:
@@ -134,19 +131,15 @@ class ShownStream:
     def end(self) -> list[Any]:
         """Return the withheld end of the last stream."""
         is_text = isinstance(self._last, (bytes, str))
-        rest = self._buffer.rest()
+        rest = bytes(self._buffer.rest)
         ended = [] if is_text else [self._last]
         with failing_open("shows the end of an answer as it came"):
             ended = [event_bytes(e) if is_text else like(self._last, e) for e in self._stream.end()]
         return [*ended, rest] if rest else ended
 
-    def _seen_events(self, events: Sequence[bytes]) -> list[bytes]:
-        shown = []
-        for event in events:
-            data = data_of(event)
-            seen = data if data is None else self._stream.seen(data)
-            if seen is data:
-                shown.append(event)
-            elif seen is not None:
-                shown.append(event_bytes(seen))
-        return shown
+    def _seen_event(self, event: bytes) -> bytes | None:
+        data = data_of(event)
+        seen = data if data is None else self._stream.seen(data)
+        if seen is data:
+            return event
+        return None if seen is None else event_bytes(seen)

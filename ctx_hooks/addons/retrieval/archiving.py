@@ -15,7 +15,7 @@ from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.notes import NAME, KeptRequest, Offer, kept_of, notes_of
 from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE, asked_of, page_of
-from ctx_hooks.conversation.cut_texts import Handles
+from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.engine.engine import Decided
@@ -68,8 +68,9 @@ class Archiving:
         with failing_open("cuts without an archive"):
             settings = to.policy.archive_in_use
             if settings is not None and to.policy.mode == "enforce":
+                offered = tool.definition(request.format) if tool.may_be_offered(request, to.policy) else None
                 handles = Handles(self._tenant_of(request.call, settings))
-                return replace(to, retrievable=tool.retrievable(request, to.policy, handles))
+                return replace(to, retrievable=Retrievable(handles, settings.retention_days, offered))
         return to
 
     def decided(self, request: Request, to: Target, decided: Decided) -> None:
@@ -174,24 +175,18 @@ class Archiving:
         asked = asked_of(arguments)
         if offer is None or not asked.handle:
             return "none", NOT_AVAILABLE
+        source: RetrievalSource = "archive"
         try:
-            source, text = await self._text(offer, kept, asked.handle)
+            text = await self.archives.get(offer.settings, offer.tenant, asked.handle)
+            if text is None and kept is not None:
+                source, text = "request", (await self._made_again(offer.settings, offer.tenant, kept)).get(asked.handle)
             if text is not None:
                 return source, await self._workers.run(lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
         except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         return "none", NOT_AVAILABLE
 
-    async def _text(self, offer: Offer, kept: KeptRequest | None, handle: str) -> tuple[RetrievalSource, str | None]:
-        text = await self.archives.get(offer.settings, offer.tenant, handle)
-        if text is not None:
-            return "archive", text
-        if kept is None:
-            return "none", None
-        return "request", (await self._made_again(offer.settings, offer.tenant, kept)).get(handle)
-
     async def _made_again(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> Mapping[str, str]:
-        """Return what was cut from a request, and store it."""
         if kept.texts is None:
             deadline = Deadline(kept.timeout_seconds)
             kept.texts = await self._workers.run(lambda: engine.cut_again(*kept.decided_by, deadline), deadline)

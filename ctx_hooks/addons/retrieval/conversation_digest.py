@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from ctx_hooks.formats.fields import CACHE_MARKER, text_or_empty
+from ctx_hooks.formats.fields import CACHE_MARKER, mapping_or_empty, text_or_empty
 
 DIGEST_BYTES = 16
 TEXTS = frozenset({"", "text", "input_text", "output_text"})
@@ -66,9 +66,13 @@ def heard(messages: Iterable[Any], before: Heard | None = None) -> Heard:
     digest, role = (blake2b(digest_size=DIGEST_BYTES), "") if before is None else (before.digest.copy(), before.role)
     anchors = []
     for message in messages:
-        is_answer = role_of(message) == ASSISTANT
-        role = _add(digest, role, message)
-        anchors.append(digest.hexdigest() if is_answer else "")
+        speaker = role_of(message)
+        for piece in _said(message):
+            if speaker != role:  # neighbours of one role speak as one
+                digest.update(f"\0role\0{speaker}".encode("utf-8", "surrogatepass"))
+                role = speaker
+            digest.update(piece.encode("utf-8", "surrogatepass"))
+        anchors.append(digest.hexdigest() if speaker == ASSISTANT else "")
     return Heard(digest, role, anchors)
 
 
@@ -77,27 +81,15 @@ def says_anything(message: Mapping[str, Any]) -> bool:
     return any(True for _ in _said(message))
 
 
-def _add(digest: blake2b, role: str, message: Any) -> str:
-    """Add what a message says to a digest and return who spoke last; neighbours of one role speak as one."""
-    for piece in _said(message):
-        speaker = role_of(message)
-        if speaker != role:
-            digest.update(f"\0role\0{speaker}".encode("utf-8", "surrogatepass"))
-            role = speaker
-        digest.update(piece.encode("utf-8", "surrogatepass"))
-    return role
-
-
 def sent_before(fields: Mapping[str, Any], asker: Sequence[str]) -> dict[str, Any]:
     """Return who asks, and in which format, and what a request sends before its messages, as a message of its own."""
     before = {name: fields.get(name) for name in BEFORE}
     if isinstance(before["system"], (list, tuple)):
-        before["system"] = [block for block in before["system"] if not _is_billing_header(block)]
+        texts = [text_or_empty(mapping_or_empty(block).get("text")) for block in before["system"]]
+        before["system"] = [
+            b for b, text in zip(before["system"], texts, strict=True) if not text.startswith(BILLING_HEADER)
+        ]
     return {"role": "asker", "asker": asker, **before}
-
-
-def _is_billing_header(block: Any) -> bool:
-    return isinstance(block, Mapping) and text_or_empty(block.get("text")).startswith(BILLING_HEADER)
 
 
 def _said(message: Any) -> Iterator[str]:
@@ -135,7 +127,6 @@ def _block(block: Any) -> Iterator[str]:
 
 
 def _call(call: Any) -> Iterator[str]:
-    """Yield the id, the name and the arguments of a call."""
     if not isinstance(call, Mapping):
         return
     named = next((v for v in map(call.get, ("function", "custom")) if isinstance(v, Mapping)), call)
@@ -181,9 +172,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def role_of(message: Any) -> str:
     """Return who says a message or item, "" for what is neither."""
-    if not isinstance(message, Mapping):
-        return ""
-    role, kind = text_or_empty(message.get("role")), text_or_empty(message.get(ITEM))
+    role, kind = (text_or_empty(mapping_or_empty(message).get(name)) for name in ("role", ITEM))
     if role or not kind:
         return role
     return "tool" if kind.endswith(GIVEN_BY_CLIENT) else ASSISTANT

@@ -49,17 +49,19 @@ def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dic
 
 
 def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]) -> Ask:
-    """Return what asks again for a request that has been arranged; its retries stay as they were.
-
-    Args:
-        fitted_before_choice: fits a request where the Router would refuse it before it chooses a deployment.
-    """
+    """Return what asks the proxy's Router again for a request that has been arranged; its retries stay as they were."""
 
     async def ask(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         data = with_request_id(further_fields(fields, changes))
         request = Request(format_of(data), data)
-        data = await fitted_before_choice(request)
-        return data, await call_again(request.wire.call_types[-1], data)
+        data, route = await fitted_before_choice(request), request.wire.call_types[-1]
+        logging, called = SETUP.find()(
+            original_function=route,
+            rules_obj=RULES.find()(),
+            start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
+            **data,
+        )
+        return data, await getattr(proxy_router(), route)(**{**called, "litellm_logging_obj": logging})
 
     return ask
 
@@ -69,23 +71,7 @@ def can_call_again() -> bool:
     return are_there(FURTHER_CALL)
 
 
-async def call_again(route: str, fields: Mapping[str, Any]) -> Any:
-    """Return the answer of the proxy's Router, or its stream.
-
-    Raises:
-        Exception: whatever the Router or the provider raise.
-    """
-    logging, data = SETUP.find()(
-        original_function=route,
-        rules_obj=RULES.find()(),
-        start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
-        **fields,
-    )
-    return await getattr(proxy_router(), route)(**{**data, "litellm_logging_obj": logging})
-
-
 def _metadata(first: Call) -> dict[str, Any]:
-    """Return LiteLLM's metadata of a request for a further call of it."""
     metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
     if getattr(first.auth, "budget_reservation", None) is not None:
         metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from ctx_hooks.addons.retrieval.conversation_digest import ASSISTANT, ITEM, THINKING, role_of
-from ctx_hooks.formats.fields import CACHE_MARKER
+from ctx_hooks.formats.fields import CACHE_MARKER, compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class HiddenTurn:
     Attributes:
         anchor: of the answer as the client was shown it.
         messages: the provider's answers, and the results of hidden calls between them.
-        results: the results of hidden calls of the last answer, which stand beside those of the client: chat's messages,
-            blocks of a user message, or items.
+        results: those of its last answer, which stand beside the client's: messages of chat, blocks of a user's, or items.
     """
 
     anchor: str
@@ -44,16 +43,11 @@ _TURN = TypeAdapter(HiddenTurn)
 
 def written(turn: HiddenTurn) -> str:
     """Return a turn as a text."""
-    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
-
-
-def read_all(kept: Mapping[str, str]) -> list[HiddenTurn]:
-    """Return the turns of texts by their keys, without those that are broken: whoever has the store can write to it."""
-    return [turn for turn in map(read, kept.values()) if turn is not None]
+    return compact_json(asdict(turn))
 
 
 def read(text: str) -> HiddenTurn | None:
-    """Return the turn of a text, None for one that is broken."""
+    """Return the turn of a text, None for one that is broken: whoever has the store can write to it."""
     try:
         return _TURN.validate_python(json.loads(text))
     except (ValueError, RecursionError):
@@ -69,7 +63,7 @@ def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[Hid
         A new list; the very messages where no anchor is among them.
     """
     known = {turn.anchor: turn for turn in turns}
-    found = [known.get(anchor) for anchor in anchors] if known else []
+    found = [known.get(anchor) for anchor in anchors]
     if not any(found):
         return messages
     whole: list[Any] = []

@@ -18,12 +18,9 @@ NAME = "retrieval"
 
 
 class View(NamedTuple):
-    """A conversation as its client sent it.
+    """A conversation as its client sent it, and the archive that has what is hidden of it.
 
-    Attributes:
-        heard: its digests.
-        settings: of the archive that has what is hidden of it.
-        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
+    `shows_calls`: whether the model sees calls of the tool in it, and may make others where it is not offered.
     """
 
     heard: Heard
@@ -34,11 +31,7 @@ class View(NamedTuple):
 class Offer(NamedTuple):
     """A request whose model is offered the tool, until it is answered.
 
-    Attributes:
-        settings: of the archive that has what was cut from it.
-        tenant: whose texts these are.
-        call: the names that its events have.
-        most_bytes: of the texts that one turn of the model gets.
+    `most_bytes`: of the texts that one turn of the model gets.
     """
 
     settings: ArchiveSettings
@@ -66,12 +59,7 @@ class KeptRequest:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalNotes:
-    """What is noted of one request.
-
-    Attributes:
-        view: the conversation as its client sent it, where a model may retrieve.
-        offer: of the tool; None where its model is offered none.
-    """
+    """What is noted of one request: its conversation where a model may retrieve, and the offer of the tool to its model."""
 
     view: View | None = None
     offer: Offer | None = None

@@ -9,9 +9,10 @@ from typing import Any
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.conversation.cut_texts import Handles, Retrievable, is_handle
+from ctx_hooks.conversation.cut_texts import is_handle
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.texts.json_text import parsed
@@ -50,27 +51,19 @@ _PARAMETERS: Mapping[str, Any] = {
 }
 
 
-def retrievable(request: Request, policy: Policy, handles: Handles) -> Retrievable | None:
-    """Return how what is cut from a request can be had again; None where it is not archived."""
-    settings = policy.archive_in_use
-    if settings is None:
-        return None
-    offered = definition(request.format) if may_be_offered(request, policy) else None
-    return Retrievable(handles, settings.retention_days, offered)
-
-
 def may_be_offered(request: Request, policy: Policy) -> bool:
     """Whether the tool is added to a request from which something is cut.
 
     Not to one without tools: the tool would have to be defined in later requests too, for earlier calls of it. Not where
     the client has a tool of that name, nor where it has the model call a tool in any case: the model could then call only
-    ours, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside tools of MCP
-    servers: LiteLLM answers calls of its own there by itself, and ours with an error.
+    ours, again and again. Nor where calls cannot be hidden, or the provider keeps the answer: a later request could go on
+    from it, with a call of ours unanswered. Nor beside tools of MCP servers: LiteLLM answers calls of its own there by
+    itself, and ours with an error.
     """
     if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
         return False
-    if request.wire.has_items and _may_be_continued(request):
-        return False
+    if request.wire.has_items and (request.fields.get("store") is not False or request.continues_stored_history):
+        return False  # OpenAI's Responses API keeps every answer unless it is told not to
     tools = request.fields.get("tools") or ()
     if not (tools and isinstance(tools, (list, tuple))) or is_among_tools(request) or "mcp" in map(_kind, tools):
         return False
@@ -108,14 +101,7 @@ def definition(fmt: Format) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a call asks for.
-
-    Attributes:
-        handle: names the text; "" where the call names none that could be one.
-        query: what is looked for, "" for a page.
-        offset_chars: where the page begins.
-        limit_chars: the most that is returned of the text.
-    """
+    """What a call asks for: of the text with this handle, "" for none, the lines that match the query, or else a page."""
 
     handle: str
     query: str = ""
@@ -131,13 +117,11 @@ def asked_of(arguments: str) -> Asked:
     >>> asked_of('{"handle": "../etc').handle
     ''
     """
-    given = parsed(arguments)
-    fields: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    handle, query = fields.get("handle"), fields.get("query")
-    handle = handle.strip().lower() if isinstance(handle, str) else ""
+    fields = mapping_or_empty(parsed(arguments))
+    handle = text_or_empty(fields.get("handle")).strip().lower()
     return Asked(
         handle if is_handle(handle) else "",
-        query.strip() if isinstance(query, str) else "",
+        text_or_empty(fields.get("query")).strip(),
         _number(fields.get("offset"), 0),
         min(MOST_PAGE_CHARS, _number(fields.get("limit"), PAGE_CHARS) or PAGE_CHARS),
     )
@@ -168,25 +152,23 @@ def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
 
 
 def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
-    spans = list(_spans(text))
-    lines = [text[start:end].strip() for start, end in spans]
-    scores = bm25.rank(query, lines)
-    for n in sorted(range(len(lines)), key=lambda n: -scores[n]):
-        line = f"{spans[n][0]}: {lines[n]}"
+    found = list(_numbered_lines(text))
+    scores = bm25.rank(query, [line for _, line in found])
+    for n in sorted(range(len(found)), key=lambda n: -scores[n]):
+        line = f"{found[n][0]}: {found[n][1]}"
         limit_chars -= len(line) + 1
         if scores[n] <= 0 or limit_chars < 0:
             return
         yield line
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each line of a text begins and ends, a long one in pieces."""
+def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line of a text behind its offset, a long one in pieces."""
     start = 0
     for line in text.splitlines(keepends=True):
-        end = start + len(line)
-        for piece in range(start, end, LONGEST_LINE_CHARS):
-            yield piece, min(end, piece + LONGEST_LINE_CHARS)
-        start = end
+        for at in range(0, len(line), LONGEST_LINE_CHARS):
+            yield start + at, line[at : at + LONGEST_LINE_CHARS].strip()
+        start += len(line)
 
 
 def _number(value: Any, otherwise: int) -> int:
@@ -198,19 +180,9 @@ def _number(value: Any, otherwise: int) -> int:
     return int(number) if math.isfinite(number) and number >= 0 else otherwise
 
 
-def _may_be_continued(request: Request) -> bool:
-    """Whether a later request can go on from what the provider keeps, where a call of ours may be unanswered.
-
-    OpenAI's Responses API keeps every answer unless it is told not to.
-    """
-    return request.fields.get("store") is not False or request.continues_stored_history
-
-
 def _name(tool: Any) -> Any:
-    if not isinstance(tool, dict):
-        return None
-    function = tool.get("function")
-    return function.get("name") if isinstance(function, dict) else tool.get("name")
+    named = mapping_or_empty(tool)
+    return (mapping_or_empty(named.get("function")) or named).get("name")
 
 
 def _kind(value: Any) -> Any:

@@ -26,7 +26,7 @@ from ctx_hooks.addons.retrieval.conversation_digest import says_anything
 from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn, messages_of, results_of
-from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn, read_all
+from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
 from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
@@ -72,7 +72,8 @@ class ToolRounds:
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
             kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
             splice = partial(hidden_turns.spliced, messages, heard.anchors)
-            whole = await self._away(lambda: splice(read_all(kept))) if kept else messages
+            turns = map(hidden_turns.read, kept.values())
+            whole = await self._away(lambda: splice([turn for turn in turns if turn is not None])) if kept else messages
             is_spliced = whole is not messages
             view = View(heard._replace(anchors=heard.anchors[-1:]), settings, shows_calls=is_spliced)
             state = self._running.open(request.call.request_id)
@@ -87,11 +88,12 @@ class ToolRounds:
             Exception: a further call failed, and nothing was said before it.
         """
         rounds = self._begun(fields)
+        if rounds is None:
+            return answer
         try:
-            return await self._joined(rounds, fields, answer) if rounds is not None and rounds.is_known else answer
+            return await self._joined(rounds, fields, answer) if rounds.is_known else answer
         finally:
-            if rounds is not None:
-                rounds.end()
+            rounds.end()
 
     async def _joined(self, rounds: Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
         answers: list[Mapping[str, Any]] = []
@@ -173,7 +175,6 @@ class ToolRounds:
         return self._running.of(litellm_compat.Call(fields).request_id)
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
-        """Return the rounds of a request, None where its format has none."""
         view = notes_of(self._state_of(fields)).view
         form = FORMS.get(format_of(fields))
         return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
@@ -184,11 +185,7 @@ class ToolRounds:
 
 
 class Rounds:
-    """The rounds of one request.
-
-    Attributes:
-        form: how its format has calls.
-    """
+    """The rounds of one request; `form` is how its format has calls."""
 
     def __init__(
         self, archiving: Archiving, ask: Ask, form: HiddenCalls, fields: Mapping[str, Any], view: View | None
@@ -260,18 +257,14 @@ class Rounds:
         for request_id in self._request_ids:
             self._archiving.forget(request_id)
 
-    @property
-    def _offered_id(self) -> str:
-        """The id of the last request that the tool was offered to: a further one may have it from the one before."""
-        return next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
-
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        texts = await self._archiving.answers(self._offered_id, [call.arguments for call in turn.hidden])
+        # A further request may have the tool from the one before, and be offered none itself.
+        offered_id = next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
+        texts = await self._archiving.answers(offered_id, [call.arguments for call in turn.hidden])
         return results_of(self.form.FORMAT, turn.hidden, texts)
 
 
 async def _close(stream: Any) -> None:
     """Close a stream that may not have come to its end: the client has left, and nobody waits for more."""
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        await close()
+    if hasattr(stream, "aclose"):
+        await stream.aclose()

@@ -371,5 +371,5 @@ def test_bytes_cut_anywhere_give_the_same_events_each_with_the_piece_that_ends_i
         passed = end
         whole = [event for i, event in enumerate(sent) if sum(map(len, sent[: i + 1])) <= passed]
         assert b"".join(found).startswith(b"".join(whole)[:-1])
-    assert b"".join(found) + buffer.rest() == stream
+    assert b"".join(found) + buffer.rest == stream
     assert [data_of(event) for event in found if event.strip()] == [{"type": "ping", "text": text} for text in texts]

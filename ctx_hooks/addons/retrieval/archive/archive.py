@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,8 +20,6 @@ from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
-from ctx_hooks.telemetry.addon_events import ArchiveEvent
-from ctx_hooks.telemetry.listeners import emit
 
 Place: TypeAlias = tuple[str, str | None]
 """A backend, and the folder of one on disk."""
@@ -67,9 +66,9 @@ class Archives:
         What is too large, or finds the queue full, is dropped; what was stored lately is not stored again.
         """
         writer = self._at(settings)
-        new = [handle for handle in texts if not writer.has(settings, tenant, handle)]
-        if dropped := sum(writer.add(settings, tenant, handle, texts[handle]) is None for handle in new):
-            _tell_dropped(settings, dropped)
+        for handle, text in texts.items():
+            if not writer.has(settings, tenant, handle):
+                writer.add(settings, tenant, handle, text)
 
     def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
         """Whether a text waits to be written, or this process has written it lately."""
@@ -78,13 +77,9 @@ class Archives:
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
         written = self._at(settings).add(settings, tenant, handle, text)
-        if written is None:
-            _tell_dropped(settings, 1)
-            return False
-        try:
-            return await asyncio.wait_for(asyncio.shield(written), STORE_SECONDS)
-        except asyncio.TimeoutError:
-            return False
+        with suppress(asyncio.TimeoutError):
+            return written is not None and await asyncio.wait_for(asyncio.shield(written), STORE_SECONDS)
+        return False
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
         """Return a text of a tenant: None for what is not there, expired, broken or another's, or not read in time."""
@@ -113,23 +108,18 @@ class Archives:
 
     async def _read(self, store: Store, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
         values = await store.read(tenant_name(tenant), handles)
-        return await self._workers.run(lambda: self._opened(values, tenant), Deadline(GET_SECONDS)) if values else {}
 
-    def _opened(self, values: Mapping[str, bytes], tenant: bytes) -> dict[str, str]:
-        texts = ((handle, opened(value, tenant, handle, self._secret)) for handle, value in values.items())
-        return {handle: text for handle, text in texts if text is not None}
+        def texts() -> dict[str, str]:
+            found = ((handle, opened(value, tenant, handle, self._secret)) for handle, value in values.items())
+            return {handle: text for handle, text in found if text is not None}
+
+        return await self._workers.run(texts, Deadline(GET_SECONDS)) if values else {}
 
     def _at(self, settings: ArchiveSettings) -> Writer:
         place = settings.backend, settings.path if settings.backend == "disk" else None
         if place not in self._writers:
-            self._writers[place] = Writer(self._new_store(settings), self._secret, self._workers)
+            store: Store = Redis(self._store) if settings.backend == "redis" else Memory()
+            if settings.backend == "disk" and settings.path:
+                store = Disk(Path(settings.path))
+            self._writers[place] = Writer(store, self._secret, self._workers)
         return self._writers[place]
-
-    def _new_store(self, settings: ArchiveSettings) -> Store:
-        if settings.backend == "redis":
-            return Redis(self._store)
-        return Disk(Path(settings.path)) if settings.backend == "disk" and settings.path else Memory()
-
-
-def _tell_dropped(settings: ArchiveSettings, texts: int) -> None:
-    emit(ArchiveEvent("archive", time.time(), "dropped", texts, settings.backend))

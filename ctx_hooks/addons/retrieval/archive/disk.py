@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+
+T = TypeVar("T")
 
 FILE = "ctx_hooks_archive.sqlite3"
 BROKEN = f"{FILE}.broken"
@@ -70,21 +73,19 @@ class Memory:
 
     async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
         """Store sealed texts in one transaction, as `Disk` does."""
-
-        def work() -> None:
-            with self._lock, _transaction(self._file):
-                _put(self._file, tenant, sealed, time.time() + kept_seconds, max_bytes)
-
-        await self._workers.run(work, Deadline(OPERATION_SECONDS))
+        expires_at = time.time() + kept_seconds
+        await self._alone(lambda: _put(self._file, tenant, sealed, expires_at, max_bytes))
 
     async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
         """Return the sealed texts that there still are, by their handles."""
+        return await self._alone(lambda: _found(self._file, tenant, handles))
 
-        def work() -> Mapping[str, bytes]:
-            with self._lock:
-                return _found(self._file, tenant, handles)
+    async def _alone(self, work: Callable[[], T]) -> T:
+        def locked() -> T:
+            with self._lock, _transaction(self._file):
+                return work()
 
-        return await self._workers.run(work, Deadline(OPERATION_SECONDS))
+        return await self._workers.run(locked, Deadline(OPERATION_SECONDS))
 
 
 def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Literal
@@ -67,12 +66,14 @@ class Writer:
         self._running: asyncio.Task[None] | None = None
 
     def add(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> asyncio.Future[bool] | None:
-        """Queue a text and return what tells whether it was written; None where it is too large, or the queue is full."""
-        if not fits(text):
-            return None
+        """Queue a text and return what tells whether it was written.
+
+        None where it is dropped: it is too large, or the queue is full.
+        """
         loop = asyncio.get_running_loop()
         waiting = Waiting(settings, tenant, handle, text, loop.create_future())
-        if self._bytes + waiting.size_bytes > QUEUE_BYTES:
+        if not fits(text) or self._bytes + waiting.size_bytes > QUEUE_BYTES:
+            emit(ArchiveEvent("archive", time.time(), "dropped", 1, settings.backend))
             return None
         self._queue.append(waiting)
         self._newest[tenant, handle] = waiting
@@ -124,26 +125,24 @@ class Writer:
 
     def _next_batch(self) -> list[Waiting]:
         """Return the next texts of one tenant and one policy."""
-        batch = [self._queue.popleft()]
-        size_bytes = batch[0].size_bytes
-        while self._queue and _alike(batch[0], self._queue[0]) and size_bytes + self._queue[0].size_bytes <= BATCH_BYTES:
-            batch.append(self._queue.popleft())
+        batch, size_bytes = [self._queue.popleft()], 0
+        tenant, settings = batch[0].tenant, batch[0].settings
+        while self._queue and (self._queue[0].tenant, self._queue[0].settings) == (tenant, settings):
             size_bytes += batch[-1].size_bytes
+            if size_bytes + self._queue[0].size_bytes > BATCH_BYTES:
+                break
+            batch.append(self._queue.popleft())
         return batch
 
     async def _write(self, batch: list[Waiting]) -> bool:
         settings, tenant = batch[0].settings, batch[0].tenant
         try:
-            values = await self._workers.run(self._sealing(batch), Deadline(SEAL_SECONDS))
+            values = await self._workers.run(
+                lambda: {w.handle: sealed(w.text, tenant, w.handle, settings.compress, self._secret) for w in batch},
+                Deadline(SEAL_SECONDS),
+            )
             await self.store.write(tenant_name(tenant), values, settings.retention_seconds, settings.size_limit_bytes)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
             warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
             return False
         return True
-
-    def _sealing(self, batch: list[Waiting]) -> Callable[[], dict[str, bytes]]:
-        return lambda: {w.handle: sealed(w.text, w.tenant, w.handle, w.settings.compress, self._secret) for w in batch}
-
-
-def _alike(one: Waiting, other: Waiting) -> bool:
-    return one.tenant == other.tenant and one.settings == other.settings

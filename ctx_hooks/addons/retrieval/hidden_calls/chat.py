@@ -39,10 +39,10 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     message["content"] = BETWEEN.join(m["content"] for m in messages if m.get("content")) or (None if calls else "")
     if calls:
         message["tool_calls"] = calls
-    if any(m.get("reasoning_content") for m in messages):
-        message["reasoning_content"] = BETWEEN.join(m["reasoning_content"] for m in messages if m.get("reasoning_content"))
-    if any(m.get("thinking_blocks") for m in messages):
-        message["thinking_blocks"] = [block for m in messages for block in m.get("thinking_blocks") or ()]
+    if thoughts := [m["reasoning_content"] for m in messages if m.get("reasoning_content")]:
+        message["reasoning_content"] = BETWEEN.join(thoughts)
+    if blocks := [block for m in messages for block in m.get("thinking_blocks") or ()]:
+        message["thinking_blocks"] = blocks
     reason = last.get("finish_reason") if is_whole else "length"
     choice = {**last, "message": message, "finish_reason": _shown_reason(reason, has_calls=bool(calls))}
     return {**answers[0], "choices": [choice], "usage": total([a.get("usage") or {} for a in answers])}
@@ -71,16 +71,12 @@ class ChatStream:
         self._usage: Mapping[str, Any] | None = None
         self._is_separated = not self._has_text
 
-    @property
-    def _goes_on(self) -> bool:
-        return bool(self._usages)
-
     def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return what the client sees of a chunk: the very chunk, a changed one, or None where it is hidden or withheld."""
         chunk = event
         if self._head is None:
             self._head = {name: chunk[name] for name in HEAD if name in chunk}
-        if self._goes_on:
+        if self._usages:
             chunk = {**chunk, **self._head}
         choice = _choice(chunk)
         if choice.get("index"):
@@ -94,9 +90,9 @@ class ChatStream:
         if self._finish_reason is None and not chunk.get("usage"):
             if shown is delta:
                 return chunk
-            return _with_delta(chunk, shown) if _says_anything(shown) else None
+            return _with_delta(chunk, shown) if any(shown.values()) else None
         self._withheld.append(_with_delta(chunk, {}) if choice else chunk)
-        if not _says_anything(shown):
+        if not any(shown.values()):
             return None
         said = _with_delta(chunk, shown, finish_reason=None)
         return {name: value for name, value in said.items() if name != "usage"}
@@ -117,7 +113,7 @@ class ChatStream:
         return [self._ending(chunk, usage, reason) for chunk in self._withheld]
 
     def _ending(self, chunk: Mapping[str, Any], usage: Mapping[str, Any], reason: str | None) -> Mapping[str, Any]:
-        changed = {**chunk, "usage": usage} if chunk.get("usage") and self._goes_on else chunk
+        changed = {**chunk, "usage": usage} if chunk.get("usage") and self._usages else chunk
         choice = _choice(changed)
         if choice.get("finish_reason") in (None, reason):
             return changed
@@ -137,11 +133,11 @@ class ChatStream:
                 changed["content"] = BETWEEN + text
             self._is_separated = self._has_text = True
         self._note_thinking(delta)
-        if self._goes_on and delta.get("role"):
+        if self._usages and delta.get("role"):
             changed["role"] = None
         shown = {**delta, **changed} if changed else delta
-        hides = bool(changed) or self._goes_on
-        return {} if hides and not _says_anything(shown) else shown
+        hides = bool(changed or self._usages)
+        return {} if hides and not any(shown.values()) else shown
 
     def _note_thinking(self, delta: Mapping[str, Any]) -> None:
         if delta.get("reasoning_content"):
@@ -215,10 +211,6 @@ def _add_thinking(blocks: list[dict[str, Any]], piece: Mapping[str, Any]) -> Non
 
 def _shown_reason(reason: str | None, *, has_calls: bool) -> str | None:
     return "stop" if reason in CALLED and not has_calls else reason
-
-
-def _says_anything(delta: Mapping[str, Any]) -> bool:
-    return any(delta.values())
 
 
 def _with_delta(chunk: Mapping[str, Any], delta: Mapping[str, Any], **changes: Any) -> dict[str, Any]:

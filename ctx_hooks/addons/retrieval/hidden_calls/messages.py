@@ -13,12 +13,8 @@ FORMAT: Format = "anthropic"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 CALLED = "tool_use"
-GROWING: Mapping[str, tuple[str, str]] = {
-    "text_delta": ("text", "text"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", "signature"),
-}
-"""The field of a block that grows by a delta, and that of the delta by which it does."""
+GROWING = ("text", "thinking", "signature")
+"""The fields of a block that grow by the same field of a delta, whose type is named after it."""
 ARGUMENTS = "input_json_delta"
 CITATION = "citations_delta"
 NO_ARGUMENTS = "{}"
@@ -77,7 +73,10 @@ class MessageStream:
             return event
         index = event.get("index")
         if kind == "content_block_start":
-            self._begin_block(index, event.get("content_block") or {})
+            self._blocks[index] = dict(event.get("content_block") or {})
+            if not _is_hidden(self._blocks[index], self._tool):
+                self._numbers[index] = self._shown_blocks
+                self._shown_blocks += 1
         if kind == "content_block_delta":
             self._grow(index, event.get("delta") or {})
         number = self._numbers.get(index)
@@ -117,12 +116,6 @@ class MessageStream:
         if isinstance(usage, Mapping):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
-    def _begin_block(self, index: Any, block: Mapping[str, Any]) -> None:
-        self._blocks[index] = dict(block)
-        if not _is_hidden(block, self._tool):
-            self._numbers[index] = self._shown_blocks
-            self._shown_blocks += 1
-
     def _grow(self, index: Any, delta: Mapping[str, Any]) -> None:
         block = self._blocks.setdefault(index, {})
         kind = delta.get("type")
@@ -130,9 +123,8 @@ class MessageStream:
             self._arguments[index] = self._arguments.get(index, "") + (delta.get("partial_json") or "")
         elif kind == CITATION:
             block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
-        elif isinstance(kind, str) and kind in GROWING:
-            grown, by = GROWING[kind]
-            block[grown] = (block.get(grown) or "") + (delta.get(by) or "")
+        elif (field := str(kind).removesuffix("_delta")) in GROWING:
+            block[field] = (block.get(field) or "") + (delta.get(field) or "")
 
     def _whole(self, index: Any, block: Mapping[str, Any]) -> Mapping[str, Any]:
         arguments = self._arguments.get(index)

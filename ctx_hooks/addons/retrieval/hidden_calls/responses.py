@@ -77,7 +77,9 @@ class ResponseStream:
         """Return what the client sees of an event: the very event, a changed one, or None where it is hidden or withheld."""
         kind = _kind(event)
         if kind in OPENING:
-            return self._seen_opening(event)
+            response = mapping_or_empty(event.get("response"))
+            shown = _without_tool(response, self._tool)
+            return None if self._responses else self._numbered(event if shown == response else {**event, "response": shown})
         if kind.removeprefix(EVENT) in ENDED:
             self._end = event
             return None
@@ -128,13 +130,6 @@ class ResponseStream:
         response = mapping_or_empty((self._end or {}).get("response"))
         return response if response.get("output") else {**response, "output": list(self._items.values())}
 
-    def _seen_opening(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        if self._responses:
-            return None
-        response = mapping_or_empty(event.get("response"))
-        shown = _without_tool(response, self._tool)
-        return self._numbered(event if shown == response else {**event, "response": shown})
-
     def _numbered(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an event with the next number, from the first one on that is hidden; before it, the provider's own."""
         given = event.get("sequence_number")
@@ -151,8 +146,8 @@ stream = ResponseStream
 def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:
     hidden = [item for item in items if _is_hidden(item, tool)]
     waiting = [item for item in items if str(item.get("type")) not in WAITS_FOR_NOBODY]
-    calls = tuple(ToolCall(_call_id(item), tool, str(item.get("arguments") or "")) for item in hidden)
-    ids = [call_id for call_id in map(_call_id, waiting) if call_id]
+    calls = tuple(ToolCall(str(item.get("call_id") or ""), tool, str(item.get("arguments") or "")) for item in hidden)
+    ids = [str(item["call_id"]) for item in waiting if item.get("call_id")]
     is_whole = status == COMPLETED and all(call.id for call in calls) and len(set(ids)) == len(ids)
     sent = _sent_back(items, tool)
     shown = _followed([item for item in sent if not _is_hidden(item, tool)])
@@ -196,10 +191,6 @@ def _without_tool(response: Mapping[str, Any], tool: str) -> dict[str, Any]:
 def _items(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     output = answer.get("output")
     return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
-
-
-def _call_id(item: Mapping[str, Any]) -> str:
-    return str(item.get("call_id") or "")
 
 
 def _is_hidden(item: Any, tool: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ctx_hooks.conversation.model import Format, ToolCall
 from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats.fields import mapping_or_empty
 
 CUT_OFF = frozenset({"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"})
 """Why OpenAI and Anthropic stop without the model having come to its end: a call before it may be half of one."""
@@ -112,20 +113,14 @@ def _sum(before: Any, value: Any) -> Any:
     if value is None:
         return before
     if isinstance(value, Mapping):
-        return total([before, value] if isinstance(before, Mapping) else [value])
-    if _is_number(value) and _is_number(before):
-        return before + value
-    return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+        return total([mapping_or_empty(before), value])
+    both_count = {type(before), type(value)} <= {int, float}
+    return before + value if both_count else value
 
 
 def object_of(arguments: str) -> dict[str, Any]:
     """Return the arguments of a call as an object, an empty one where they are none: providers take nothing else back."""
     try:
-        found = json.loads(arguments)
+        return dict(mapping_or_empty(json.loads(arguments)))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
