@@ -48,15 +48,7 @@ FAILURE_HOOK_SECONDS = 2.0
 
 
 class Answer(NamedTuple):
-    """What the model wrote, and what it cost.
-
-    Attributes:
-        text: what it wrote, "" for nothing.
-        is_whole: whether it came to its end: False where `max_tokens` cut it off.
-        input_tokens: as billed; None where the answer does not state it.
-        output_tokens: of the answer; None where it states none.
-        dollars: the cost; None where a price is not known.
-    """
+    """What the model wrote, whether it came to its end before `max_tokens`, and its bill as far as that is known."""
 
     text: str
     is_whole: bool
@@ -99,27 +91,26 @@ async def send(
 ) -> Any:
     """Return LiteLLM's answer to a request of a format, made like that of `ask`; the errors are those of `ask`.
 
-    Args:
-        fields: the request.
-        wire: its format.
-        timeout_seconds: how long it may take.
-        payer: on whose account it is.
-        deployment_id: the Router's id of the deployment that is asked; "" leaves the choice to the Router.
+    `deployment_id` is the Router's id of the deployment that is asked; "" leaves the choice to the Router.
     """
     return await asyncio.wait_for(_sent(fields, wire, timeout_seconds, payer, deployment_id), timeout_seconds)
 
 
 async def _sent(fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: float, payer: Any, deployment_id: str) -> Any:
+    from fastapi import Request  # noqa: PLC0415 - a part of the proxy
     from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
 
     route, call_type = ROUTES[wire.name], wire.call_types[-1]
     metadata = "metadata" if wire.name == "openai-chat" else "litellm_metadata"
     payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": route})
     data: dict[str, Any] = {**fields, "litellm_call_id": str(uuid4()), metadata: {"tags": [TAG]}}
-    request = _request(route)
+    # A request without a sender, for functions that look for the headers and address of one.
+    request = Request({"type": "http", "method": "POST", "path": route, "query_string": b"", "headers": []})
     logging = proxy_server.proxy_logging_obj
     try:
-        await _check(payer, request, data, route)
+        await MAY_CALL.find()(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
+        await KEY_BUDGET.find()(payer, logging)
+        await COMMON_CHECKS.find()(payer, request, data, route)
         data = await ADD_DATA.find()(data, request, payer, proxy_server.proxy_config)
         data[metadata] |= {**SUMMARY_MARK, SUMMARY_DEPLOYMENT: deployment_id}
         data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type=call_type)
@@ -131,22 +122,6 @@ async def _sent(fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: fl
         with suppress(asyncio.TimeoutError):  # the failure itself is what the caller is told
             await asyncio.wait_for(told, FAILURE_HOOK_SECONDS)
         raise
-
-
-async def _check(payer: Any, request: Any, data: dict[str, Any], route: str) -> None:
-    """Raise what a request of this caller to this model would be refused with."""
-    from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
-
-    await MAY_CALL.find()(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
-    await KEY_BUDGET.find()(payer, proxy_server.proxy_logging_obj)
-    await COMMON_CHECKS.find()(payer, request, data, route)
-
-
-def _request(route: str) -> Any:
-    """Return an HTTP request without a sender, for functions that look for one's headers and address."""
-    from fastapi import Request  # noqa: PLC0415 - a part of the proxy
-
-    return Request({"type": "http", "method": "POST", "path": route, "query_string": b"", "headers": []})
 
 
 def _answer(response: Any) -> Answer:

@@ -11,7 +11,7 @@ from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.compaction.summary.extractive import summary_tokens
-from ctx_hooks.compaction.summary.model_written import Summaries, newest_within, prefixes
+from ctx_hooks.compaction.summary.model_written import Summaries, WrittenSummary, newest_within, prefixes
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Format, Message
 from ctx_hooks.formats.fields import unmarked
@@ -27,12 +27,9 @@ from ctx_hooks.tokens.units import LocalTokens, to_provider
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A request of a conversation that summaries are written of.
+    """A request of a conversation that summaries are written of, as the client sent it.
 
     Attributes:
-        request: the request as the client sent it.
-        to: where it goes.
-        settings: who writes them.
         conversation: the key of the conversation.
         payer: on whose account they are.
         size_bytes: about how much memory its messages take.
@@ -67,13 +64,12 @@ async def asking_of(request: Request, to: Target, workers: Workers) -> Asking | 
     if payer is None:
         return None
 
-    def key_and_size() -> tuple[str, int]:
-        return conversation_key(request.messages, to.tenant, settings), request.size_bytes
+    def asking() -> Asking:
+        key = conversation_key(request.messages, to.tenant, settings)
+        return Asking(request, to, settings, key, payer, request.size_bytes)
 
-    conversation, size_bytes = await workers.run(key_and_size, Deadline())
-    if not conversation:
-        return None
-    return Asking(request, to, settings, conversation, payer, size_bytes)
+    found = await workers.run(asking, Deadline())
+    return found if found.conversation else None
 
 
 def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
@@ -91,12 +87,7 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
 
     It stands for the messages up to the first answer: sessions that begin with the same request part there. System text is
     in no key and no prefix: it is sent beside each summary, and clients write the time there. It begins with the tenant's
-    digest, so that an operator can erase all keys of a tenant.
-
-    Args:
-        messages: of the request as the client sent it.
-        tenant: who asks: no summary is ever found by another tenant.
-        settings: who writes the summaries, and what is asked of it.
+    digest, so that an operator can erase all keys of a tenant, and no summary is ever found by another one.
 
     Raises:
         MalformedConversationError: a message that has to be read is none.
@@ -122,7 +113,6 @@ class SummaryTask:
     Attributes:
         prefix: the digest of the messages that the summary will stand for, in hexadecimal.
         length: how many messages of the history these are.
-        format: their format.
         messages: those of them that the summary before does not stand for.
         before: the summary that is updated, "" for none.
     """
@@ -146,22 +136,17 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
         after: how many messages the newest compaction before has but one, 0 for none.
     """
     digests = prefixes(history, summaries.conversation.encode())
-    before = newest_within(summaries, digests, length)
-    if before is not None and before.length > after:
+    before = newest_within(summaries, digests, length) or WrittenSummary("", 0, "")
+    if before.length > after:
         return None
-    start = before.length if before is not None else 0
-    messages = history.messages.conversation(start, length)
-    text = before.text if before is not None else ""
-    return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, text)
+    messages = history.messages.conversation(before.length, length)
+    return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, before.text)
 
 
 def is_due(attempt: Attempt, input_tokens: int, soft_fraction: float) -> bool:
     """Whether the next summary is begun behind an answer, so that it is there when a compaction takes a new one.
 
-    Args:
-        attempt: what was answered.
-        input_tokens: what the provider billed for it.
-        soft_fraction: above this share of the budget in any case; before, if another request like the newest exceeds it.
+    It is above `soft_fraction` of the budget in any case; before, if another request like the newest exceeds the budget.
     """
     if attempt.budget_tokens is None:
         return False

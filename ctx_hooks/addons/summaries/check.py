@@ -45,7 +45,7 @@ _WORDS_OF_USER = (re.compile("user", re.IGNORECASE), re.compile("words", re.IGNO
 """What the title of the user's own words has in it: models number it, or write "The user's own words"."""
 _NO_LEVEL = 7
 """A title without `#` is below all others: the next one with them closes its section."""
-_BULLET = re.compile(r"(?:[-*\u2022>]|[0-9]{1,3}[.)])?\s*")
+_BULLET = re.compile(r"^(?:[-*\u2022>]|[0-9]{1,3}[.)])?\s*")
 _POINT = re.compile(r"\s*(?:[-*\u2022]|[0-9]{1,3}[.)])\s")
 _EMPHASIS = "*_ "
 _QUOTATION_MARKS = "\"'\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
@@ -164,7 +164,6 @@ def _sections(text: str) -> list[list[str]]:
 
 
 def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:
-    """Yield every text that names may be taken from."""
     for message in messages:
         counter.deadline.check()
         yield message.name or ""
@@ -197,7 +196,7 @@ def _quotations(text: str) -> Iterator[str]:
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
         if (closing := _CLOSING_LEVEL.match(line)) and len(closing[1]) <= section_level:
             section_level = 0
-        said = line[_begin_of(line) :]
+        said = _BULLET.sub("", line, count=1)
         if section_level:
             quotation = said.strip(_AROUND_QUOTATION)
         elif section_level := _level_of_words(line, following):
@@ -222,12 +221,5 @@ def _level_of_words(line: str, following: str) -> int:
 
 
 def _is_quoted(line: str) -> bool:
-    """Whether a line is in quotation marks from its beginning to its end."""
     bare = line.strip(_EMPHASIS + _STOPS)
     return len(bare) > 1 and bare[0] in _QUOTATION_MARKS and bare[-1] in _QUOTATION_MARKS
-
-
-def _begin_of(line: str) -> int:
-    """Return where the text of a list's line begins."""
-    bullet = _BULLET.match(line)
-    return bullet.end() if bullet else 0

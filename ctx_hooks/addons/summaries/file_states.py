@@ -52,25 +52,15 @@ def file_states(messages: Sequence[Message], before: str) -> FileStates:
     calls = [call for message in messages for call in message.calls]
     actions = actions_of(messages)
     stated = list(_stated_in(before))
-    return FileStates(
-        frozenset(
-            (
-                *(path for path, state in stated if state != "read"),
-                *(file for a in actions if a.kind == "changed" and not a.failed for file in a.files),
-            )
-        ),
-        frozenset(
-            (
-                *(path for path, state in stated if state == "read"),
-                *(file for a in actions if a.kind == "read" for file in a.files),
-            )
-        ),
-        [call.arguments for call, a in zip(calls, actions, strict=True) if a.kind in ("changed", "ran")],
-    )
+    changed = {path for path, state in stated if state != "read"}
+    changed.update(file for a in actions if a.kind == "changed" and not a.failed for file in a.files)
+    read = {path for path, state in stated if state == "read"}
+    read.update(file for a in actions if a.kind == "read" for file in a.files)
+    acting = [call.arguments for call, a in zip(calls, actions, strict=True) if a.kind in ("changed", "ran")]
+    return FileStates(frozenset(changed), frozenset(read), acting)
 
 
 def _stated_in(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each path of which a line states the state, and that."""
     for line in text.splitlines():
         if found := _STATED.match(line):
             yield found[1].strip("`*_"), found[2].lower()

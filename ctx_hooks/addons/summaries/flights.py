@@ -137,11 +137,9 @@ class SummaryFlights(Addon):
         state = self._running.of(attempt.to.request_id)
         asking = state.held.pop((NAME, attempt.to.deployment), None)
         self._running.hold(attempt.to.request_id, state)
-        if (
-            isinstance(asking, Asking)
-            and billed is not None
-            and is_due(attempt, billed.input_tokens, asking.settings.soft_fraction)
-        ):
+        if not isinstance(asking, Asking) or billed is None:
+            return
+        if is_due(attempt, billed.input_tokens, asking.settings.soft_fraction):
             self._start(asking.fitted(attempt), None, attempt.choice.length - 1 if attempt.choice is not None else 0)
 
     async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
@@ -189,14 +187,8 @@ class SummaryFlights(Addon):
 
     async def _write(self, asking: Asking, task: SummaryTask, lease: _Lease) -> None:
         """Write a summary and store it where it is accepted; what becomes of the flight is stored in any case."""
-        began = SummaryEvent(
-            "before_summary",
-            time.time(),
-            names_of(asking.request.call, asking.to),
-            asking.settings.model,
-            asking.settings.mode,
-            task.length,
-        )
+        settings, names = asking.settings, names_of(asking.request.call, asking.to)
+        began = SummaryEvent("before_summary", time.time(), names, settings.model, settings.mode, task.length)
         emit(began)
         writing, start = Writing(), time.monotonic()
         try:
@@ -208,18 +200,15 @@ class SummaryFlights(Addon):
                 summary = WrittenSummary(task.prefix, task.length, writing.text)
                 await self._store.write(asking.conversation, summary, writing.signed)
         finally:
-            await lease.end(_end_of(lease.flight, writing))
+            failed = record.given_up if writing.outcome == "cancelled" else partial(record.failed, now=time.time())
+            await lease.end(record.IDLE if writing.text else failed(lease.flight))
             emit(_ended(began, writing, time.monotonic() - start))
         if not writing.text:
             logger.warning("no summary by %s: %s (%s)", asking.settings.model, writing.outcome, writing.reason)
 
 
 class _Lease:
-    """The hold that this process has of a conversation's flight.
-
-    Attributes:
-        flight: the flight as this process has stored it last.
-    """
+    """The hold that this process has of a conversation's flight, as it has stored that last."""
 
     def __init__(self, store: StoredSummaries, asking: Asking) -> None:
         self.flight = record.IDLE
@@ -236,20 +225,14 @@ class _Lease:
         return True
 
     async def renew(self) -> bool:
-        """Hold the flight for another call, and return whether it still was this process's."""
-        return await self.end(record.renewed(self.flight, time.time(), self._seconds))
+        """Hold the flight for another part, which has a lease of its own; return whether it still was this process's."""
+        return await self.end(replace(self.flight, until_seconds=time.time() + self._seconds))
 
     async def end(self, flight: Flight) -> bool:
         """Store the next state, and return whether the flight still was this process's."""
         held = await self._store.fly(self._conversation, self.flight, flight)
         self.flight = flight
         return held
-
-
-def _end_of(flight: Flight, writing: Writing) -> Flight:
-    if writing.outcome == "cancelled":
-        return record.given_up(flight)
-    return record.IDLE if writing.text else record.failed(flight, time.time())
 
 
 def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEvent:

@@ -89,14 +89,7 @@ def is_served(request: Request) -> bool:
 
 
 async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Workers) -> None:
-    """Have the deployment write a summary, and check it; it raises nothing but a cancellation.
-
-    Args:
-        writing: is told what comes of it.
-        task: what is summarised.
-        asking: of which request, how, and on whose account.
-        workers: the threads for what takes long.
-    """
+    """Have the deployment write a summary, and check it, as `writer.write` does; it raises nothing but a cancellation."""
     settings, request = asking.settings, asking.request
     own_id = request.call.named_deployment.id
 
@@ -128,14 +121,8 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
 def with_block(items: Sequence[Any], text: str, signed: Signed, *, chat: bool, language: Language) -> list[Any] | None:
     """Return messages that begin with a provider's own summary instead of quoting its text.
 
-    None where they do not quote it, or where the client has sent a block: a request may have one.
-
-    Args:
-        items: the messages, which are not changed.
-        text: of the summary.
-        signed: the summary.
-        chat: whether they are chat messages, which carry a block beside their content.
-        language: of the notice in the place of the text.
+    None where they do not quote it, or where the client has sent a block: a request may have one. Messages of `chat` carry
+    a block beside their content; the notice in the place of the text is in `language`.
     """
     if any(_has_block(item) for item in items):
         return None

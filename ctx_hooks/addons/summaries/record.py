@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
+from ctx_hooks.formats.fields import compact_json
 
 Entry: TypeAlias = tuple[Any, ...]
 """What a field says. A summary: when it was written, in epoch seconds, the number of its messages, its text, and of one that
@@ -46,13 +47,7 @@ MOST_FAILURES = 100
 
 
 class Signed(NamedTuple):
-    """A summary that a provider has written and signed: only the deployment that has written it takes it.
-
-    Attributes:
-        content: the text, to the letter.
-        deployment: the key of the deployment.
-        signature: of the content.
-    """
+    """A summary that a provider has written and signed: only the deployment that has written it takes it."""
 
     content: str
     deployment: str
@@ -91,11 +86,6 @@ IDLE = Flight()
 def begun(flight: Flight, owner: str, now: float, lease_seconds: float) -> Flight | None:
     """Return the flight of `owner`; None while another one is under way, or paused."""
     return None if now < flight.until_seconds else Flight(owner, now + lease_seconds, flight.failures)
-
-
-def renewed(flight: Flight, now: float, lease_seconds: float) -> Flight:
-    """Return a flight with a new lease: a long history is summarised in parts, each within its own."""
-    return replace(flight, until_seconds=now + lease_seconds)
 
 
 def failed(flight: Flight, now: float) -> Flight:
@@ -149,12 +139,7 @@ def fields_of(record: str, now: float) -> dict[str, Entry]:
 
 def record_of(fields: Mapping[str, Entry]) -> str:
     """Return the record that has these fields."""
-    return json.dumps({name: value_of(entry) for name, entry in fields.items()}, ensure_ascii=False)
-
-
-def value_of(entry: Entry) -> str:
-    """Return a field's value as it stands in a record."""
-    return json.dumps(entry, ensure_ascii=False)
+    return compact_json({name: compact_json(entry) for name, entry in fields.items()})
 
 
 def flight_entry(flight: Flight) -> Entry | None:
@@ -192,17 +177,15 @@ def _entry(name: str, value: Any, now: float) -> Entry | None:
         ):
             return flight_entry(Flight(owner, float(until), failures))
         case "w:", [int() | float() as at, int(length), *texts] if (
-            0 <= at <= latest and 0 < length <= MOST_MESSAGES and _are_texts(texts)
+            0 <= at <= latest
+            and 0 < length <= MOST_MESSAGES
+            and len(texts) in (1, 3)  # three of one that a provider has signed
+            and all(isinstance(text, str) and text.strip() for text in texts)
         ):
             return at, length, *(text.encode("utf-8", "replace").decode() for text in texts)  # no surrogate can be sent
         case "c:", [int() | float() as at, str(prefix)] if 0 <= at <= latest and (not prefix or _is_digest(prefix)):
             return at, prefix
     return None
-
-
-def _are_texts(texts: list[Any]) -> bool:
-    """Whether they are the text of a summary, and what else one has that a provider has signed."""
-    return len(texts) in (1, 3) and all(isinstance(text, str) and text.strip() for text in texts)
 
 
 def _parsed(text: str) -> Any:

@@ -29,9 +29,9 @@ from ctx_hooks.addons.summaries.record import (
     put,
     record_of,
     stored_of,
-    value_of,
 )
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
+from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
@@ -78,9 +78,7 @@ class StoredSummaries:
     async def of(self, conversation: str, wait_seconds: float | None = None) -> Stored:
         """Return what is stored of a conversation, as far as this process knows it if Redis is slow.
 
-        Args:
-            conversation: its key.
-            wait_seconds: how long one can wait who has the time; None for a request that has none.
+        `wait_seconds`: how long one can wait who has the time; None for a request that has none.
         """
         if self._store.is_shared:
             with suppress(UnavailableError):  # what this process knows has to do
@@ -98,7 +96,7 @@ class StoredSummaries:
     async def write(self, conversation: str, summary: WrittenSummary, signed: Signed | None = None) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
         entry: Entry = (round(time.time(), 3), summary.length, *(signed or (summary.text,)))
-        if len(value_of(entry).encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
+        if len(compact_json(entry).encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
             await self._swap(conversation, WRITTEN + summary.prefix, None, entry)
 
     def signed(self, conversation: str, prefix: str) -> Signed | None:
@@ -150,25 +148,23 @@ class StoredSummaries:
             if found.get(name) != old:
                 return record
             put(found, name, new)
-            return sealed(record_of(found), self._tenant(conversation), HANDLE, "none", self._secret)
+            tenant = tenant_key(HANDLE, conversation, self._secret)
+            return sealed(record_of(found), tenant, HANDLE, "none", self._secret)
 
         async def change(record: bytes) -> bytes:
             return await self._workers.run(lambda: changed(record), Deadline())
 
+        bounds = LARGEST_RECORD_BYTES, KEPT_SECONDS, FLIGHT_TIMEOUT_SECONDS
         try:
-            key, bounds = KEY_PREFIX + conversation, (LARGEST_RECORD_BYTES, KEPT_SECONDS)
-            await self._store.change(key, change, *bounds, FLIGHT_TIMEOUT_SECONDS)
+            await self._store.change(KEY_PREFIX + conversation, change, *bounds)
         except UnavailableError:
             return self._swap_here(conversation, name, old, new)
         return self._settle(conversation, name, found.get(name))
 
     def _opened(self, conversation: str, record: bytes) -> dict[str, Entry]:
         """Return the fields of a record that say something: whoever has the Redis can write anything there."""
-        text = opened(record, self._tenant(conversation), HANDLE, self._secret)
+        text = opened(record, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
         return fields_of(text or "", time.time())
-
-    def _tenant(self, conversation: str) -> bytes:
-        return tenant_key(HANDLE, conversation, self._secret)
 
     def _swap_here(self, conversation: str, name: str, old: Entry | None, new: Entry | None) -> Entry | None:
         """Write a field of this process where it says `old`; return what it says then."""

@@ -38,11 +38,7 @@ LESS_FRACTION = 0.75
 class Room(NamedTuple):
     """What a model holds, by its stated window or the lower limit that refusals have shown, and how it counts.
 
-    Attributes:
-        tokens: the most that it holds, in the provider's tokens.
-        factor: provider tokens per local token.
-        vocabulary: of the local tokens.
-        other_weight: what a local token of other scripts, figures and base64 counts as.
+    `factor` is of provider tokens per local token, `other_weight` of what a local token of other scripts counts as.
     """
 
     tokens: ProviderTokens
@@ -80,18 +76,12 @@ async def write(
     workers: Workers,
     renewed: Callable[[], Awaitable[bool]],
 ) -> None:
-    """Have a summary written and checked; it raises nothing but a cancellation.
+    """Have a summary written and checked, and tell `writing` what comes of it; it raises nothing but a cancellation.
 
-    Args:
-        writing: is told what comes of it.
-        task: what is summarised.
-        asking: by which model, how, and on whose account.
-        learned: how each deployment counts.
-        workers: the threads for what takes long.
-        renewed: renews the lease before each call; False where another worker has taken the flight over.
+    `renewed` renews the lease before each call: False where another worker has taken the flight over.
     """
     try:
-        room = await room_of(asking.settings.model, learned, asking.to.tenant)
+        room = await _room_of(asking.settings.model, learned, asking.to.tenant)
         for number in range(1, ATTEMPTS + 1):
             overflow = await _write_in_parts(writing, task, asking, room, workers, renewed)
             if overflow is None:
@@ -148,7 +138,7 @@ def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, coun
     return checked(answer.text, task, settings, counter) if answer.is_whole else Rejected("too_long")
 
 
-async def room_of(group: str, learned: Learned, tenant: str) -> Room:
+async def _room_of(group: str, learned: Learned, tenant: str) -> Room:
     """Return what every deployment of a group holds: the Router may choose any."""
     rooms = []
     for deployment in litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),):

@@ -13,7 +13,6 @@ from ctx_hooks.addons.summaries.record import (
     failed,
     given_up,
     pause_seconds,
-    renewed,
 )
 
 NOW = 1_700_000_000.0
@@ -35,13 +34,6 @@ def test_of_two_workers_one_has_the_flight_until_its_lease_is_over():
     assert flight.is_under_way(NOW + 19.9)
     assert not may_begin(flight, NOW + 19.9)
     assert may_begin(flight, NOW + LEASE)
-
-
-def test_a_lease_that_is_renewed_ends_later():
-    flight = renewed(in_flight(), NOW + 15, LEASE)
-    assert not may_begin(flight, NOW + 34)
-    assert may_begin(flight, NOW + 35)
-    assert flight.owner == "one"
 
 
 def test_one_failure_is_tried_again_and_two_in_a_row_pause_for_ten_minutes():
