@@ -31,15 +31,9 @@ def are_many(items: Any) -> bool:
     return sum(len(blocks) for blocks in found if isinstance(blocks, list)) > MOST_AT_ONCE
 
 
-def flag(value: Any, name: str) -> bool:
-    """Whether the caller set a flag on a message or block."""
-    context = value.get(FIELD) if isinstance(value, MAPPINGS) else None
-    return context is not None and isinstance(context, Mapping) and context.get(name) is True
-
-
 def is_pinned(message: Any) -> bool:
     """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
-    return any(flag(value, name) for value in _flagged(message) for name in FLAGS)
+    return any(value[FIELD].get(name) is True for value in _flagged(message) for name in FLAGS)
 
 
 def without_flags(items: Any) -> list[Any] | None:

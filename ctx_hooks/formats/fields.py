@@ -50,7 +50,7 @@ TEXT_FIELDS = frozenset({"text", "content", "output", "arguments", "thinking", "
 SEALED_FIELDS = frozenset({"encrypted_content", "encrypted_stdout", "encrypted_index"})
 SIGNATURE_FIELDS = frozenset({"signature", "thought_signature", "thoughtSignature"})
 """What proves that thinking is a model's own. No provider bills it."""
-MIME_KINDS: Mapping[str, MediaKind] = {"image/": "image", "audio/": "audio"}
+MIME_KINDS: Mapping[str, MediaKind] = {"image": "image", "audio": "audio"}
 
 _CONTAINERS = (dict, list, tuple)
 _UNCHANGING = frozenset({str, int, float, bool, type(None)})
@@ -192,8 +192,12 @@ def payload_kind(field: str, text: str) -> MediaKind | None:
         return None
     if field in SEALED_FIELDS:
         return "sealed"
-    mime = text[len("data:") :].lower() if DATA_URL.match(text) else ""
-    return next((kind for start, kind in MIME_KINDS.items() if mime.startswith(start)), "file")
+    return media_kind(text[len("data:") :] if DATA_URL.match(text) else "")
+
+
+def media_kind(mime: str) -> MediaKind:
+    """Return what a MIME type, "" for none, is of."""
+    return MIME_KINDS.get(mime.partition("/")[0].lower(), "file")
 
 
 def _has_every_kind(sample: str) -> bool:

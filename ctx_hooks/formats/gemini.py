@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.formats.fields import MAPPINGS, MIME_KINDS, compact_json, opaque_of, payload_kind, text_or_empty
+from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.formats.fields import MAPPINGS, compact_json, media_kind, opaque_of, payload_kind, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
@@ -142,12 +142,8 @@ def _media_of(block: Mapping[str, Any]) -> Media | None:
         data = _value_of(block, name)
         content = _value_of(data, field)
         if isinstance(content, str):
-            return Media(_media_kind(text_or_empty(_value_of(data, "mimeType"))), len(content), raw=block)
+            return Media(media_kind(text_or_empty(_value_of(data, "mimeType"))), len(content), raw=block)
     return None
-
-
-def _media_kind(mime: str) -> MediaKind:
-    return next((kind for start, kind in MIME_KINDS.items() if mime.lower().startswith(start)), "file")
 
 
 def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, ...]:

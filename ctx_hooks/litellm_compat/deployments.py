@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,7 +13,7 @@ import orjson
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
-from ctx_hooks.litellm_compat.registry import installed
+from ctx_hooks.litellm_compat.registry import installed, litellm_folder
 
 FIRST_TO_ASK = (1, 106)
 """The first LiteLLM that passes `compaction` on, with the beta header that it needs."""
@@ -175,15 +173,8 @@ BUNDLED = "model_prices_and_context_window_backup.json"
 @lru_cache(maxsize=1)
 def _bundled() -> Mapping[str, Any]:
     """Return the map that LiteLLM brings, in 40 ms: loading LiteLLM, as the command line need not, takes seconds."""
-    spec = find_spec("litellm")
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        path = Path(folder, BUNDLED)
-        if path.is_file():
-            found: Mapping[str, Any] = orjson.loads(path.read_bytes())
-            return found
-    import litellm  # noqa: PLC0415 - a version that keeps its map elsewhere
-
-    return litellm.model_cost  # type: ignore[no-any-return]  # untyped here
+    found: Mapping[str, Any] = orjson.loads((litellm_folder() / BUNDLED).read_bytes())
+    return found
 
 
 def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[Any] | None) -> dict[str, Any]:

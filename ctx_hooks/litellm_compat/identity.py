@@ -7,7 +7,6 @@ own, in LiteLLM's metadata of the request, which reaches every hook and logger; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +45,7 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
     name = (
         "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
     )
-    own = fields.get(name)
-    return {**fields, name: {**(own if isinstance(own, Mapping) else {}), REQUEST_ID: Call(fields).new_request_id}}
+    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: Call(fields).new_request_id}}
 
 
 def passed_pre_call_hook(call: Call) -> bool:
@@ -82,14 +80,7 @@ def _provider_id(value: object) -> str:
         return ""
     decode, decrypt = PROVIDER_ID.find(), DECRYPTED_ID.find()
     try:
-        own_id = decrypt(_security(), value)[0] if decrypt is not None else value
+        own_id = decrypt(DECRYPTED_ID.owner()(), value)[0] if decrypt is not None else value
         return str(decode(own_id)) if decode is not None else value
     except Exception:  # noqa: BLE001 - an id in a form of another LiteLLM is an id that nothing is known of
         return value
-
-
-@lru_cache(maxsize=1)
-def _security() -> Any:
-    from litellm.proxy.hooks.responses_id_security import ResponsesIDSecurity  # noqa: PLC0415 - where it can decrypt
-
-    return ResponsesIDSecurity()

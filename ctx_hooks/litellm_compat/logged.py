@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
@@ -167,12 +167,10 @@ def price(fields: Mapping[str, Any], answer: Any) -> None:
         details[COST] = cost
 
 
-Estimate: TypeAlias = Callable[[Mapping[str, Any]], int | None]
-"""Given what LiteLLM has logged of a call; returns the provider tokens of what was sent, None to leave that to LiteLLM."""
-
-
-def estimate_usage(estimate: Estimate) -> bool:
+def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:
     """Let LiteLLM ask `estimate` for the input of a stream that states no usage; return whether it can.
+
+    Given what LiteLLM has logged of a call, it returns the provider tokens of what was sent, None to leave that to LiteLLM.
 
     It would count the messages as the caller sent them: a compressed request would seem to have the provider tokens of the
     whole one, in LiteLLM's spend and in what is learned here. Done once a process.

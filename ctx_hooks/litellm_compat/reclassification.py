@@ -32,12 +32,7 @@ Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Notes the error of an attempt, given the attempt's arguments; returns whether the error is an overflow."""
 
 
-async def never(attempt: Mapping[str, Any], error: Exception) -> bool:  # noqa: ARG001 - for those that make none again
-    """Return that no attempt is made again."""
-    return False
-
-
-def reclassify(note: Note, handles: Handles = lambda _: True, is_made_again: Note = never) -> bool:
+def reclassify(note: Note, handles: Handles, is_made_again: Note) -> bool:
     """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
 
     An attempt that failed otherwise is made again at once where `is_made_again` returns so.

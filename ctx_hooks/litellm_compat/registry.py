@@ -49,19 +49,19 @@ class PrivateName:
         return self.path.replace(":", ".")
 
     @property
-    def is_proxys(self) -> bool:
-        """Whether it belongs to the proxy, which a program that uses LiteLLM's SDK does not load."""
-        return self.path.startswith("litellm.proxy")
-
-    @property
     def fault(self) -> str:
         """What is wrong with it in this LiteLLM, "" for nothing."""
-        return _fault(self, self._value())
+        found = self._value()
+        if found is ABSENT:
+            return f"this LiteLLM has no {self.name}"
+        if self.is_async and not inspect.iscoroutinefunction(found):
+            return f"{self.name} of this LiteLLM is no coroutine function"
+        lacking = sorted(set(self.takes) - _parameters(found)) if self.takes else []
+        return f"{self.name} of this LiteLLM takes no {', '.join(lacking)}" if lacking else ""
 
     def find(self) -> Any:
         """Return it, None where this LiteLLM lacks it or has it with another signature."""
-        found = self._value()
-        return None if _fault(self, found) else found
+        return None if self.fault else self._value()
 
     def wrap(self, wrapper_of: Callable[[Any], Callable[..., Any]]) -> bool:
         """Put a wrapper in its place, once a process; return whether this LiteLLM has it."""
@@ -70,9 +70,12 @@ class PrivateName:
             return original is not None
         wrapper = wraps(original)(wrapper_of(original))
         setattr(wrapper, WRAPPED, True)
-        owner, _, last = self.path.replace(":", ":.").rpartition(".")
-        setattr(_value_at(owner.removesuffix(":")), last, wrapper)
+        setattr(self.owner(), self.path.replace(":", ".").rpartition(".")[2], wrapper)
         return True
+
+    def owner(self) -> Any:
+        """Return the module or the class that has it."""
+        return _value_at(self.path.replace(":", ":.").rpartition(".")[0].removesuffix(":"))
 
     def _value(self) -> Any:
         found = _value_at(self.path)
@@ -232,30 +235,28 @@ KEYS: Mapping[str, str] = {
 
 
 def warn_of_missing() -> tuple[str, ...]:
-    """Warn once of each name that this LiteLLM lacks, of the proxy's names only in a proxy; return them."""
+    """Warn once of each name that this LiteLLM lacks, and return them; those of the proxy count only in one."""
     in_proxy = "litellm.proxy.proxy_server" in sys.modules
-    lacking = [name for name in NAMES if (in_proxy or not name.is_proxys) and name.fault]
+    lacking = [name for name in NAMES if (in_proxy or not name.path.startswith("litellm.proxy")) and name.fault]
     for name in lacking:
         warn_once(f"{name.fault}: {name.without}")
     return tuple(name.name for name in lacking)
 
 
-def are_there(names: Iterable[PrivateName]) -> bool:
-    """Whether this LiteLLM has all of the names."""
-    return all(name.find() is not None or not name.fault for name in names)
-
-
 def missing(keys: Iterable[str]) -> set[str]:
     """Return the keys that no module of this LiteLLM has a word of; reading its source takes about a second."""
     wanted = set(keys)
-    spec = find_spec("litellm")
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        for path in Path(folder).rglob("*.py"):
-            source = path.read_text(encoding="utf-8", errors="replace")
-            wanted -= {name for name in wanted if name in source and re.search(rf"\b{name}\b", source)}
-            if not wanted:
-                break
+    for path in litellm_folder().rglob("*.py"):
+        source = path.read_text(encoding="utf-8", errors="replace")
+        wanted -= {name for name in wanted if name in source and re.search(rf"\b{name}\b", source)}
+        if not wanted:
+            break
     return wanted
+
+
+def litellm_folder() -> Path:
+    """Return where LiteLLM is installed, without loading it, which takes seconds."""
+    return Path(str(getattr(find_spec("litellm"), "origin", ""))).parent
 
 
 def version_of(package: str) -> str:
@@ -281,15 +282,6 @@ def _value_at(path: str) -> Any:
     for part in filter(None, name.split(".")):
         found = getattr(found, part, ABSENT)
     return found
-
-
-def _fault(wanted: PrivateName, found: Any) -> str:
-    if found is ABSENT:
-        return f"this LiteLLM has no {wanted.name}"
-    if wanted.is_async and not inspect.iscoroutinefunction(found):
-        return f"{wanted.name} of this LiteLLM is no coroutine function"
-    lacking = sorted(set(wanted.takes) - _parameters(found)) if wanted.takes else []
-    return f"{wanted.name} of this LiteLLM takes no {', '.join(lacking)}" if lacking else ""
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ where LiteLLM traces no request there is no span.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.telemetry.figures import figures_for
 
@@ -22,20 +22,6 @@ TAGGED = frozenset({"output_lowered", "compressed", "retried"})
 """The ends of answered requests that were sent changed. LiteLLM sums spend by tag, so there are only these."""
 
 
-class Notes(NamedTuple):
-    """What the log is told of an answered request.
-
-    Attributes:
-        figures: what to add to the figures of its attempt.
-        savings: LiteLLM's `compression_savings`; None where nothing is to stand there.
-        tags: what to add to its tags.
-    """
-
-    figures: Mapping[str, Any]
-    savings: Mapping[str, Any] | None
-    tags: tuple[str, ...]
-
-
 def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mapping[str, Any]:
     """Return what was decided for an attempt: its figures and the scopes of its policy, never a text of the request.
 
@@ -46,8 +32,10 @@ def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mappin
     return {**figures_for("spend", event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
 
 
-def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
-    """Return what the log is told of an answer.
+def notes_of(
+    event: AnswerEvent, prices: Prices | None
+) -> tuple[Mapping[str, Any], Mapping[str, Any] | None, tuple[str, ...]]:
+    """Return the figures that the log gets of an answer, LiteLLM's `compression_savings`, None for none, and the tags.
 
     The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
     say what it would have saved, and it has neither savings nor tags.
@@ -55,8 +43,8 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
     known = figures_for("spend", event)
     if event.mode == "enforce":
         tags = (f"{SOURCE}:{event.decision}",) if event.decision in TAGGED else ()
-        return Notes(known, _savings(event, prices), tags)
-    return Notes({"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ())
+        return known, _savings(event, prices), tags
+    return {"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ()
 
 
 def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | None:

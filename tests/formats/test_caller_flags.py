@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from ctx_hooks.formats.caller_flags import PIN, flag, without_flags
+from ctx_hooks.formats.caller_flags import is_pinned, without_flags
 
 PINNED = {"role": "user", "content": "Keep this.", "context": {"pin": True}}
 BARE = {"role": "user", "content": "Keep this."}
@@ -44,5 +44,5 @@ def test_what_has_no_flag_is_not_written_again(items):
 
 @pytest.mark.parametrize("value", [BARE, "text", None, {"context": {"pin": 1}}, {"context": ["pin"]}, {"pin": True}])
 def test_only_what_is_true_in_the_field_is_a_flag(value):
-    assert not flag(value, PIN)
-    assert flag(PINNED, PIN)
+    assert not is_pinned(value)
+    assert is_pinned(PINNED)

@@ -38,6 +38,12 @@ class Noted:
             self.told.append(fields)
         return self.recognise(error)
 
+    async def is_made_again(self, fields, error):
+        return False
+
+    def install(self):
+        reclassify(self.note, lambda _: True, self.is_made_again)
+
 
 class Broken(Noted):
     """A plugin with a fault in it."""
@@ -116,7 +122,7 @@ def call(unpatched):  # noqa: ARG001 - a fixture is used as an argument
             metadata["model_info"] = {"id": "one"}  # as the Router notes the deployment that it has chosen
             return await original_function()
 
-        reclassify(noted.note)
+        noted.install()
         router = litellm.Router(model_list=[])
         return router.make_call(call, model="group", litellm_call_id="one", metadata={}, **fields)
 
@@ -231,7 +237,7 @@ async def test_what_the_router_refuses_before_it_chooses_is_no_providers_refusal
     parameters = {"model": "openai/served", "api_key": "k", "mock_response": "never"}
     group = {"model_name": "group", "litellm_params": parameters, "model_info": {"id": "one", "max_input_tokens": 10}}
     router, noted = litellm.Router([group], enable_pre_call_checks=True, num_retries=0), Noted()
-    reclassify(noted.note)
+    noted.install()
     fields = {"messages": [{"role": "user", "content": "word " * 100}], "metadata": {"model_info": {"id": "before"}}}
     with pytest.raises(litellm.ContextWindowExceededError, match="_pre_call_checks"):
         await router.acompletion("group", stream=stream, **fields)

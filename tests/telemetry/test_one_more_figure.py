@@ -56,7 +56,7 @@ def test_a_log_line_has_it(caplog, event, word):
 
 def test_the_spend_log_has_it_of_the_attempt_and_of_its_answer():
     assert figures_of(DECIDED, {})["toys"] == 7
-    assert notes_of(ANSWERED, None).figures["toys"] == 5
+    assert notes_of(ANSWERED, None)[0]["toys"] == 5
     assert "toys" not in figures_of(WITHOUT, {})
 
 

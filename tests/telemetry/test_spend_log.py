@@ -25,7 +25,7 @@ UNKNOWN = replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved
 
 
 def shown_tokens(event, prices=PRICES):
-    return extract_compression_saved_tokens({"compression_savings": notes_of(event, prices).savings})
+    return extract_compression_saved_tokens({"compression_savings": notes_of(event, prices)[1]})
 
 
 @pytest.mark.parametrize("dollars", [5_500 * PRICES.plain, 0.0107, 1e-9, 0.0, -0.004])
@@ -42,14 +42,14 @@ def test_litellm_shows_the_dollars_that_were_saved_and_none_below_zero(dollars):
 def test_where_no_price_is_known_the_tokens_are_shown():
     event = replace(ANSWER, dollars_saved=None)
     assert shown_tokens(event, prices=None) == 5_500
-    assert "dollars_saved" not in notes_of(event, None).figures
+    assert "dollars_saved" not in notes_of(event, None)[0]
 
 
 @pytest.mark.parametrize(
     "event", [OBSERVED, BEYOND, UNKNOWN, replace(ANSWER, provider_tokens_saved=0, dollars_saved=0.0)], ids=lambda e: e.mode
 )
 def test_what_is_observed_beyond_the_window_not_counted_or_not_cut_shows_no_savings(event):
-    assert notes_of(event, PRICES).savings is None
+    assert notes_of(event, PRICES)[1] is None
 
 
 def test_what_is_only_observed_is_told_as_what_it_would_have_been():
@@ -65,8 +65,8 @@ def test_what_is_only_observed_is_told_as_what_it_would_have_been():
     (replace(ANSWER, decision="output_lowered"), ("ctx_hooks:output_lowered",)), (replace(ANSWER, decision="fits"), ()),
 ])  # fmt: skip
 def test_tags_are_few_and_follow_the_decision(event, tags):
-    assert notes_of(event, PRICES).tags == tags
+    assert notes_of(event, PRICES)[2] == tags
 
 
 def test_an_answer_without_usage_tells_no_figure_that_is_not_known():
-    assert notes_of(UNKNOWN, PRICES).figures == {"beyond_window": False}
+    assert notes_of(UNKNOWN, PRICES)[0] == {"beyond_window": False}

@@ -30,7 +30,7 @@ from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
-from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, are_there, installed
+from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, installed
 from ctx_hooks.request.request import Request, format_of
 
 Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
@@ -68,7 +68,7 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
 
 def can_call_again() -> bool:
     """Whether this LiteLLM has what a further call needs."""
-    return are_there(FURTHER_CALL)
+    return not any(name.fault for name in FURTHER_CALL)
 
 
 def _metadata(first: Call) -> dict[str, Any]:

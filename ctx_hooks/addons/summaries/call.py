@@ -32,7 +32,7 @@ from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged import COST
-from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
+from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL
 from ctx_hooks.runtime.warnings import warn_once
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def payer_of(call: Call) -> Any:
     auth = call.auth if proxy_router() is not None else None
     if auth is None:
         warn_once("summaries are written in the proxy alone, which knows whose budget they are on: none are written here")
-    return auth if are_there(SUMMARY_CALL) else None
+    return None if any(name.fault for name in SUMMARY_CALL) else auth
 
 
 def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
