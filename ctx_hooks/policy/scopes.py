@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.names import PRESETS, REMOVED_NAMES, REMOVED_PRESETS, SUCCESSORS
+from ctx_hooks.policy.names import PRESETS, SUCCESSORS
 from ctx_hooks.policy.settings import Mode, Policy, Scope, enforced_share, fraction_of, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
@@ -34,8 +34,6 @@ _METADATA = ("organization", "project", "team", "key")
 """Scopes in LiteLLM's metadata: whoever may make a key writes one."""
 _CONFIGURATION_ONLY = ("path", "max_bytes")
 """Of `archive`: the folder that the proxy writes to and its bound are set in the configuration, never in metadata."""
-REMOVED_SECTIONS = ("tags", "session_header")
-"""Sections of earlier versions by which callers had their policies: whose a request is can no longer be said."""
 _GUESSED = ("mode", "enabled", "disabled", *OWN_KEYS, "request_may_set", "request_policies")
 """Names that are read where they are misspelt: the mode, and what decides which mode is in force."""
 
@@ -82,7 +80,9 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
     if not isinstance(scope, Mapping):
         return _unreadable(f"{origin}: a policy's name or fields are expected, not {scope!r:.60}")
     scope, wrong, at_most = _spelled(origin, scope, policies, begun)
-    base = _named(origin, begun_from(scope), policies, begun)
+    named = scope.get("policy")
+    named = with_off(scope.get("extends") if named is None else named)
+    base = _named(origin, str(named or ""), policies, begun)
     scope, listed = _lists(origin, scope, policies)
     wrong += listed
     locked = scope.get("locked") or ()
@@ -113,12 +113,6 @@ def _strength(mode: Mode) -> float:
     return WEAKEST_FIRST.index(mode) if share is None else WEAKEST_FIRST.index("observe") + share
 
 
-def begun_from(scope: Mapping[str, Any]) -> str:
-    """Return the name of the policy that a scope begins from, "" for none."""
-    named = scope.get("policy") if scope.get("policy") is not None else scope.get("extends")
-    return str(with_off(named) or "")
-
-
 def resembling(name: Any, known: Iterable[str]) -> list[str]:
     """Return the names that a misspelt one may stand for, the nearest first."""
     spelled = str(name).strip().lower().replace("-", "_")
@@ -127,7 +121,10 @@ def resembling(name: Any, known: Iterable[str]) -> list[str]:
 
 
 def suggestion(name: Any, known: Iterable[str]) -> str:
-    """Return what to say of a name that is not known."""
+    """Return what to say of a name that is not known: its successor, or the name that it resembles."""
+    if name in SUCCESSORS:
+        new, value = SUCCESSORS[name]
+        return f"; write `{new}`, such as `{new}: {value}`"
     found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=SUGGESTED)
     return f"; did you mean {found[0]!r}?" if found else ""
 
@@ -138,16 +135,11 @@ def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[
     for e in error.errors(include_url=False):
         where = ".".join([path, *map(str, e["loc"])])
         if e["type"] == "extra_forbidden":
-            name = str(e["loc"][-1])
-            lines.append(f"{where}: there is no such field{_advice(name, model.model_fields)}")
+            lines.append(f"{where}: there is no such field{suggestion(str(e['loc'][-1]), model.model_fields)}")
         else:
             said = e["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
             lines.append(f"{where}: {said} (got {e['input']!r:.80})")
     return lines
-
-
-def _advice(name: Any, known: Iterable[str]) -> str:
-    return f"; {REMOVED_NAMES[name]}" if name in REMOVED_NAMES else suggestion(name, known)
 
 
 def _unreadable(line: str) -> ReadScope:
@@ -166,8 +158,6 @@ def _named(origin: str, name: str, policies: Mapping[str, Scope], begun: tuple[s
         return read_scope(f"policies.{name}", every[name], policies, (*begun, name))
     alike = [] if "" in begun else resembling(name, every)  # a guess follows no further guess
     line = f"{origin}.policy: {name!r:.60} is no policy{suggestion(name, every)}"
-    if name in REMOVED_PRESETS:
-        return ReadScope(mistakes=(f"{line}; docs/policies.md has its figures as fields",))
     if len(alike) != 1:
         return _unreadable(line)
     read = _named(origin, alike[0], policies, (*begun, ""))
@@ -208,9 +198,6 @@ def _stated(name: Any, value: Any, policies: Mapping[str, Scope], begun: tuple[s
         return "off" if switch == "off" else "observe"
     if switch.startswith("enforc"):
         return _not_enforcing(mode_of(value) or "observe")
-    if name in REMOVED_SECTIONS and isinstance(value, Mapping):
-        scopes = [read_scope("", scope, policies, begun) for scope in value.values()]
-        return _not_enforcing(weakest(mode for read in scopes for mode in (read.fields.get("mode"), read.at_most)))
     modes, waiting = [], deque([(name, value)])
     for _ in range(MOST_READ):
         name, value = waiting.popleft() if waiting else ("", None)
@@ -244,7 +231,7 @@ def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope])
             continue
         kind = "policy" if key == "request_policies" else "field"
         unknown = [n for n in items if n not in names]
-        wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{_advice(n, names)}" for n in unknown]
+        wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{suggestion(n, names)}" for n in unknown]
         guessed = [meant for n in unknown if n not in SUCCESSORS for meant in resembling(n, names)[:1]]
         guessed += [SUCCESSORS[str(n)][0] for n in unknown if n in SUCCESSORS and (key == "locked" or n == "enabled")]
         read[key] = tuple(dict.fromkeys([*(n for n in items if n in names), *guessed]))

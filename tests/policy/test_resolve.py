@@ -131,7 +131,6 @@ def test_a_request_sets_what_it_may_and_nothing_else():
 @pytest.mark.parametrize(("raw", "path"), [
     ({"defaultz": {}}, "callback_settings.ctx_hooks.defaultz"),
     ({"defaults": {"reserve": -1}}, "defaults.reserve"),
-    ({"defaults": {"text_max_chars": 9_000}}, "text_max_chars: there is no such field; a long older answer keeps"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
     ({"defaults": {"locked": ["reserv"]}}, "defaults.locked"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
