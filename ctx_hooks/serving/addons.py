@@ -135,11 +135,13 @@ class Addons:
 
     async def named(self, policy: Policy) -> dict[str, Addon]:
         """Return the add-ons that a policy names, the outermost first; one that cannot be loaded is logged and left out."""
-        names = policy.addon_names
-        for name in names:
+        for name in policy.addon_names:
             if name not in self._loaded and time.monotonic() >= self._paused_until.get(name, 0.0):
                 await self._load(name)
-        return {name: self._loaded[name] for name in names if name in self._loaded}
+        return self._loaded_of(policy)
+
+    def _loaded_of(self, policy: Policy) -> dict[str, Addon]:
+        return {name: self._loaded[name] for name in policy.addon_names if name in self._loaded}
 
     async def received(self, request: Request, policy: Policy) -> dict[str, Any]:
         """Return the fields of a request with what the add-ons of its policy add to it."""
@@ -178,7 +180,7 @@ class Addons:
 
     async def whole(self, state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raises what an add-on raises."""
-        return await self._shown_by(state.addons, fields, answer, streamed=False) if state.addons else answer
+        return await self._shown_by(state.addons, fields, answer, streamed=False)
 
     async def streamed(
         self, state: RequestState, fields: Mapping[str, Any], stream: AsyncIterator[Any]
@@ -207,15 +209,13 @@ class Addons:
 
     async def refused(self, attempt: Attempt, error: Exception) -> bool:
         """Return whether a provider has refused what an add-on had put into an attempt."""
-        named = [self._loaded[name] for name in attempt.to.policy.addon_names if name in self._loaded]
-        return any([await addon.refused(attempt, error) for addon in named])
+        return any([await addon.refused(attempt, error) for addon in self._loaded_of(attempt.to.policy).values()])
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Tell the add-ons of an attempt that it has ended."""
-        for name in attempt.to.policy.addon_names:
-            if name in self._loaded:
-                with failing_open(f"goes on without the add-on {name}"):
-                    self._loaded[name].ended(attempt, billed)
+        for name, addon in self._loaded_of(attempt.to.policy).items():
+            with failing_open(f"goes on without the add-on {name}"):
+                addon.ended(attempt, billed)
 
     async def _taking_part(self, policy: Policy, request_id: str) -> dict[str, Addon]:
         """Return the add-ons that a policy names, and note that they are shown the answer, unless it only observes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning.stored_histories import stored_tokens_after
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from ctx_hooks.serving.recorder import Recorder
     from ctx_hooks.serving.running import Running
     from ctx_hooks.tokens.usage import Billed
-
-
-class Answered(NamedTuple):
-    """The attempt that was answered, and the bill; None where the provider states none."""
-
-    attempt: Attempt
-    billed: Billed | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +111,7 @@ class AttemptEnds:
         name = call.named_deployment
         answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
         if answered is not None:
-            self.recorder.answered(self.running.of(call.request_id), answered, logged)
+            self.recorder.answered(self.running.of(call.request_id), *answered, logged)
         self.running.end(call.request_id)
 
     async def answered(
@@ -129,8 +122,8 @@ class AttemptEnds:
         name: DeploymentName | None = None,
         *,
         used_hosted_tools: bool = False,
-    ) -> Answered | None:
-        """Learn from an answer, and forget its attempt; return the attempt and the bill, None for no known attempt.
+    ) -> tuple[Attempt, Billed | None] | None:
+        """Learn from an answer, and forget its attempt; return the attempt, with the bill if there is one.
 
         Args:
             request_id: the request's id in this process.
@@ -138,6 +131,9 @@ class AttemptEnds:
             response_id: the provider's id of an answer that it keeps, "" for any other.
             name: of the deployment that has answered; by default the deployment of the newest attempt.
             used_hosted_tools: whether the bill holds what a tool of the provider's has read.
+
+        Returns:
+            None for no known attempt.
         """
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
@@ -151,7 +147,7 @@ class AttemptEnds:
             await self.learned.from_answer(replace(attempt, counts_all=counts_all), billed)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
-        return Answered(attempt, billed)
+        return attempt, billed
 
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
         """Note that a request has failed in the end; return the error as its caller reads it, None to leave it as it is."""

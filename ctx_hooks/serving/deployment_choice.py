@@ -53,9 +53,14 @@ async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow:
     if request.continues_stored_history or litellm_compat.narrows_itself(request.call):
         return listed
     targets = target.of_listed(request.call, flow.policies, listed)
-    if not all(map(_prefers, targets)):
+    if any(to.policy.mode != "enforce" or to.policy.deployment_choice != "holds_request" for to in targets):
         return listed
-    options = await _options(listed, targets, flow)
+    previous, now = flow.running.of(request.call.request_id).attempts.last(), time.time()
+    refused = previous.to.deployment if previous is not None and previous.overflow is not None else None
+    options = [
+        Option(entry, to, known_of(to, await flow.learned.of(to.deployment), now), to.deployment == refused)
+        for entry, to in zip(listed, targets, strict=True)
+    ]
     output_tokens = request.max_output_tokens
     budgets = [option.known.uncounted_budget_tokens(option.to.policy, output_tokens) for option in options]
     most_tokens = request.most_tokens(max(LOOP_BYTES, *budgets))
@@ -95,19 +100,6 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
         holding = [option for option in alike if _holds(request, option, histories.get(option.counts_by))]
         best += holding or [option for option in alike if option.known.window.tokens == largest]
     return best
-
-
-def _prefers(to: Target) -> bool:
-    return to.policy.mode == "enforce" and to.policy.deployment_choice == "holds_request"
-
-
-async def _options(listed: Sequence[Mapping[str, Any]], targets: Sequence[Target], flow: RequestFlow) -> Sequence[Option]:
-    previous, now = flow.running.of(targets[0].request_id).attempts.last(), time.time()
-    refused = previous.to.deployment if previous is not None and previous.overflow is not None else None
-    return [
-        Option(entry, to, known_of(to, await flow.learned.of(to.deployment), now), to.deployment == refused)
-        for entry, to in zip(listed, targets, strict=True)
-    ]
 
 
 def _holds(request: Request, option: Option, history: History | None) -> bool:

@@ -31,7 +31,11 @@ def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | No
     if policy.error_text:
         return f"{opening} {policy.error_text}"
     words = _WORDS[policy.language]
-    sentences = [] if attempt is None else [words[name].format(**_figures(attempt)) for name in _happened(attempt, policy)]
+    sentences = []
+    if attempt is not None:
+        received, sent = attempt.received_provider_tokens, attempt.sent_provider_tokens
+        figures = {"attempts": attempt.to.attempt + 1, "received": received, "sent": sent}
+        sentences = [words[name].format(**figures) for name in _happened(attempt, policy)]
     if overflow and overflow.sentence:
         sentences.append(words["said"].format(sentence=overflow.sentence))
     sentences.append(words["output_advice" if _is_output(overflow) else "advice"])
@@ -77,11 +81,6 @@ def _is_output(overflow: Overflow | None) -> bool:
 def _is_compressed(attempt: Attempt) -> bool:
     """Whether less was sent than had come."""
     return 0 < attempt.sent_provider_tokens < attempt.received_provider_tokens
-
-
-def _figures(attempt: Attempt) -> dict[str, int]:
-    received, sent = attempt.received_provider_tokens, attempt.sent_provider_tokens
-    return {"attempts": attempt.to.attempt + 1, "received": received, "sent": sent}
 
 
 def _happened(attempt: Attempt, policy: Policy) -> list[str]:

@@ -25,13 +25,11 @@ from ctx_hooks.tokens.units import ProviderTokens, to_provider
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.litellm_compat import Call
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.attempt_ends import Answered
     from ctx_hooks.serving.running import RequestState
     from ctx_hooks.telemetry.events import Trigger
     from ctx_hooks.tokens.usage import Billed
@@ -93,24 +91,22 @@ class Recorder:
                 state.headers = of_failed(state.headers, event)
             self._tell(call, event)
 
-    def answered(self, state: RequestState, answered: Answered, logged: Mapping[str, Any]) -> None:
+    def answered(self, state: RequestState, attempt: Attempt, billed: Billed | None, logged: Mapping[str, Any]) -> None:
         """Record an answer."""
         first = state.before_choice
         decided, state.decided = state.decided, None
         if decided is not None:
-            attempt, prices = answered.attempt, answered.attempt.to.prices
             if first is not None:
                 before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
                 attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
-                answered = answered._replace(attempt=attempt)
             event = replace(
-                answer_event(decided, answered, prices),
+                answer_event(decided, attempt, billed),
                 dollars=litellm_compat.dollars_of(logged),
                 duration_seconds=litellm_compat.duration_seconds_of(logged),
             )
             emit(event)
-            litellm_compat.write_notes(logged, *notes_of(event, prices))
+            litellm_compat.write_notes(logged, *notes_of(event, attempt.to.prices))
 
     def _tell(self, call: Call, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
         if call.span is not None:
@@ -207,10 +203,9 @@ def _trigger(number: int, decision: Decision) -> Trigger:
     return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
 
 
-def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | None) -> AnswerEvent:
+def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None) -> AnswerEvent:
     """Return the record of an answer."""
-    attempt, billed = answered
-    saved = _saved(decided, attempt, billed, prices)
+    saved = _saved(decided, attempt, billed)
     return AnswerEvent(
         name="answer",
         time_seconds=time.time(),
@@ -234,7 +229,7 @@ def _by_tool(times: Mapping[str, int]) -> dict[str, int]:
     return {one_line(tool, LONGEST_NAME_CHARS): n for tool, n in times.items()}
 
 
-def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:
+def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None) -> Saved:
     before, after = decided.local_tokens_before, decided.local_tokens_after
     if attempt.to.attempt:
         return BEYOND_WINDOW
@@ -244,6 +239,5 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
         return BEYOND_WINDOW
     if billed is None or after is None:
         return UNKNOWN
-    if attempt.to.policy.mode != "enforce":
-        return would_be_saved(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
-    return saved_by(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
+    saved = saved_by if attempt.to.policy.mode == "enforce" else would_be_saved
+    return saved(before, attempt.seen_tokens, after, billed, attempt.to.prices, rewrites=attempt.rewrites)

@@ -33,7 +33,7 @@ from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
 from ctx_hooks.serving.final_error import small_window
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.running import Running, holds_more, was_translated
+from ctx_hooks.serving.running import Running, holds_more
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
@@ -167,12 +167,11 @@ class RequestFlow:
         Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
         was refused is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
         """
-        if to.policy.mode == "off":
-            return Untouched(reason="switched off")
         attempts, timings = self.running.of(to.request_id).attempts, Timings()
         previous = attempts.last(to.deployment)
-        if previous is not None and was_translated(previous, request, to):
-            return ShownAgain()
+        is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
+        if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
+            return ShownAgain()  # if LiteLLM translates a request it asks twice, the second time without a retry's mark
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
             return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
         try:
@@ -259,7 +258,8 @@ class RequestFlow:
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
         state = self.running.of(litellm_compat.Call(fields).request_id)
-        return await self.addons.whole(state, fields, reported_usage.whole(state, fields, answer))
+        answer = reported_usage.whole(state, fields, answer)
+        return await self.addons.whole(state, fields, answer) if state.addons else answer
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client is to see it."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.tokens.units import to_local
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable
 
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.litellm_compat.call import DeploymentName
     from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.telemetry.events import DecisionEvent
 
@@ -46,11 +45,10 @@ class Attempts:
     def sent(self, attempt: Attempt) -> None:
         """Note what is about to be sent."""
         with self._lock:
-            before = self._newest.pop(attempt.to.deployment, None) or _newest(a for a in self._newest.values() if a.failed)
-            first = before.first_tokens if before is not None else None
-            again = attempt.asked_again if before is None else before.asked_again
-            attempt = replace(attempt, first_tokens=first or attempt.sent_tokens, asked_again=again)
-            self._newest[attempt.to.deployment] = attempt
+            own = self._newest.pop(attempt.to.deployment, None)
+            before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
+            first = before.first_tokens or attempt.sent_tokens
+            self._newest[attempt.to.deployment] = replace(attempt, first_tokens=first, asked_again=before.asked_again)
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
@@ -82,9 +80,9 @@ class Attempts:
     def last(self, deployment: str = "") -> Attempt | None:
         """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
         with self._lock:
-            own = self._newest.get(deployment)
-            failed = _newest(a for a in self._newest.values() if a.failed) if deployment else None
-            return own or failed or _newest(self._newest.values())
+            own, newest = self._newest.get(deployment), list(self._newest.values())
+            failed = [a for a in newest if a.failed and deployment]
+            return own or next(reversed(failed or newest), None)
 
     def done(self, name: DeploymentName | None = None) -> Attempt | None:
         """Forget an attempt that was answered, and all others that do not run; return the attempt.
@@ -109,14 +107,6 @@ class Attempts:
         return found[-1] if found else None
 
 
-class Holder(Protocol):
-    """What holds a request whole."""
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory the request's messages take."""
-
-
 @dataclass(slots=True, eq=False)
 class RequestState:
     """What is known of one request while it runs.
@@ -132,7 +122,7 @@ class RequestState:
             under "" by what was cut before the Router chose one. Nothing where nothing was cut.
         addons: the names of those that take part in it.
         notes: what add-ons note of it, by the name of the add-on.
-        held: what holds it whole, by whatever its holder finds it by.
+        held: what holds it whole, by whatever its holder finds it by; all have the same messages, of about `size_bytes`.
         awaited_by: the add-ons that need its state until the client has the answer, which may be after that is logged.
         is_over: whether it is answered or has failed in the end.
         headers_sent: whether its caller has the headers.
@@ -147,7 +137,7 @@ class RequestState:
     growth: dict[str, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
-    held: dict[Hashable, Holder] = field(default_factory=dict)
+    held: dict[Hashable, Any] = field(default_factory=dict)
     awaited_by: frozenset[str] = frozenset()
     is_over: bool = False
     headers_sent: bool = False
@@ -183,11 +173,6 @@ class RequestState:
         if attempt is None or first is None or first[0].provider_tokens_before is None:
             return attempt
         return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.known.factor))
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory the request takes where it is held whole; all that holds it has the same messages."""
-        return max((holder.size_bytes for holder in self.held.values()), default=0)
 
 
 class Running:
@@ -226,8 +211,8 @@ class Running:
         """Note that what a state holds of its request has changed: the oldest beyond the bounds are held no longer."""
         with self._lock:
             self._holding.pop(state, None)
-            if size_bytes := state.held_bytes:
-                self._holding[state] = size_bytes
+            if state.held:
+                self._holding[state] = max(holder.size_bytes for holder in state.held.values())
             while len(self._holding) > MOST_HELD or sum(self._holding.values()) > MOST_HELD_BYTES:
                 oldest, _ = self._holding.popitem(last=False)
                 oldest.held.clear()
@@ -262,14 +247,6 @@ class Running:
                 self._holding.pop(state, None)
 
 
-def was_translated(previous: Attempt, request: Request, to: Target) -> bool:
-    """Whether this is the same attempt again: LiteLLM asks twice if it translates a request to another format.
-
-    The second time it carries no mark of a retry: the first has taken it out.
-    """
-    return not previous.failed and to.attempt in (0, previous.to.attempt) and previous.format != request.format
-
-
 def holds_more(to: Target, refused: Attempt) -> bool:
     """Whether a request goes on to a deployment with a larger window because it holds more than the one that refused.
 
@@ -277,7 +254,3 @@ def holds_more(to: Target, refused: Attempt) -> bool:
     """
     prefers = to.policy.deployment_choice == "holds_request"
     return prefers and to.deployment != refused.to.deployment and to.window.tokens > refused.known.window.tokens
-
-
-def _newest(attempts: Iterable[Attempt]) -> Attempt | None:
-    return next(reversed(tuple(attempts)), None)

@@ -15,7 +15,6 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_ends import Answered
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
@@ -25,7 +24,13 @@ from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.usage import Billed
 
 PRICES = Prices(plain=1e-6, cache_read=1e-7, cache_write=1e-6)
-SENT = attempted(10_000, 4_000, received_tokens=9_000, factor=1.1)
+
+
+def priced(attempt, prices):
+    return replace(attempt, to=replace(attempt.to, prices=prices))
+
+
+SENT = priced(attempted(10_000, 4_000, received_tokens=9_000, factor=1.1), PRICES)
 RETRY = replace(SENT.to, attempt=1)
 BILL = Billed(4_400)
 FIGURES = Figures(9_900, 4_400, 4_000, 10_000)
@@ -36,7 +41,7 @@ def saved(event):
 
 
 def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
-    event = answer_event(DECISION, Answered(SENT, BILL), PRICES)
+    event = answer_event(DECISION, SENT, BILL)
     assert saved(event) == (False, 5_500, pytest.approx(0.0055))
     assert (event.decision, event.trigger, event.attempts, event.billed) == ("compressed", "budget", 1, BILL)
 
@@ -72,7 +77,7 @@ async def test_settings_that_are_ignored_are_counted_once_a_request_by_the_kind_
         "observed: of its bill the part that was to be cut", "observed and answered: no rescue"])  # fmt: skip
 def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expected):
     """What would have had no answer saves nothing."""
-    event = answer_event(decided, Answered(attempt, bill), prices)
+    event = answer_event(decided, priced(attempt, prices), bill)
     beyond_window, tokens, dollars = expected
     assert saved(event) == (beyond_window, tokens, dollars and pytest.approx(dollars))
     assert event.mode == decided.mode
@@ -82,8 +87,8 @@ def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expec
     (PRICES, BILL, False), (PRICES, Billed(4_400, 400), True), (replace(PRICES, cache_read=PRICES.plain), BILL, True),
 ], ids=["no cache shown", "a cache shown", "a cache that is no cheaper"])  # fmt: skip
 def test_a_rewritten_prefix_whose_bill_shows_no_cache_says_no_dollars_where_cached_input_is_cheaper(prices, bill, known):
-    rewritten = replace(SENT, seen_tokens=8_500, rewrites=True)
-    event = answer_event(DECISION, Answered(rewritten, bill), prices)
+    rewritten = priced(replace(SENT, seen_tokens=8_500, rewrites=True), prices)
+    event = answer_event(DECISION, rewritten, bill)
     assert (event.dollars_saved is not None) is known
     assert (notes_of(event, prices)[1] is not None) is known
 
@@ -117,7 +122,7 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
     fitted = Request("openai-chat", {**request.fields, **first.changes})
     second = await decided(recorder, runner, fitted, to())
     answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
-    recorder.answered(runner.running.of("request"), answered, {"litellm_params": {"metadata": {}}})
+    recorder.answered(runner.running.of("request"), *answered, {"litellm_params": {"metadata": {}}})
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard
     assert (decision.decision, answer.decision, answer.trigger) == ("compressed", "compressed", "budget")

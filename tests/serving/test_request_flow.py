@@ -75,8 +75,8 @@ async def test_the_arguments_of_an_attempt_are_read_once(monkeypatch):
 
 class TestARequestIsNeverLost:
     async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
-        runner = RequestFlow()
-        assert await runner.decide(session(), to(20_000, mode="off")) == Untouched(reason="switched off")
+        runner, request = RequestFlow(), session()
+        assert await runner.before_attempt(request, to(20_000, mode="off")) == request.fields
         assert runner.running.of("request").attempts.last() is None
 
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)

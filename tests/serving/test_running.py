@@ -108,12 +108,12 @@ def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running
         state.headers["id"] = request_id
         state.held |= {"one": Held(40), "two": Held(40)}
         running.hold(request_id, state)
-    assert [running.of(r).held_bytes for r in "abc"] == [0, 40, 40]
+    assert [bool(running.of(r).held) for r in "abc"] == [False, True, True]
     assert all(running.of(r).headers for r in "abc")
     state = running.open("d")
     state.held["one"] = Held(101)
     running.hold("d", state)
-    assert (state.held_bytes == 0) == (bound[0] == "MOST_HELD_BYTES")
+    assert (not state.held) == (bound[0] == "MOST_HELD_BYTES")
 
 
 def test_a_closed_request_is_held_no_longer_whatever_still_holds_it(running):
@@ -140,4 +140,4 @@ def test_what_is_held_no_longer_counts_no_more(running, monkeypatch):
         if state is one:
             state.held.clear()
             running.hold("one", one)
-    assert (one.held_bytes, two.held_bytes) == (0, 60)
+    assert (bool(one.held), bool(two.held)) == (False, True)
