@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
 from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
-from ctx_hooks.request.output_limit import allowed_output_tokens
+from ctx_hooks.request.output_limit import allowed_output_tokens, with_output
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
 from ctx_hooks.runtime.deadline import Timings
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
@@ -120,7 +121,7 @@ def _decide(
         return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
     with timings.phase("counting"):
         received, most_turns = measure(request), to.policy.max_turns
-        kept = request if most_turns is None else request.newest_turns(received.index, most_turns)
+        kept = request if most_turns is None else request.with_only(newest_turns(received.index, most_turns))
         newest = request.as_read_by(to.model, received.index) if kept is request else kept
         history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
@@ -157,7 +158,7 @@ def _decide(
         changes |= TRUNCATION
     output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
     if output_tokens is not None:
-        changes |= request.with_output(output_tokens)
+        changes |= with_output(request, output_tokens)
         attempt = replace(attempt, output_tokens=output_tokens)
     decided = _concluded(changes, outcome, plan, attempt)
     received_bytes = request.size_bytes if outcome.cut else 0
@@ -236,7 +237,7 @@ def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
     output_tokens = _allowed_output(request, attempt)
     if output_tokens is None:
         return Decided(Untouched(reason=reason), attempt)
-    return Decided(Compressed(request.with_output(output_tokens)), replace(attempt, output_tokens=output_tokens))
+    return Decided(Compressed(with_output(request, output_tokens)), replace(attempt, output_tokens=output_tokens))
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:

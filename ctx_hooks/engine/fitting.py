@@ -105,4 +105,4 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
 def without_oldest_turns(request: Request, history: History, to: Target, budget: Budget) -> Outcome:
     """Return the request without its oldest turns."""
     del history, to  # the history is estimated: the conversation itself is walked once
-    return last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
+    return last_resort.compress(request.messages.conversation(), budget, continues=request.continues_stored_history)

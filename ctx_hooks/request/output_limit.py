@@ -11,6 +11,7 @@ from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.formats.wire_format import WireFormat
+    from ctx_hooks.request.request import Request
     from ctx_hooks.tokens.budget import Window
 
 LEAST_ANSWER_TOKENS = 1_024
@@ -75,8 +76,9 @@ def allowed_output_tokens(
     return allowed
 
 
-def with_output(wire: WireFormat, fields: Mapping[str, Any], tokens: ProviderTokens) -> dict[str, Any]:
+def with_output(request: Request, tokens: ProviderTokens) -> dict[str, Any]:
     """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""
+    wire, fields = request.wire, request.fields
     options = wire.options(fields)
     name = next((n for n in wire.output_fields if options.get(n) is not None), wire.output_field)
     changes = wire.with_options(fields, {name: int(tokens)})

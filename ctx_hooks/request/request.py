@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import from_newest_summary, message_stats, newest_turns
+from ctx_hooks.compaction.message_index import from_newest_summary, message_stats
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
-from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
+from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens
 from ctx_hooks.request.size_bound import most_tokens
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
@@ -91,20 +91,10 @@ class Request:
             asks_for_truncation=fields.get("truncation") == "auto",
         )
 
-    @property
-    def model(self) -> str:
-        """The model or model group that is asked."""
-        model = self.fields.get("model")
-        return model if isinstance(model, str) else ""
-
     @cached_property
     def messages(self) -> MessageReader:
         """The messages, each read when it is first asked for; raises MalformedConversationError when there are none."""
         return MessageReader(self.format, self.items, *preamble_of(*self.beside))
-
-    def conversation(self) -> Conversation:
-        """Return the conversation; raises MalformedConversationError when the fields hold none."""
-        return self.messages.conversation()
 
     def most_tokens(self, enough: int) -> int:
         """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
@@ -133,13 +123,6 @@ class Request:
         """
         return {self.wire.messages_field: copied(self.wire.write(conversation))}
 
-    def newest_turns(self, index: Sequence[MessageStats], max_turns: int) -> Request:
-        """Return the request with only the newest turns of the user; itself if it has no more.
-
-        `index` holds the stats of each message.
-        """
-        return self._with_only(newest_turns(index, max_turns))
-
     def as_read_by(self, model: str, index: Sequence[MessageStats]) -> Request:
         """Return the request without the messages that its provider does not read: those before its own newest summary.
 
@@ -148,16 +131,13 @@ class Request:
         """
         if not model.startswith(READ_FROM_OWN_SUMMARY.get(self.format, ())):
             return self
-        return self._with_only(from_newest_summary(index))
+        return self.with_only(from_newest_summary(index))
 
-    def _with_only(self, indices: Sequence[int]) -> Request:
+    def with_only(self, indices: Sequence[int]) -> Request:
+        """Return the request with only the messages of these indices, itself if it has no others."""
         if len(indices) == len(self.items):
             return self
         return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in indices]})
-
-    def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
-        """Return the fields that ask for an output of `tokens`."""
-        return with_output(self.wire, self.fields, tokens)
 
     def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the field of the tools with another one behind them, so that what the client has marked stays cached."""
@@ -176,10 +156,7 @@ def format_of(fields: Mapping[str, Any]) -> Format:
 def format_of_call(call_type: object) -> Format | None:
     """Return the format of the conversation that a call of LiteLLM's carries, None where it carries none."""
     name = str(getattr(call_type, "value", call_type))
-    for wire in WIRE_FORMATS.values():
-        if name in wire.call_types:
-            return wire.name
-    return None
+    return next((wire.name for wire in WIRE_FORMATS.values() if name in wire.call_types), None)
 
 
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
@@ -209,6 +186,6 @@ def counted_history(request: Request, counter: Counter) -> History:
 
 def estimated_history(request: Request) -> History:
     """Return the request's history with estimated figures, of which none teaches anything."""
-    conversation = request.conversation()
+    conversation = request.messages.conversation()
     preamble_tokens = LocalTokens(sum(map(last_resort.text_tokens, conversation.preamble)))
     return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")

@@ -55,16 +55,6 @@ def _digest(text: str) -> bytes:
     return found.digest()[:DIGEST_BYTES]
 
 
-def set_limit_bytes(limit_bytes: int) -> None:
-    """Bound the estimated memory of all caches together; 0 keeps nothing."""
-    _memory.limit(limit_bytes)
-
-
-def clear_all() -> None:
-    """Remove every entry of every cache."""
-    _memory.clear()
-
-
 def json_bytes(value: Any) -> int:
     """Return the memory of a JSON value, in bytes."""
     held = 0
@@ -134,6 +124,10 @@ class Memory:
 
 
 _memory = Memory()
+set_limit_bytes = _memory.limit
+"""Bounds the estimated memory of all caches together; 0 keeps nothing."""
+clear_all = _memory.clear
+"""Removes every entry of every cache."""
 _numbers = count()
 
 

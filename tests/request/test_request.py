@@ -13,7 +13,7 @@ from work import lines_run
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.request.output_limit import LEAST_THINKING_TOKENS
+from ctx_hooks.request.output_limit import LEAST_THINKING_TOKENS, with_output
 from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
@@ -181,7 +181,7 @@ def test_tools_are_counted_each_and_as_often_as_they_change_only():
     request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": tools})
     assert [json.loads(text) for text in request.messages.preamble] == tools
     assert request.messages is request.messages
-    assert request.conversation().preamble == request.messages.preamble
+    assert request.messages.conversation().preamble == request.messages.preamble
 
 
 def test_tools_that_nest_without_end_are_refused_by_name():
@@ -190,7 +190,7 @@ def test_tools_that_nest_without_end_are_refused_by_name():
         deep = [deep]
     request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": [{"x": deep}]})
     with pytest.raises(MalformedConversationError):
-        request.conversation()
+        request.messages.conversation()
 
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
@@ -202,7 +202,7 @@ class TestALoweredOutput:
     def lowered(self, tokens, fmt="anthropic", **fields):
         request = request_with(fmt, {**HELLO, **fields})
         before = json.dumps(request.fields)
-        changes = request.with_output(tokens)
+        changes = with_output(request, tokens)
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
         return changes
 

@@ -107,7 +107,7 @@ def messages_of(found: Decided) -> list[Changed]:
     """Return what became of each message; none of a request that holds no conversation."""
     counter = Counter(vocabulary_of(found.target.model))
     try:
-        received, sent = found.request.conversation(), found.sent.conversation()
+        received, sent = found.request.messages.conversation(), found.sent.messages.conversation()
         index = message_stats(found.request.messages, counter)
     except MalformedConversationError:
         return []

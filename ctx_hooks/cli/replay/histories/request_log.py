@@ -51,7 +51,7 @@ def _recorded(row: Mapping[str, Any]) -> Recorded | LeftOut:
     return Recorded(
         request,
         session=_session(row, request),
-        model=request.model or text_or_empty(answer.get("model")),
+        model=text_or_empty(request.fields.get("model")) or text_or_empty(answer.get("model")),
         billed=billed_of(answer.get("usage") or row.get("usage")),
         was_refused=was_refused,
         started=str(row.get("timestamp") or row.get("created_at") or ""),
