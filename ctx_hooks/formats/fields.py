@@ -183,7 +183,8 @@ def is_payload(text: str) -> bool:
         if not BASE64.fullmatch(sample):
             return False
         samples.append(sample)
-    return _has_every_kind("".join(samples))
+    sample = "".join(samples)
+    return any(c.isdigit() for c in sample) and any("a" <= c <= "z" for c in sample) and any("A" <= c <= "Z" for c in sample)
 
 
 def payload_kind(field: str, text: str) -> MediaKind | None:
@@ -198,10 +199,6 @@ def payload_kind(field: str, text: str) -> MediaKind | None:
 def media_kind(mime: str) -> MediaKind:
     """Return what a MIME type, "" for none, is of."""
     return MIME_KINDS.get(mime.partition("/")[0].lower(), "file")
-
-
-def _has_every_kind(sample: str) -> bool:
-    return any(c.isdigit() for c in sample) and any("a" <= c <= "z" for c in sample) and any("A" <= c <= "Z" for c in sample)
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:

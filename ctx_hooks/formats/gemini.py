@@ -136,7 +136,7 @@ def _part(block: Any, unnamed: Counter[str]) -> Part:
     return _media_of(block) or opaque_of(block)
 
 
-def _media_of(block: Mapping[str, Any]) -> Media | None:
+def _media_of(block: Any) -> Media | None:
     """Return a part that carries or names an image, a sound or a file."""
     for name, field in (("inlineData", "data"), ("fileData", "fileUri")):
         data = _value_of(block, name)
@@ -150,7 +150,7 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
     """Return what a function returned: its one text, else its JSON; and the media beside it."""
     given = response.get("response")
     beside = response.get("parts")
-    media = tuple(_result_part(b) for b in beside) if isinstance(beside, (list, tuple)) else ()
+    media = tuple(_media_of(b) or opaque_of(b) for b in beside) if isinstance(beside, (list, tuple)) else ()
     if given is None or given == {}:
         return media
     key, text = next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
@@ -158,10 +158,6 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
         return (Text(text), *media)
     found = opaque_of(given)
     return ((found if found.media else Text(compact_json(given))), *media)
-
-
-def _result_part(block: Any) -> Media | Opaque:
-    return (_media_of(block) if isinstance(block, Mapping) else None) or opaque_of(block)
 
 
 def _answering(message: Message, items: Sequence[Any], index: int) -> Message:

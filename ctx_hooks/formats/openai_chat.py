@@ -119,11 +119,8 @@ def _write_call(call: ToolCall | Opaque) -> Any:
         return write_block(call, "text")
     raw = call.raw
     if "custom" in raw:
-        return (
-            raw
-            if raw["custom"].get("input") == call.arguments
-            else {**raw, "custom": {**raw["custom"], "input": call.arguments}}
-        )
+        custom = raw["custom"]
+        return raw if custom.get("input") == call.arguments else {**raw, "custom": {**custom, "input": call.arguments}}
     function = raw["function"]
     unchanged = raw.get("id", "") == call.id and function.get("arguments") == call.arguments
     return raw if unchanged else {**raw, "id": call.id, "function": {**function, "arguments": call.arguments}}

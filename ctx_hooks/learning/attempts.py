@@ -56,15 +56,6 @@ class Attempt:
             summaries.
         timed_out: whether it took too long to compress, and lost its oldest turns instead.
         asked_again: the calls of the newest answer that had been made before, as the request's first attempt shows it.
-
-    >>> from ctx_hooks.learning.known import Known
-    >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
-    >>> from ctx_hooks.request.target import Target
-    >>> from ctx_hooks.tokens.budget import Window
-    >>> window, sent = Window(ProviderTokens(200_000), "model_info"), LocalTokens(40_000)
-    >>> to = Target("claude", "id:claude", window, DEFAULT_POLICY, request_id="")
-    >>> Attempt(to, Known(window, factor=1.3), "anthropic", sent, sent).sent_provider_tokens
-    52000
     """
 
     to: Target

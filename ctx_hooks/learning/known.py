@@ -38,10 +38,6 @@ class Known:
         previous: the attempt that was refused before this one; None for the first attempt of a request.
         summaries: what models have written of the conversation, and which compactions hold it.
         limit_learned_seconds: when the limit that the window was lowered to was shown last, in epoch seconds; None for none.
-
-    >>> from ctx_hooks.tokens.budget import Window
-    >>> Known(Window(ProviderTokens(200_000), "model_info"), factor=1.3).previous is None
-    True
     """
 
     window: Window

@@ -93,8 +93,6 @@ class Learned:
             self._merge(deployment, redis_store.observations(found, time.time()).observations)
 
     def _merge(self, deployment: str, found: Mapping[Key, Observation]) -> None:
-        if not found:
-            return
         self._stats[deployment] = self._stats.get(deployment, DeploymentStats()).merged(found, time.time())
         self._stats.move_to_end(deployment)
         if len(self._stats) > MOST_DEPLOYMENTS:

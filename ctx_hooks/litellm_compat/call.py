@@ -153,11 +153,8 @@ class Call:
     @cached_property
     def tenant(self) -> str:
         """A digest of the request's team, else its user, else its key; "nobody" without any of them."""
-        for kind in ("team", "user", "key"):
-            found = getattr(self.auth, _OWNERS[kind], None)
-            if isinstance(found, str) and found:
-                return tenant_digest(kind, found)
-        return "nobody"
+        kind, identifier = self._first_of("team", "user", "key")
+        return tenant_digest(kind, identifier) if identifier else kind
 
     @property
     def account(self) -> dict[str, str]:
@@ -184,7 +181,10 @@ class Call:
         Args:
             scope: whose they are by policy; without a team or an organization they are the key's, without a key the user's.
         """
-        for kind in (scope, "key", "user"):
+        return self._first_of(scope, "key", "user")
+
+    def _first_of(self, *kinds: str) -> tuple[str, str]:
+        for kind in kinds:
             found = getattr(self.auth, _OWNERS[kind], None)
             if isinstance(found, str) and found:
                 return kind, found

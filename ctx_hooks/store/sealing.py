@@ -78,22 +78,19 @@ def sealed(text: str, tenant: bytes, handle: str, compress: Compression, secret:
 def opened(value: bytes, tenant: bytes, handle: str, secret: bytes) -> str | None:
     """Return the text that was sealed, None for a value that is broken, or of another tenant, handle or secret."""
     try:
-        body = _decrypted(value, tenant, handle, secret) if secret else _checked(value, tenant, handle)
-        return None if body is None else _plain(body[:1], body[1:]).decode("utf-8", "surrogatepass")
+        body = _body(value[:1], value[1:], tenant, handle, secret)
+        return _plain(body[:1], body[1:]).decode("utf-8", "surrogatepass")
     except (InvalidTag, ValueError, zlib.error, EOFError):  # what else was there is none of ours
         return None
 
 
-def _checked(value: bytes, tenant: bytes, handle: str) -> bytes | None:
-    digest, body = value[1 : 1 + DIGEST_BYTES], value[1 + DIGEST_BYTES :]
-    return body if value[:1] == PLAIN and compare_digest(digest, _digest(body, tenant, handle)) else None
-
-
-def _decrypted(value: bytes, tenant: bytes, handle: str, secret: bytes) -> bytes | None:
-    if value[:1] != ENCRYPTED:
-        return None
-    nonce, cipher_text = value[1 : 1 + NONCE_BYTES], value[1 + NONCE_BYTES :]
-    return _cipher(tenant, secret).decrypt(nonce, cipher_text, handle.encode("ascii"))
+def _body(kind: bytes, rest: bytes, tenant: bytes, handle: str, secret: bytes) -> bytes:
+    if secret and kind == ENCRYPTED:
+        return _cipher(tenant, secret).decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], handle.encode("ascii"))
+    digest, body = rest[:DIGEST_BYTES], rest[DIGEST_BYTES:]
+    if secret or kind != PLAIN or not compare_digest(digest, _digest(body, tenant, handle)):
+        raise ValueError("not sealed for this tenant, handle and secret")
+    return body
 
 
 def _digest(body: bytes, tenant: bytes, handle: str) -> bytes:

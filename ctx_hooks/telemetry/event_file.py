@@ -71,41 +71,39 @@ class EventFile:
     N is the least number that no other process uses, so that restarts go on with the files there are.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, keep: int, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, folder: Path, max_bytes: int, keep: int) -> None:
         """Open the file.
 
         Args:
             folder: where the files are; it has to exist.
             max_bytes: size at which a file is rotated.
             keep: most files, the one that is written to included.
-            most_waiting: events that wait at most; further ones are dropped.
 
         Raises:
             OSError: where the folder does not exist, or cannot be written to.
         """
         path, self._lock_file = _own_path(folder)
         self._file = _RotatingFile(path, max_bytes, keep)
-        self._most_waiting = most_waiting
         self._waiting: SimpleQueue[Event | None] = SimpleQueue()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._write, name="ctx_hooks events", daemon=True)
         self._thread.start()
 
     def hear(self, event: Event) -> None:
-        """Have an event written soon. Raises what an earlier one failed with."""
+        """Have an event written soon, unless MOST_WAITING wait. Raises what an earlier one failed with."""
         if self._failure is not None:
             raise self._failure
-        if self._waiting.qsize() < self._most_waiting:
+        if self._waiting.qsize() < MOST_WAITING:
             self._waiting.put(event)
         else:
             warn_once("events come faster than their file can be written: some are left out")
 
-    def close(self, most_seconds: float = CLOSE_SECONDS) -> None:
+    def close(self) -> None:
         """Write what waits, and close the file; what a disk that hangs has not taken by then is lost."""
         self._waiting.put(None)
-        self._thread.join(most_seconds)
+        self._thread.join(CLOSE_SECONDS)
         if self._thread.is_alive():
-            warn_once(f"the disk of the events takes nothing for {most_seconds:g} seconds: the last events are lost")
+            warn_once(f"the disk of the events takes nothing for {CLOSE_SECONDS:g} seconds: the last events are lost")
             return  # the lock stays with the thread, which may still write
         self._lock_file.close()
 
@@ -120,7 +118,7 @@ class EventFile:
             self._failure = error
         finally:
             with suppress(OSError):  # what a full disk refuses is refused once more here
-                self._file.close()
+                self._file.lines.close()
 
 
 class _RotatingFile:
@@ -132,21 +130,18 @@ class _RotatingFile:
 
     def write(self, lines: list[bytes]) -> None:
         """Write lines; a file that was deleted is made anew, since what is written to it would be lost."""
-        if os.fstat(self._file.fileno()).st_nlink == 0:
-            self._file.close()
+        if os.fstat(self.lines.fileno()).st_nlink == 0:
+            self.lines.close()
             self._open()
         for line in lines:
             if self._is_regular and self._size_bytes and self._size_bytes + len(line) > self._max_bytes:
                 self._rotate()
-            self._file.write(line)
+            self.lines.write(line)
             self._size_bytes += len(line)
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+        self.lines.flush()
 
     def _rotate(self) -> None:
-        self._file.close()
+        self.lines.close()
         for n in range(self._keep - 1, 0, -1):
             with suppress(FileNotFoundError):  # there are fewer yet, or somebody has deleted one
                 self._numbered(n - 1).replace(self._numbered(n))
@@ -156,8 +151,8 @@ class _RotatingFile:
         return self._path.with_name(f"{self._path.name}.{n}") if n else self._path
 
     def _open(self) -> None:
-        self._file = _open_private(self._path)
-        status = os.fstat(self._file.fileno())
+        self.lines = _open_private(self._path)
+        status = os.fstat(self.lines.fileno())
         self._size_bytes, self._is_regular = status.st_size, stat.S_ISREG(status.st_mode)
 
 

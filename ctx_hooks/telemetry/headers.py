@@ -16,7 +16,6 @@ DONE = "x-ctx-hooks"
 """What was done with the request, in words. One header more for each field of a decision that declares one."""
 IGNORED = f"{DONE}-ignored"
 """Which of the request's own settings the policy does not allow."""
-DECISION = f"{DONE}-decision"
 ATTEMPTS = f"{DONE}-attempts"
 MOST_CHARS = 1_024
 """Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""

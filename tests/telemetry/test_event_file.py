@@ -16,6 +16,7 @@ from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, s
 from ctx_hooks.policy.settings import EventFiles, Settings
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
+from ctx_hooks.telemetry import event_file
 from ctx_hooks.telemetry.event_file import EventFile, from_json, to_json
 from ctx_hooks.telemetry.listeners import emit
 
@@ -103,13 +104,14 @@ for n in range(500):
 
 
 class TestWhatCannotBeWritten:
-    def test_is_left_out_and_warned_of_once(self, tmp_path, caplog):
+    def test_is_left_out_and_warned_of_once(self, tmp_path, caplog, monkeypatch):
+        monkeypatch.setattr(event_file, "MOST_WAITING", 4)
         forget_warnings()
         path = tmp_path / "events.1.jsonl"
         os.mkfifo(path)  # a disk that stands still as long as nobody reads: 64 KB of Linux's pipes are 300 events
         reader = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
         os.set_blocking(reader.fileno(), True)
-        file = EventFile(tmp_path, 10_000, 2, most_waiting=4)
+        file = EventFile(tmp_path, 10_000, 2)
         for _ in range(2_000):
             file.hear(OVERFLOW)
         with ThreadPoolExecutor() as threads:

@@ -9,7 +9,6 @@ from told_events import FAILURE
 
 from ctx_hooks.telemetry.headers import (
     ATTEMPTS,
-    DECISION,
     DONE,
     IGNORED,
     MOST_CHARS,
@@ -19,7 +18,7 @@ from ctx_hooks.telemetry.headers import (
     with_decision,
 )
 
-BEFORE, AFTER, POLICY = (f"{DONE}-{name}" for name in ("tokens-before", "tokens-after", "policy"))
+BEFORE, AFTER, POLICY, DECISION = (f"{DONE}-{name}" for name in ("tokens-before", "tokens-after", "policy", "decision"))
 FITS = replace(DECIDED, decision="fits", budget_tokens=None, policy={})
 RETRIED = replace(
     DECIDED, decision="retried", attempt=1, provider_tokens_before=9, provider_tokens_after=5, budget_tokens=6, policy={}
