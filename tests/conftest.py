@@ -40,11 +40,13 @@ def redis_cache(redis_server):
 
 @pytest.fixture
 def patient_store(monkeypatch):
-    """A store that waits for its Redis: a busy machine is no broken one."""
+    """A store that waits for its Redis, since a busy machine is no broken one, and writes at once what is gathered."""
+    from ctx_hooks.learning import learned
     from ctx_hooks.store import shared_store
 
     monkeypatch.setattr(shared_store, "HURRY_SECONDS", 30.0)
     monkeypatch.setattr(shared_store, "SLOW_SECONDS", 30.0)
+    monkeypatch.setattr(learned, "WRITE_SECONDS", 0.0)
 
 
 def pytest_addoption(parser):

@@ -1,11 +1,12 @@
 """The statistics of every deployment, in this process and in LiteLLM's Redis when it has one.
 
-Workers read each other's figures within seconds, those of a refusal at once, and a restart keeps them. Without Redis each
-process learns for itself.
+Workers read each other's figures within ten seconds, those of a refusal at once, and a restart keeps them. Without Redis
+each process learns for itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from ctx_hooks.telemetry.events import TruncationEvent
     from ctx_hooks.tokens.usage import Billed
 
-REFRESH_SECONDS = 10.0
-"""How old a figure of another worker may be that no refusal has shown."""
+REFRESH_SECONDS = 5.0
+"""How long after they were read the figures of other workers are good enough for a request, unless one was refused since."""
+WRITE_SECONDS = 5.0
+"""So long what answers show of a deployment is gathered; what a refusal shows is written at once."""
+MOST_GATHERED = 256
+"""Observations of one deployment: Redis takes no more than some thousand arguments of a command in a script."""
 MOST_DEPLOYMENTS = 1_000
 """Behind a wildcard the caller names the model, so deployments are not bounded by the configuration."""
 
@@ -37,9 +42,10 @@ class Learned:
         self._stats: OrderedDict[str, DeploymentStats] = OrderedDict()
         self._read_at: OrderedDict[str, float] = OrderedDict()
         self._refusals: dict[str, str] = {}
+        self._unwritten: dict[str, dict[Key, Observation]] = {}
 
     async def of(self, deployment: str, *, may_be_refused: bool = False) -> DeploymentStats:
-        """Return what is known of a deployment, at most ten seconds old unless Redis is slow.
+        """Return what is known of a deployment, at most REFRESH_SECONDS old unless Redis is slow.
 
         Args:
             deployment: its key.
@@ -72,10 +78,28 @@ class Learned:
             await self.learn(attempt.to.deployment, shown)
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
-        """Add observations of a deployment."""
+        """Add observations of a deployment; other workers get those that change what is known."""
         self._merge(deployment, shown)
-        if self._store.is_shared:
-            args = redis_store.arguments(shown, KEPT_SECONDS)
+        known = self._stats.get(deployment, DeploymentStats()).observations
+        news = {key: observation for key, observation in shown.items() if known.get(key) is observation}
+        if not news or not self._store.is_shared:
+            return
+        gathered = self._unwritten.setdefault(deployment, {})
+        if not gathered:
+            self._store.begun(self._write_later(deployment))
+        gathered.update(news)
+        if redis_store.shows_refusal(news) or len(gathered) >= MOST_GATHERED:
+            await self._write(deployment)
+
+    async def _write_later(self, deployment: str) -> None:
+        await asyncio.sleep(WRITE_SECONDS)
+        await self._write(deployment)
+
+    async def _write(self, deployment: str) -> None:
+        """Write what was gathered, unless a refusal was written meanwhile with it."""
+        gathered = self._unwritten.pop(deployment, None)
+        if gathered:
+            args = redis_store.arguments(gathered, KEPT_SECONDS)
             write = partial(self._store.run, redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
             with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
                 await self._store.briefly(write)

@@ -26,54 +26,63 @@ LARGEST_FIELD_BYTES = 512
 """Sixteen ratios are about 150 bytes, a field's name is below 64."""
 
 READ = f"""
-if redis.call('TYPE', KEYS[1]).ok ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then return {{}} end
-if (redis.call('HGET', KEYS[1], '{REFUSAL}') or '{NO_REFUSAL}') == ARGV[1] then return {{}} end
-local found = {{}}
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if #field <= {LARGEST_FIELD_BYTES} and redis.call('HSTRLEN', KEYS[1], field) <= {LARGEST_FIELD_BYTES} then
-    found[#found + 1] = field
-    found[#found + 1] = redis.call('HGET', KEYS[1], field)
+local newest = redis.pcall('HGET', KEYS[1], '{REFUSAL}')
+if type(newest) == 'table' or (newest or '{NO_REFUSAL}') == ARGV[1] then return {{}} end
+if redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then return {{}} end
+local fields, found = redis.call('HGETALL', KEYS[1]), {{}}
+for i = 1, #fields, 2 do
+  if #fields[i] <= {LARGEST_FIELD_BYTES} and #fields[i + 1] <= {LARGEST_FIELD_BYTES} then
+    found[#found + 1], found[#found + 2] = fields[i], fields[i + 1]
   end
 end
 return found
 """
+"""One command where nothing was refused since, three to read everything. A key of another type is none of ours."""
 MERGE = f"""
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {2 * MOST_FIELDS}) then redis.call('DEL', KEYS[1]) end
-if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], '{REFUSAL}', ARGV[1]) end
-for i = 2, #ARGV, 4 do
-  local field, order, value, oldest = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3])
-  local known = redis.call('HGET', KEYS[1], field)
+local held = redis.pcall('HLEN', KEYS[1])
+if type(held) == 'table' or held > {2 * MOST_FIELDS} then
+  redis.call('DEL', KEYS[1])
+  held = 0
+end
+local names, news = {{}}, {{}}
+for i = 2, #ARGV, 4 do names[#names + 1] = ARGV[i] end
+local all_known = redis.call('HMGET', KEYS[1], unpack(names))
+for n, known in ipairs(all_known) do
+  local i = 4 * n - 2
+  local order, oldest = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 3])
   local known_order = known and tonumber(string.match(known, '^(%d+%.?%d*)|'))
   local known_at = known and tonumber(string.match(known, '|(%d+%.?%d*)|'))
   if not known_order or not known_at or known_at < oldest or known_order <= order then
-    redis.call('HSET', KEYS[1], field, value)
+    news[#news + 1], news[#news + 2] = ARGV[i], ARGV[i + 2]
   end
 end
-if redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then
-  local fields, newest, held, tenants = redis.call('HGETALL', KEYS[1]), {{}}, {{}}, {{}}
+if ARGV[1] ~= '' then news[#news + 1], news[#news + 2] = '{REFUSAL}', ARGV[1] end
+if #news > 0 then held = held + redis.call('HSET', KEYS[1], unpack(news)) end
+if held > {MOST_FIELDS} then
+  local fields, newest, of, tenants = redis.call('HGETALL', KEYS[1]), {{}}, {{}}, {{}}
   for i = 1, #fields, 2 do
     local tenant = string.match(fields[i], '^[a-z_]+:(.+)$')
     local at = tonumber(string.match(fields[i + 1], '|(%d+%.?%d*)|')) or 0
-    if tenant and not held[tenant] then
-      tenants[#tenants + 1], held[tenant] = tenant, {{}}
+    if tenant and not of[tenant] then
+      tenants[#tenants + 1], of[tenant] = tenant, {{}}
     end
     if tenant then
       newest[tenant] = math.max(newest[tenant] or 0, at)
-      table.insert(held[tenant], fields[i])
+      table.insert(of[tenant], fields[i])
     end
   end
   table.sort(tenants, function(a, b) return newest[a] < newest[b] end)
   for _, tenant in ipairs(tenants) do
     if redis.call('HLEN', KEYS[1]) <= {KEPT_FIELDS} then break end
-    redis.call('HDEL', KEYS[1], unpack(held[tenant]))
+    redis.call('HDEL', KEYS[1], unpack(of[tenant]))
   end
   if redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then redis.call('DEL', KEYS[1]) end
 end
 redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
 return 1
 """
-"""A field is `order|at|[values]`: the greater order replaces the smaller, and any replaces what is older than `oldest`."""
+"""A field is `order|at|[values]`: the greater order replaces the smaller, and any replaces what is older than `oldest`. Four
+commands, however many fields; dropping tenants takes more."""
 
 
 def observations(answer: Any, now: float) -> DeploymentStats:
@@ -93,9 +102,14 @@ def refusal(answer: Any) -> str:
     return dict(zip(fields[::2], fields[1::2], strict=False)).get(REFUSAL, NO_REFUSAL)
 
 
+def shows_refusal(shown: Mapping[Key, Observation]) -> bool:
+    """Return whether a refusal has shown any of some observations: other workers' next requests have to know those."""
+    return any(kind in SHOWN_BY_REFUSALS for kind, _ in shown)
+
+
 def arguments(shown: Mapping[Key, Observation], kept_seconds: Mapping[Kind, float]) -> list[Any]:
     """Return the arguments by which MERGE merges observations."""
-    args: list[Any] = [uuid4().hex if any(kind in SHOWN_BY_REFUSALS for kind, _ in shown) else ""]
+    args: list[Any] = [uuid4().hex if shows_refusal(shown) else ""]
     for (kind, tenant), o in shown.items():
         order = o.values[0] if kind in LARGEST_STAYS else o.at
         text = f"{order}|{o.at}|{json.dumps(list(o.values))}"

@@ -105,7 +105,7 @@ class SharedStore:
         Raises:
             UnavailableError: there is no Redis, it fails, or it does not answer in time.
         """
-        return await _result(self._begun(self._command(script, key, args)), wait_seconds)
+        return await _result(self.begun(self._command(script, key, args)), wait_seconds)
 
     async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS) -> bytes:
         """Return the value of a key, b"" for none, and for one that is too large or of another type to be ours.
@@ -161,7 +161,7 @@ class SharedStore:
             if len(self._hurried) >= (MOST_RUNNING_SLOW if self._is_slow else MOST_RUNNING):
                 raise UnavailableError("too many commands at once")
             name = object() if key is None else key
-            task = self._hurried[name] = self._begun(work())
+            task = self._hurried[name] = self.begun(work())
             task.add_done_callback(lambda _: self._hurried.pop(name, None))
         try:
             result: T = await _result(task, 0.0 if self._is_slow else HURRY_SECONDS)
@@ -170,7 +170,7 @@ class SharedStore:
             raise
         return result
 
-    def _begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Return the task of work that nobody may be waiting for when it ends."""
         task = asyncio.create_task(work)
         self.tasks.add(task)

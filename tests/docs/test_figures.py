@@ -61,7 +61,7 @@ IN_WORDS = {
         retrieval_share.USUAL_FRACTION,
     )
     == (1 / 3, 0.1),
-    "know each other's ratios within ten seconds": learned.REFRESH_SECONDS == 10,
+    "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,
 }
 

@@ -16,10 +16,18 @@ from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import HURRY_SECONDS, SharedStore
 
 
+class Worker(Learned):
+    """One that has written what it was shown."""
+
+    async def learn(self, deployment, shown):
+        await super().learn(deployment, shown)
+        await asyncio.gather(*self._store.tasks)
+
+
 @pytest.fixture
 def worker(redis_cache):
     """Returns a function that makes what one more worker has learned, shared through Redis."""
-    return lambda: Learned(SharedStore(lambda: redis_cache))
+    return lambda: Worker(SharedStore(lambda: redis_cache))
 
 
 def seen(kind, tenant, *values, ago=0.0):
@@ -66,14 +74,15 @@ async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_h
         assert found.observations["accepted_input", ANYONE].values[0] == 90_000
 
 
-async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache, worker):
+async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache, worker, monkeypatch):
     one, other = worker(), worker()
     await one.learn("accepting", seen("accepted_input", ANYONE, 90_000, ago=60))
     await other.learn("accepting", seen("accepted_input", ANYONE, 20_000))
     assert (await worker().of("accepting")).observations["accepted_input", ANYONE].values[0] == 90_000
     await one.learn("aged", seen("accepted_input", ANYONE, 90_000, ago=23 * 3600))
-    later = {("accepted_input", ANYONE): Observation((20_000.0,), time.time() + 2 * 3600)}
-    await other.learn("aged", later)
+    later = time.time() + 2 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    await other.learn("aged", seen("accepted_input", ANYONE, 20_000))
     found = await redis_cache.init_async_client().hget(KEY_PREFIX + "aged", "accepted_input:")
     assert b"[20000.0]" in found
 
@@ -111,12 +120,12 @@ async def test_a_broken_redis_costs_no_request(caplog):
     assert "Redis" in caplog.text
 
 
-async def test_a_redis_that_hangs_holds_up_no_request(redis_server, worker, caplog, monkeypatch):
+async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, worker, caplog, monkeypatch):
     await worker().learn("hanging", seen("limit", "ann", 8_000))
     monkeypatch.setattr(shared_store, "HURRY_SECONDS", HURRY_SECONDS)
     redis_server.hang()
     try:
-        one = worker()
+        one = Learned(SharedStore(lambda: redis_cache))
         assert await one.of("hanging") == DeploymentStats()
         shown = seen("limit", "ann", 9_000)
         await one.learn("hanging", shown)
@@ -153,6 +162,24 @@ async def test_while_nothing_is_refused_no_figure_is_sent_again(redis_cache, wor
     for _ in range(20):
         await other.of("busy reader", may_be_refused=True)
     assert await sent_bytes() - before < 20_000, "one answer with all figures is some 6 KB, one of `info` 2 KB"
+
+
+async def test_what_many_answers_show_is_gathered_and_what_a_refusal_shows_is_not(redis_cache, monkeypatch):
+    """A request in flight waits for no write, and Redis has a few commands to do for all of them."""
+    monkeypatch.setattr(learned_module, "WRITE_SECONDS", 60.0)
+    client, store = redis_cache.init_async_client(), SharedStore(lambda: redis_cache)
+    one = Learned(store)
+    await client.config_resetstat()
+    for n in range(100):
+        await one.learn("gathering", seen("answer", f"tenant {n % 10}", 100 + n) | seen("accepted_input", ANYONE, 900))
+    assert "cmdstat_evalsha" not in await client.info("commandstats")
+    await one.learn("gathering", seen("limit", "ann", 8_000))
+    calls = {name: found["calls"] for name, found in (await client.info("commandstats")).items()}
+    assert calls["cmdstat_evalsha"] == 1
+    assert sum(calls[f"cmdstat_{name}"] for name in ("hlen", "hmget", "hset", "expire")) == 4
+    assert len(await client.hgetall(KEY_PREFIX + "gathering")) == 13, "ten tenants' answers, input, limit and the refusal"
+    for task in store.tasks:
+        task.cancel()
 
 
 FOREIGN = {
