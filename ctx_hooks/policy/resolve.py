@@ -91,10 +91,11 @@ class Policies:
             (chosen if is_chosen else locked).update(dict.fromkeys(read.locked, origin))
         asked, refused = self._request(caller, _policy(values))
         refused += _put(asked, "request", values, origins, chosen | operators)
-        for origin, scope in _environment():
-            read = self._read(origin, scope)
+        for variable, name in ENVIRONMENT.items():
+            value = os.environ.get(variable)
+            read = self._read("environment", {"tool_results": {name: value}} if value else {})
             ignored += read.mistakes
-            _put(read, origin, values, origins, {})
+            _put(read, "environment", values, origins, {})
         told = _told(list(dict.fromkeys(ignored)))
         for line in told:
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
@@ -189,9 +190,3 @@ def _matching(section: str, scopes: Mapping[str, Scope], names: Iterable[str]) -
     hits = {p for p in scopes for name in names if name and fnmatchcase(name, p)}
     for pattern in sorted(hits, key=lambda p: (not any(c in p for c in "*?["), len(p), p)):
         yield f"{section}.{pattern}", scopes[pattern]
-
-
-def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
-    for variable, name in ENVIRONMENT.items():
-        if value := os.environ.get(variable):
-            yield "environment", {"tool_results": {name: value}}

@@ -57,8 +57,12 @@ def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VA
             if looked + len(waiting) + len(value) > most_values:
                 return enough + 1
             waiting += value
-        else:
-            tokens += _scalar_tokens(value, enough - tokens)
+        elif isinstance(value, int) and value.bit_length() > INTEGER_BITS:
+            tokens += value.bit_length() // BITS_PER_DIGIT + NUMBER_TOKENS
+        elif value is None or isinstance(value, (int, float)):
+            tokens += NUMBER_TOKENS
+        else:  # what is no JSON is counted as its text
+            tokens += _string_tokens(str(value), enough - tokens)
     return tokens
 
 
@@ -73,13 +77,3 @@ def _string_tokens(text: str, enough: int) -> int:
         # A lone surrogate, which no JSON text of orjson's holds.
         size = len(text) * ESCAPED_BYTES
     return size + MOST_MEDIA_TOKENS if is_payload(text) else size
-
-
-def _scalar_tokens(value: object, enough: int) -> int:
-    if value is None or isinstance(value, (bool, float)):
-        return NUMBER_TOKENS
-    if isinstance(value, int):
-        bits = value.bit_length()
-        return NUMBER_TOKENS if bits <= INTEGER_BITS else bits // BITS_PER_DIGIT + NUMBER_TOKENS
-    # What is no JSON is counted as its text.
-    return _string_tokens(str(value), enough)

@@ -107,12 +107,11 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
     writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
-    writers = () if writer is None else writers_of(writer, deployment)
     return Target(
         model=deployment.model,
         deployment=litellm_compat.deployment_key_of(deployment),
         prices=litellm_compat.prices_of(deployment),
-        writing_prices=litellm_compat.writing_prices_of(writers),
+        writing_prices=None if writer is None else litellm_compat.writing_prices_of(writers_of(writer, deployment)),
         window=window_at(deployment, policy),
         policy=policy,
         enforced_share=resolved.enforced_share,

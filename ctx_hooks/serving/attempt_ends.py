@@ -88,13 +88,16 @@ class AttemptEnds:
             await self.learned.from_refusal(attempt)
         return attempt
 
-    def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
-        """Note that an answer states no usage, and return the estimate of what was sent.
+    def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:
+        """Note that an answer, of which LiteLLM has `logged` the call, states no usage; return the estimate of what was sent.
 
         None where it was not counted, or where nothing is to be changed.
         """
-        attempt = self.running.of(request_id).attempts.without_usage()
-        return attempt.sent_provider_tokens or None if attempt is not None and attempt.to.policy.mode == "enforce" else None
+        with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
+            attempt = self.running.of(litellm_compat.Call(logged).request_id).attempts.without_usage()
+            if attempt is not None and attempt.to.policy.mode == "enforce":
+                return attempt.sent_provider_tokens or None
+        return None
 
     async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
         """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.

@@ -33,7 +33,8 @@ def note(state: RequestState, to: Target, decision: Decision, attempt: Attempt |
 
 def note_failed(state: RequestState, deployment: str) -> None:
     """Forget what was cut for a deployment that failed: the next one may get the whole request."""
-    _set(state.growth, deployment, 1.0)
+    if state.growth:
+        _set(state.growth, deployment, 1.0)
 
 
 def note_fitted_before_choice(state: RequestState) -> None:

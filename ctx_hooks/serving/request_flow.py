@@ -195,7 +195,7 @@ class RequestFlow:
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
         most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-        if previous is not None and (to.attempt or holds_more(to, previous)):
+        if previous is not None and previous.sent_tokens is None and (to.attempt or holds_more(to, previous)):
             previous = await self._counted(request, to, previous, most_tokens)
         with timings.phase("known"):
             read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_BYTES)
@@ -215,7 +215,7 @@ class RequestFlow:
 
         A request that looked small was sent without counting; its refusal teaches from here on.
         """
-        if refused.sent_tokens is not None or refused.overflow is None:
+        if refused.overflow is None:
             return refused
         deadline = Deadline(to.policy.compression_timeout_seconds)
         counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)

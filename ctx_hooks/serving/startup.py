@@ -22,12 +22,10 @@ from ctx_hooks.telemetry.process_events import FaultEvent, StartEvent
 from ctx_hooks.tokens.counter import load_vocabularies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
-    from ctx_hooks.policy.settings import EventFiles, Settings
+    from ctx_hooks.policy.settings import Settings
     from ctx_hooks.serving.attempt_ends import AttemptEnds
-    from ctx_hooks.tokens.units import ProviderTokens
 
 
 logger = logging.getLogger("ctx_hooks")
@@ -53,7 +51,7 @@ def start(settings: Settings, mistakes: Sequence[str], ends: Callable[[], Attemp
     content_cache.set_limit_bytes(settings.cache_bytes)
     load_vocabularies()
     attach_sinks(settings)
-    litellm_compat.estimate_usage(lambda logged: _estimated(ends(), logged))
+    litellm_compat.estimate_usage(lambda logged: ends().estimated_tokens(logged))
     litellm_compat.reclassify(
         lambda attempt, error: ends().note_failure(attempt, error),
         lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
@@ -85,12 +83,6 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
     )
 
 
-def _estimated(ends: AttemptEnds, logged: Mapping[str, Any]) -> ProviderTokens | None:
-    with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
-        return ends.estimated_tokens(litellm_compat.Call(logged).request_id)
-    return None
-
-
 def attach_sinks(settings: Settings) -> None:
     """Let each sink of the settings hear events, in place of those that do; one that cannot be made is left out."""
     detach_sinks()
@@ -101,26 +93,23 @@ def attach_sinks(settings: Settings) -> None:
         metrics = prometheus.process_metrics()
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))
-    if settings.events is not None:
-        _attach_event_file(settings.events)
+    files = settings.events
+    if files is not None:
+        try:
+            file = EventFile(Path(files.path), files.max_bytes, files.keep)
+        except (OSError, ImportError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            logger.warning("events are not written to %s: %s", files.path, reason)
+            emit(FaultEvent("fault", time.time(), sink="event file"))
+        else:
+            _ends.append(file.close)
+            _ends.append(attach("event file", dict.fromkeys(WRITTEN, file.hear)))
 
 
 def detach_sinks() -> None:
     """End every sink; what waits to be written is written."""
     while _ends:
         _ends.pop()()
-
-
-def _attach_event_file(files: EventFiles) -> None:
-    try:
-        file = EventFile(Path(files.path), files.max_bytes, files.keep)
-    except (OSError, ImportError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        logger.warning("events are not written to %s: %s", files.path, reason)
-        emit(FaultEvent("fault", time.time(), sink="event file"))
-        return
-    _ends.append(file.close)
-    _ends.append(attach("event file", dict.fromkeys(WRITTEN, file.hear)))
 
 
 atexit.register(detach_sinks)

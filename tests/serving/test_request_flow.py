@@ -35,13 +35,23 @@ def to(window_tokens=200_000, attempt=0, request_id="request", **fields):
     return Target("openai/gpt-4o", "deployment", window, policy, request_id, "ann", attempt=attempt)
 
 
+async def flow_after(request, where):
+    """Return a flow that has decided about a request."""
+    flow = RequestFlow()
+    await flow.decide(request, where)
+    return flow
+
+
+def last_of(flow, request_id="request"):
+    return flow.running.of(request_id).attempts.last()
+
+
 async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
     """The Router may go on to a model that the plugin is off for: what it bills says nothing of the one that failed."""
-    runner = RequestFlow()
-    await runner.decide(session(), to(20_000))
+    runner = await flow_after(session(), to(20_000))
     await runner.ends.failed("request", None)
     assert await runner.ends.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
-    assert runner.running.of("request").attempts.last() is None
+    assert last_of(runner) is None
 
 
 @pytest.fixture
@@ -55,7 +65,7 @@ def learned_limits():
 async def known_limit(runner, tenant="ann"):
     """Return the window that the tenant's next request is fitted to."""
     await runner.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
-    return runner.running.of("next").attempts.last().known.window
+    return last_of(runner, "next").known.window
 
 
 async def test_an_attempt_ends_by_the_policy_that_it_began_with():
@@ -77,7 +87,7 @@ class TestARequestIsNeverLost:
     async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
         runner, request = RequestFlow(), session()
         assert await runner.before_attempt(request, to(20_000, mode="off")) == request.fields
-        assert runner.running.of("request").attempts.last() is None
+        assert last_of(runner) is None
 
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
     async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
@@ -138,17 +148,15 @@ class TestRetries:
         assert decision.reason == "failed: RuntimeError"
 
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
-        runner = RequestFlow()
-        await runner.decide(SMALL, to(max_turns=1_000))
+        runner = await flow_after(SMALL, to(max_turns=1_000))
         await runner.ends.failed("request", Overflow("input", "x"), "too long")
         for number in (1, 2, 3):
             assert isinstance(await runner.decide(SMALL, to(attempt=number)), NotRetried)
-        last = runner.running.of("request").attempts.last()
+        last = last_of(runner)
         assert (last.spent, last.to.attempt, last.refusal) == (True, 0, "too long")
 
     async def test_a_retry_that_is_no_conversation_is_not_sent(self):
-        runner = RequestFlow()
-        await runner.decide(session(), to())
+        runner = await flow_after(session(), to())
         await runner.ends.failed("request", OVERFLOW)
         assert isinstance(await runner.decide(Request("openai-chat", {"messages": ["no"]}), to(attempt=1)), NotRetried)
 
@@ -164,11 +172,9 @@ class TestRetries:
 
     async def test_another_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""
-        runner = RequestFlow()
-        await runner.decide(session("anthropic"), to())
+        runner = await flow_after(session("anthropic"), to())
         assert isinstance(await runner.decide(session(), to(20_000, attempt=1)), Compressed)
-        runner = RequestFlow()
-        await runner.decide(session("anthropic"), to(20_000))
+        runner = await flow_after(session("anthropic"), to(20_000))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
         await runner.ends.failed("request", None)
         assert isinstance(await runner.decide(session(), to(20_000)), Compressed)
@@ -176,8 +182,7 @@ class TestRetries:
 
 class TestWhatIsLearned:
     async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits):
-        runner = RequestFlow()
-        await runner.decide(session(), to(max_turns=1_000))
+        runner = await flow_after(session(), to(max_turns=1_000))
         await runner.ends.failed("request", OVERFLOW)
         await runner.ends.failed("request", OVERFLOW)
         assert await known_limit(runner) == Window(20_000, "learned")
@@ -185,12 +190,11 @@ class TestWhatIsLearned:
         assert (event.kind, event.limit_tokens, event.window_tokens) == ("limit", 20_000, 200_000)
 
     async def test_an_error_that_is_no_overflow_teaches_nothing(self, learned_limits):
-        runner = RequestFlow()
-        await runner.decide(session(), to(max_turns=1_000))
+        runner = await flow_after(session(), to(max_turns=1_000))
         await runner.ends.failed("request", None, "a server's fault")
         assert await known_limit(runner) == to().window
         assert not learned_limits
-        assert runner.running.of("request").attempts.last().failed
+        assert last_of(runner).failed
 
     async def test_the_refusal_of_a_request_that_looked_small_teaches_once_it_is_counted(self, learned_limits):
         """It was sent uncounted; the retry counts it in the vocabulary of the model that refused it, not in its own."""
@@ -198,48 +202,45 @@ class TestWhatIsLearned:
             counted_history(session(turns=20), Counter(vocabulary_of(model))).tokens for model in ("gpt-4o", "gpt-4")
         )
         assert tokens != others
-        runner = RequestFlow()
-        await runner.decide(session(turns=20), to(window_tokens=2_000_000))
-        assert runner.running.of("request").attempts.last().sent_tokens is None
+        runner = await flow_after(session(turns=20), to(window_tokens=2_000_000))
+        assert last_of(runner).sent_tokens is None
         await runner.ends.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
         assert not learned_limits
         await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4"))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
-        assert runner.running.of("request").attempts.last().first_tokens == tokens
+        assert last_of(runner).first_tokens == tokens
 
     async def test_what_cannot_be_counted_whole_teaches_nobody_else(self, learned_limits):
         stored = session("openai-responses", turns=20, previous_response_id="resp_1")
-        runner = RequestFlow()
-        await runner.decide(stored, to(window_tokens=2_000_000))
+        runner = await flow_after(stored, to(window_tokens=2_000_000))
         await runner.ends.failed("request", Overflow("input", "x"), "too long")
         await runner.decide(stored, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
-        runner = RequestFlow()
-        await runner.decide(session(), to(max_turns=1_000))
-        counted = runner.running.of("request").attempts.last().sent_tokens
+        runner = await flow_after(session(), to(max_turns=1_000))
+        counted = last_of(runner).sent_tokens
         await runner.ends.answered("request", {"prompt_tokens": int(counted * 1.2)})
-        assert runner.running.of("request").attempts.last() is None
+        assert last_of(runner) is None
         await runner.decide(session(), to(max_turns=1_000))
-        assert runner.running.of("request").attempts.last().known.factor == pytest.approx(1.2, rel=0.03)
+        assert last_of(runner).known.factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
-        runner = RequestFlow()
-        await runner.decide(session(), to(max_turns=1_000))
+        runner = await flow_after(session(), to(max_turns=1_000))
         await runner.ends.answered("request", None)
-        assert runner.running.of("request").attempts.last() is None
+        assert last_of(runner) is None
         await runner.ends.answered("never sent", {"prompt_tokens": 50_000})
         assert not (await runner.learned.of("deployment")).observations
 
     async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
-        runner = RequestFlow()
-        await runner.decide(session(), to(max_turns=1_000))
-        estimated = runner.ends.estimated_tokens("request")
-        assert estimated == runner.running.of("request").attempts.last().sent_provider_tokens > 0
-        await runner.ends.answered("request", {"prompt_tokens": estimated * 2})
+        logged = with_request_id({"model": "openai/gpt-4o"})
+        request_id = Call(logged).request_id
+        runner = await flow_after(session(), to(max_turns=1_000, request_id=request_id))
+        estimated = runner.ends.estimated_tokens(logged)
+        assert estimated == last_of(runner, request_id).sent_provider_tokens > 0
+        await runner.ends.answered(request_id, {"prompt_tokens": estimated * 2})
         assert not (await runner.learned.of("deployment")).observations
-        assert runner.ends.estimated_tokens("request") is None
+        assert runner.ends.estimated_tokens(logged) is None
 
 
 class TestTheEventLoop:
@@ -278,16 +279,15 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
     sent, runner = session("openai-responses", turns=8), RequestFlow()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
     await runner.decide(replace(sent, fields=fields), to(10_000))
-    attempt = runner.running.of("request").attempts.last()
+    attempt = last_of(runner)
     assert (attempt.counts_all, attempt.hosted_calls, attempt.unbilled) == expected
     assert (attempt.guessed_tokens >= 1_000) == (bool(tools) or items == [SEALED])
 
 
 @pytest.mark.parametrize("used_hosted_tools", [False, True])
 async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
-    runner = RequestFlow()
-    await runner.decide(session(turns=8), to(10_000))
-    sent = runner.running.of("request").attempts.last().sent_tokens
+    runner = await flow_after(session(turns=8), to(10_000))
+    sent = last_of(runner).sent_tokens
     await runner.ends.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
     shown = {kind for kind, _ in (await runner.learned.of("deployment")).observations}
     assert {"ratios", "accepted_input"} & shown == (set() if used_hosted_tools else {"ratios", "accepted_input"})
