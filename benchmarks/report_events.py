@@ -14,6 +14,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent
@@ -32,7 +33,8 @@ DAY = 86_400
 MODELS = {"claude-sonnet": (200_000, 3e-6), "gpt-main": (128_000, 2e-6), "qwen-local": (32_768, 2e-7)}
 TEAMS = ("Research", "Platform", "Support agents", "Data", "")
 CLIENTS = ("claude-cli/2.1.4", "codex_cli_rs/0.58", "opencode/1.0.3", "OpenAI/Python", "langgraph/0.6")
-STEPS = ("repeats", "oversized_results", "newest_loop", "older_reasoning", "oldest_turns")
+STEPS = (*pipeline.STEPS[:3], pipeline.STEPS[5])
+"""As they save most to least, from the last."""
 
 
 def session(rng: random.Random, number: int, at: float) -> Iterator[Event]:
@@ -47,7 +49,9 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Event]:
         tokens += round(rng.lognormvariate(7.6, 1.1))
         mode: Mode = "observe" if team == "Research" and at < MONDAY + 3 * DAY else "enforce"
         name = f"{number:05x}-{turn}"
-        call = CallNames(name, name, model, f"id:{model}", model, team, team, "", "", "acompletion", client)
+        call = CallNames(
+            name, name, model, f"id:{model}", model, team, team, "", "", "acompletion", client, "", f"{number:04x}"[-4:]
+        )
         budget = window - 16_384
         compacts = tokens - dropped > budget
         if compacts:
@@ -81,6 +85,7 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Event]:
             Billed(ProviderTokens(whole), ProviderTokens(cached), ProviderTokens(0), ProviderTokens(rng.randint(50, 1_500))),
             saved,
             0.0 if beyond else earned,
+            {"read_file": rng.randint(1, 3)} if dropped and rng.random() < 0.04 else {},
         )
         sent_before = whole
 
@@ -100,8 +105,8 @@ def decision(
     changed = kept < tokens
     counting = rng.lognormvariate(-1, 0.6) * math.sqrt(tokens / 10_000)
     compressing = rng.lognormvariate(2.6, 0.7) * math.sqrt(tokens / 50_000) if changed else 0.0
-    known = rng.lognormvariate(-2.2, 0.5)
-    steps = rng.sample(STEPS, 3) if changed else []
+    known, factor = rng.lognormvariate(-2.2, 0.5), 1.11
+    steps = STEPS[::-1] if changed else ()
     return DecisionEvent(
         "decision",
         at,
@@ -120,10 +125,13 @@ def decision(
         ProviderTokens(window),
         "model_info",
         ProviderTokens(window),
-        1.11,
+        factor,
         None,
         None,
-        tuple(StepReport(step, round((tokens - kept) * (0.6, 0.3, 0.1)[i]), 9) for i, step in enumerate(steps)),
+        tuple(
+            StepReport(step.name, round((tokens - kept) * part / factor), round((tokens - kept) * part / 700) + 1, step.why)
+            for step, part in zip(steps, (0.6, 0.2, 0.15, 0.05), strict=False)
+        ),
         {
             "total": known + counting + compressing + rng.expovariate(8),
             "known": known,

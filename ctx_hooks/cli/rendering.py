@@ -9,6 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from ctx_hooks.cli.terminal import counted
+
 MINUS = "−"
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 SHORT_FROM = 10_000
@@ -65,7 +67,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals["utc"] = lambda seconds: datetime.fromtimestamp(seconds, timezone.utc)
-    found.filters |= {each.__name__: each for each in (whole, short, dollars, percent)}
+    found.filters |= {each.__name__: each for each in (whole, short, dollars, percent, counted)}
     return found
 
 

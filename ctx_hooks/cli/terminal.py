@@ -42,9 +42,9 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: float, noun: str) -> str:
     """Return how many there are of a thing, by its name in the singular."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{count:,.0f} {noun}{'s' * (count != 1)}"
 
 
 def print_text(text: str) -> None:

@@ -128,7 +128,7 @@ def names_of(call: Call, to: Target) -> CallNames:
     }
     return CallNames(
         rollout=to.enforced_share,
-        session=call.session_digits if to.enforced_share else "",
+        session=call.session_digits,
         client=one_line(client, LONGEST_CLIENT_CHARS),
         **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
     )

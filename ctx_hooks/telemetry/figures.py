@@ -167,7 +167,7 @@ class CallNames:
         route: the call type of LiteLLM, as `acompletion`.
         rollout: the share of sessions that are enforced, as "10%", where the mode is by share: `mode` is its group;
             "" for a mode of all.
-        session: four digits of its conversation there, which others may share; "" without a share.
+        session: four digits of its conversation, which others may share.
         client: the name and version that the user agent begins with, "" where there is none.
     """
 

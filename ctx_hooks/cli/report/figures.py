@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import TypeAlias
 
 from ctx_hooks.cli.report.rollout import Group
+from ctx_hooks.cli.report.sessions import Largest
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import Event
@@ -146,7 +147,6 @@ class Series:
 MOST_NAMES = 5_000
 """Models, teams and steps of one table; further ones are counted together: callers choose names."""
 OTHERS = "all others"
-LARGEST_LOSSES = 10
 LATEST_SECONDS = 32_503_680_000
 """The year 3000: a later time is a mistake, and no calendar has it."""
 
@@ -169,6 +169,7 @@ class Figures:
         rollout: the groups of a roll-out by share, by their mode.
         step_times: how often each step changed a request.
         step_tokens: the local tokens that each saved.
+        largest: which sessions are shown.
     """
 
     events: int = 0
@@ -184,7 +185,7 @@ class Figures:
     rollout: dict[str, Group] = field(default_factory=lambda: {"enforce": Group(), "observe": Group()})
     step_times: Counter[str] = field(default_factory=Counter)
     step_tokens: Counter[str] = field(default_factory=Counter)
-    _losses: dict[str, DecisionEvent] = field(default_factory=dict)
+    largest: Largest = field(default_factory=Largest)
 
     def count(self, event: Event | None) -> None:
         """Add one event, None for a line that is none."""
@@ -198,10 +199,6 @@ class Figures:
             self._count(event)
         else:
             self.unreadable += 1
-
-    def losses(self) -> list[DecisionEvent]:
-        """Return the attempt of each request that lost most, the largest loss first."""
-        return sorted(self._losses.values(), key=lambda event: (-_lost(event), event.time_seconds))
 
     def _count(self, event: DecisionEvent | Counted) -> None:
         at = event.time_seconds
@@ -229,19 +226,4 @@ class Figures:
             if step.name in self.step_times or len(self.step_times) < MOST_NAMES:
                 self.step_times[step.name] += 1
                 self.step_tokens[step.name] += step.tokens_saved
-        self._note_loss(event)
-
-    def _note_loss(self, event: DecisionEvent) -> None:
-        request = event.call.call_id or event.call.request_id
-        if _lost(event) <= max(0, _lost(self._losses.get(request))):
-            return
-        self._losses[request] = event
-        if len(self._losses) > LARGEST_LOSSES:
-            del self._losses[min(self._losses, key=lambda known: _lost(self._losses[known]))]
-
-
-def _lost(event: DecisionEvent | None) -> int:
-    """Return the provider tokens that an attempt lost, estimated."""
-    if event is None or event.provider_tokens_before is None or event.provider_tokens_after is None:
-        return 0
-    return event.provider_tokens_before - event.provider_tokens_after
+        self.largest.note(event)

@@ -11,6 +11,7 @@ from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
 from ctx_hooks.cli.report.rollout import Interval
+from ctx_hooks.cli.report.sessions import MARKS, Session
 from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text, working
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import EVENTS
@@ -51,8 +52,10 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
     if not figures.events:
         read = f"; {figures.unreadable:,} lines are something else" if figures.unreadable else ""
         raise CommandError(f"{' '.join(events)}: no events{read}. {output} is left as it is.")
+    with working("Reading the sessions"):
+        sessions = figures.largest.sessions(read_events(paths))
     try:
-        output.write_text(page(figures), encoding="utf-8")
+        output.write_text(page(figures, sessions=sessions), encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{output}: {error.strerror}") from None
     if as_json:
@@ -63,7 +66,7 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
         print_text(f"{output}: {figures.events:,} events of {files}{missing}")
 
 
-def page(figures: Figures, events: Mapping[str, Any] = EVENTS) -> str:
+def page(figures: Figures, events: Mapping[str, Any] = EVENTS, sessions: Sequence[Session] = ()) -> str:
     """Return the page; the classes of events by name say which of their fields are columns of its tables."""
     columns = [each for kind in events.values() for each in names_for("column", kind)]
     done, would = figures.total.done, figures.total.would
@@ -76,11 +79,13 @@ def page(figures: Figures, events: Mapping[str, Any] = EVENTS) -> str:
         has_done=done != Counts(),
         observes=would != Counts(),
         charts=charts(figures.by_time) if figures.by_time.slots() else [],
-        columns=dict.fromkeys(columns),
+        columns=list(dict.fromkeys(columns)),
         names=[_names(title, tallies) for title, tallies in names.items()],
         steps=figures.step_tokens.most_common(MOST_ROWS),
         ends=_ends(figures),
         rollout=_rollout(figures),
+        sessions=sessions,
+        marks=MARKS,
     )
 
 
