@@ -86,7 +86,7 @@ async def secret_session():
     recorder.decided(state, request, to, decision, state.attempts.last())
     answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
-    recorder.answered(state, answered, {})
+    recorder.answered(state, *answered, {})
     return decision
 
 

@@ -33,25 +33,17 @@ def limit(stats, tenant="cat", now=NOW):
     return stats.seen_by(tenant, now).limit_tokens(WINDOW, FLOOR)
 
 
-def test_a_tenant_keeps_to_what_it_was_told_and_others_to_the_floor():
-    stats = stats_of(("limit", "ann", 8_000))
-    assert (limit(stats, "ann"), limit(stats, "bob")) == (8_000, 64_000)
-
-
-def test_two_tenants_that_agree_convince_a_third():
-    stats = stats_of(("limit", "ann", 8_000), ("refused", "bob", 9_000))
-    assert limit(stats) == 9_000
-
-
-def test_a_limit_never_falls_below_what_the_deployment_has_accepted():
-    stats = stats_of(("limit", "ann", 8_000), ("limit", "bob", 8_000), ("accepted_input", ANYONE, 100_000))
-    assert limit(stats) == 100_000
-    assert limit(stats_of(("refused", "cat", 30_000), ("accepted_input", ANYONE, 56_000))) == 56_000
-
-
-def test_without_a_figure_the_limit_lies_just_above_what_was_accepted():
-    stats = stats_of(("refused", "cat", 32_000), ("accepted_input", ANYONE, 16_000))
-    assert 16_000 < limit(stats) < 18_000
+@pytest.mark.parametrize(("shown", "expected"), [
+    ([("limit", "cat", 8_000)], 8_000), ([("limit", "ann", 8_000)], 64_000),
+    ([("limit", "ann", 8_000), ("refused", "bob", 9_000)], 9_000),
+    ([("limit", "ann", 8_000), ("limit", "bob", 8_000), ("accepted_input", ANYONE, 100_000)], 100_000),
+    ([("refused", "cat", 30_000), ("accepted_input", ANYONE, 56_000)], 56_000),
+    ([("refused", "cat", 32_000), ("accepted_input", ANYONE, 16_000)], 17_753),
+    ([("limit", "cat", 60_000), ("refused", "cat", 40_000), ("own_limit", "cat", 50_000)], 40_000),
+], ids=["what it was told", "the floor of what another was told", "what two others agree on", "no less than was accepted",
+        "no less after a refusal", "without a figure just above what was accepted", "the smallest"])  # fmt: skip
+def test_the_limit_that_holds_for_a_tenant(shown, expected):
+    assert limit(stats_of(*shown)) == expected
 
 
 def test_a_limit_that_was_named_after_the_acceptance_holds_for_the_tenant_that_was_told():
@@ -69,10 +61,6 @@ def test_what_others_have_shown_is_forgotten_too():
     assert (limit(stats, now=later), stats.seen_by("cat", later).output_held(WINDOW)) == (None, None)
 
 
-def test_of_what_a_tenant_was_shown_the_smallest_holds():
-    assert limit(stats_of(("limit", "cat", 60_000), ("refused", "cat", 40_000), ("own_limit", "cat", 50_000))) == 40_000
-
-
 def test_the_ratio_in_use_is_the_published_one():
     stats = DeploymentStats({("ratios", "ann"): Observation((1.1, 0.9, 1.3), NOW)})
     assert stats.seen_by("ann", NOW).factor("model") == 1.1
@@ -86,19 +74,13 @@ def test_an_output_limit_is_one_tenants_until_a_second_has_met_it():
     assert stats.seen_by("cat", NOW).output_limit_tokens() == 4_096
 
 
-def test_an_answer_with_more_output_disproves_an_output_limit():
-    stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
-    stats = stats.merged({("accepted_output", ANYONE): Observation((8_000,), NOW)}, NOW)
-    assert stats.seen_by("ann", NOW).output_limit_tokens() is None
-    confirmed = stats.merged({("output_limit", "bob"): Observation((10_000,), NOW)}, NOW)
-    assert confirmed.seen_by("ann", NOW).output_limit_tokens() is None, "what was disproved confirms nothing"
-
-
-@pytest.mark.parametrize(("accepted", "ago"), [(8_000, 10), (200, 0)], ids=["an answer before it", "a shorter answer"])
-def test_no_other_answer_disproves_it(accepted, ago):
+@pytest.mark.parametrize(("accepted", "ago", "holds"), [(8_000, 0, None), (8_000, 10, 256), (200, 0, 256)])
+def test_only_a_later_answer_with_more_output_disproves_an_output_limit(accepted, ago, holds):
     stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
     stats = stats.merged({("accepted_output", ANYONE): Observation((accepted,), NOW - ago)}, NOW)
-    assert stats.seen_by("ann", NOW).output_limit_tokens() == 256
+    assert stats.seen_by("ann", NOW).output_limit_tokens() == holds
+    confirmed = stats.merged({("output_limit", "bob"): Observation((10_000,), NOW)}, NOW)
+    assert confirmed.seen_by("ann", NOW).output_limit_tokens() == holds, "what was disproved confirms nothing"
 
 
 def test_an_answer_shows_that_the_output_has_a_window_of_its_own():

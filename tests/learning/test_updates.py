@@ -135,13 +135,28 @@ def test_more_input_than_the_window_is_told_of():
     assert truncation(NOTHING, learned, 50_000) is None, "a learned limit may have been too small"
 
 
-def test_a_refusal_shows_its_limit_and_its_count():
-    overflow = recognise_overflow("prompt is too long: 61004 tokens > 60000 maximum")
-    assert overflow is not None
-    shown = values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW))
-    assert shown["limit"] == (60_000,)
-    assert shown["ratios"][1:] == (round(61_004 / 50_000, 4),)
-    assert "holds_output" not in shown
+NAMED = Overflow("input", "x", 60_000)
+BOTH = Overflow("input_plus_output", "x")
+LARGER = replace(COUNTED, sent_tokens=60_000, output_tokens=10_000)
+SEARCHED = replace(COUNTED, counts_all=False, hosted_calls=True)
+OUTPUT = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
+
+
+@pytest.mark.parametrize(("attempt", "overflow", "expected"), [
+    (COUNTED, Overflow("input", "x", 60_000, 61_004), {"limit": (60_000,), "ratios": (1.2167, 1.2201)}),
+    (COUNTED, recognise_overflow(OUTPUT, status=400), {"output_limit": (4_096,)}),
+    (COUNTED, too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000"), {"own_limit": (20_000,)}),
+    (COUNTED, NAMED, {"limit": (60_000,), "refused": (46_340,)}),
+    (replace(COUNTED, sent_tokens=61_000), NAMED, {"limit": (60_000,)}),
+    (LARGER, Overflow("input", "x"), {"refused": (55_108,)}), (LARGER, BOTH, {"refused": (65_536,), "holds_output": (1,)}),
+    (replace(LARGER, output_tokens=None), BOTH, {"refused": (55_108,), "holds_output": (1,)}),
+    (SEARCHED, Overflow("input", "x"), {"refused": (46_340,)}), (SEARCHED, Overflow("input", "x", 40_000), {}),
+], ids=["its limit and its count", "a cap of the output and no window", "a rate limit that one request is above",
+        "what was sent too where the local count is within the limit", "no size above it", "the size, rounded down",
+        "the sum where the output counts too", "no output that was not asked for", "the size beside calls of hosted tools",
+        "no limit beside these"])  # fmt: skip
+def test_a_refusal_shows(attempt, overflow, expected):
+    assert values(updates.of_refusal(NOTHING, attempt, overflow, NOW)) == expected
 
 
 def test_a_refusal_that_adds_the_output_to_the_input_shows_that_the_window_holds_both():
@@ -150,26 +165,6 @@ def test_a_refusal_that_adds_the_output_to_the_input_shows_that_the_window_holds
     assert values(shown)["limit"] == (56_000,)
     assert NOTHING.merged(shown, NOW).seen_by("ann", NOW).output_held(200_000) is True
     assert NOTHING.merged(shown, NOW).seen_by("bob", NOW).output_held(200_000) is None
-
-
-def test_what_is_refused_without_a_figure_is_the_sum_where_the_output_counts_too():
-    counted = replace(COUNTED, sent_tokens=60_000, output_tokens=10_000)
-    alone, both = (
-        values(updates.of_refusal(NOTHING, counted, Overflow(kind, "x"), NOW))["refused"][0]
-        for kind in ("input", "input_plus_output")
-    )
-    assert (alone, both) == (55_108, 65_536), "rounded down"
-    unnamed = replace(counted, output_tokens=None)
-    assert values(updates.of_refusal(NOTHING, unnamed, Overflow("input_plus_output", "x"), NOW))["refused"] == (alone,)
-
-
-def test_a_limit_that_the_local_count_is_within_shows_what_was_sent_as_refused_too():
-    named = Overflow("input", "x", 60_000)
-    assert values(updates.of_refusal(NOTHING, COUNTED, named, NOW)) == {"limit": (60_000,), "refused": (46_340,)}
-    above = replace(COUNTED, sent_tokens=61_000)
-    assert values(updates.of_refusal(NOTHING, above, named, NOW)) == {"limit": (60_000,)}
-    counted = Overflow("input", "x", 60_000, 61_000)
-    assert "refused" not in values(updates.of_refusal(NOTHING, COUNTED, counted, NOW)), "the ratio says it"
 
 
 def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_is_counted_anew_by_it():
@@ -214,13 +209,6 @@ def test_a_refusal_shows_it_where_these_are_a_twentieth_of_more_tokens_than_expe
     assert {"ratios", "other_ratios"} & shown.keys() == {kind}
 
 
-def test_a_refused_output_shows_the_cap_and_no_window():
-    text = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
-    overflow = recognise_overflow(text, status=400)
-    assert overflow is not None
-    assert values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW)) == {"output_limit": (4_096,)}
-
-
 @pytest.mark.parametrize(("overflow", "attempt"), [
     (Overflow("input", "x", 1, 50_000), COUNTED), (Overflow("input", "x", 40_000, 2_000_000), COUNTED),
     (Overflow("input", "x", 4_000_000), COUNTED), (Overflow("input", "x", 40_000), replace(COUNTED, counts_all=False)),
@@ -230,11 +218,6 @@ def test_a_refused_output_shows_the_cap_and_no_window():
 def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt):
     shown = updates.of_refusal(NOTHING, attempt, overflow, NOW)
     assert not {"limit", "own_limit", "refused"} & {kind for kind, _ in shown}
-
-
-def test_a_rate_limit_that_one_request_is_above_holds_for_the_tenant_alone():
-    overflow = too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000")
-    assert values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW)) == {"own_limit": (20_000,)}
 
 
 @pytest.mark.parametrize("window_tokens", [4_096, 8_192, 32_768, 131_072, 1_048_576])
@@ -272,14 +255,6 @@ def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, bille
     stats = stats.merged(updates.of_answer(stats, attempt, billed, NOW + 1), NOW + 1)
     assert stats.seen_by("bob", NOW + 2).limit_tokens(200_000, 0.5) == 40_000
     assert not any(kind.startswith("accepted") for kind, _ in stats.observations)
-
-
-def test_a_refusal_without_a_figure_teaches_the_size_beside_calls_of_hosted_tools():
-    searched = replace(COUNTED, counts_all=False, hosted_calls=True)
-    shown = updates.of_refusal(NOTHING, searched, Overflow("input", "x"), NOW)
-    assert 40_000 < shown["refused", "ann"].values[0] <= 50_000
-    assert updates.of_refusal(NOTHING, replace(searched, hosted_calls=False), Overflow("input", "x"), NOW) == {}
-    assert updates.of_refusal(NOTHING, searched, Overflow("input", "x", 40_000), NOW) == {}
 
 
 def test_a_request_with_reasoning_that_is_not_billed_shows_no_ratio():

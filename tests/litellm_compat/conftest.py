@@ -1,8 +1,5 @@
 """A real Router as the proxy's own, and LiteLLM as it is before the plugin patches it."""
 
-from importlib import import_module
-from operator import attrgetter
-
 import litellm
 import pytest
 from litellm import Router
@@ -29,8 +26,6 @@ def proxy_router(monkeypatch):
 def unpatched(monkeypatch):
     """Take the plugin's patches off LiteLLM; whatever is patched until the test ends is as before then."""
     for name in PATCHED:
-        module, _, path = name.path.partition(":")
-        owner, _, last = path.rpartition(".")
-        holder = attrgetter(owner)(import_module(module)) if owner else import_module(module)
-        original = getattr(holder, last)
-        monkeypatch.setattr(holder, last, getattr(original, "__wrapped__", original))
+        owner, last = name.owner(), name.name.rpartition(".")[2]
+        original = getattr(owner, last)
+        monkeypatch.setattr(owner, last, getattr(original, "__wrapped__", original))

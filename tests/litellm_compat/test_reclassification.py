@@ -133,13 +133,6 @@ async def answer_of(stream):
     return stream
 
 
-@pytest.mark.parametrize("kind", [Slotted, generator])
-@pytest.mark.parametrize("noted", [Noted, Broken])
-async def test_an_answer_comes_whole_from_any_stream(kind, noted, call):
-    stream = await call(noted(), lambda: answer_of(kind(EVENTS)))
-    assert [event async for event in stream] == EVENTS
-
-
 @pytest.mark.parametrize("steps", [TOLD, [EVENTS[0], Unreadable(), *EVENTS]], ids=["an overflow", "an event"])
 async def test_a_fault_in_looking_hands_the_stream_on(steps, call):
     noted = Broken() if steps is TOLD else Noted()

@@ -1,10 +1,9 @@
 """Retries go to the same model group, in front of what the operator and the caller configured, which stays in force."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
-from litellm import Router
-from litellm.proxy import proxy_server
 
 from ctx_hooks.litellm_compat.rescue import (
     COMPACTION_KEY,
@@ -12,24 +11,9 @@ from ctx_hooks.litellm_compat.rescue import (
     RETRY_MARK_KEY,
     Mark,
     arrange_rescue,
+    spare_deployment,
     take_retry_mark,
 )
-
-
-def deployment(group):
-    return {"model_name": group, "litellm_params": {"model": "openai/x", "api_key": "sk-x"}}
-
-
-@pytest.fixture
-def router(monkeypatch):
-    """Install a real Router as the proxy's own."""
-
-    def install(*models, **settings):
-        made = Router(model_list=list(models) or [deployment("group"), deployment("large")], **settings)
-        monkeypatch.setattr(proxy_server, "llm_router", made)
-        return made
-
-    return install
 
 
 def chain(arranged, group="group"):
@@ -38,8 +22,8 @@ def chain(arranged, group="group"):
     return [e[RETRY_MARK_KEY]["number"] if isinstance(e, dict) and RETRY_MARK_KEY in e else e for e in own]
 
 
-def test_retries_come_first_and_ask_the_same_group(router):
-    router()
+def test_retries_come_first_and_ask_the_same_group(proxy_router):
+    proxy_router()
     data = {"model": "group", "messages": []}
     before = copy.deepcopy(data)
     arranged = arrange_rescue(data, 3)
@@ -49,8 +33,8 @@ def test_retries_come_first_and_ask_the_same_group(router):
     assert arranged is not data
 
 
-def test_without_retries_nothing_is_arranged(router):
-    router()
+def test_without_retries_nothing_is_arranged(proxy_router):
+    proxy_router()
     assert arrange_rescue({"model": "group"}, 0) == {"model": "group"}
     assert arrange_rescue({"model": ["group", "other"]}, 3) == {"model": ["group", "other"]}
 
@@ -60,22 +44,22 @@ def test_without_retries_nothing_is_arranged(router):
     ([{"*": ["any"]}, {"group": ["large"]}], ["large"]),
     ([{"group": ["large"]}, {"openai/group": ["larger"]}], ["larger"]), ([{"other": ["large"]}], []),
 ], ids=["every group's", "its own", "without its provider", "the full name first", "another's"])  # fmt: skip
-def test_a_groups_own_fallbacks_stand_above_those_of_every_group(router, entries, expected):
-    router(deployment("openai/group"))
+def test_a_groups_own_fallbacks_stand_above_those_of_every_group(proxy_router, entries, expected):
+    proxy_router()
     data = {"model": "openai/group", "context_window_fallbacks": entries}
     assert chain(arrange_rescue(data, 1), "openai/group") == [1, *expected]
 
 
 @pytest.mark.parametrize("listed", [[{"group": ["large"]}], [], None, "large"], ids=str)
-def test_fallbacks_of_any_other_form_stay_as_they_are(router, listed):
-    router()
+def test_fallbacks_of_any_other_form_stay_as_they_are(proxy_router, listed):
+    proxy_router()
     assert arrange_rescue({"model": "group", "fallbacks": listed}, 1)["fallbacks"] == listed
 
 
 @pytest.mark.parametrize(("configured", "numbers"), [(7, 0), (4, 1), (3, 2), (2, 3), (0, 3)])
-def test_the_operators_fallbacks_are_reached_before_the_router_stops(router, configured, numbers):
+def test_the_operators_fallbacks_are_reached_before_the_router_stops(proxy_router, configured, numbers):
     """The Router stops after five: retries give way, but for one."""
-    router()
+    proxy_router()
     names = [f"large-{n}" for n in range(configured)]
     listed = chain(arrange_rescue({"model": "group", "context_window_fallbacks": [{"group": names}]}, 3))
     retries = [e for e in listed if isinstance(e, int)]
@@ -84,8 +68,8 @@ def test_the_operators_fallbacks_are_reached_before_the_router_stops(router, con
     assert len(retries) + min(configured, MOST_FALLBACKS - 1) <= MOST_FALLBACKS
 
 
-def test_the_operator_may_let_the_router_go_on_for_longer(router):
-    router(max_fallbacks=9)
+def test_the_operator_may_let_the_router_go_on_for_longer(proxy_router):
+    proxy_router(max_fallbacks=9)
     names = [f"large-{n}" for n in range(6)]
     assert chain(arrange_rescue({"model": "group", "context_window_fallbacks": [{"group": names}]}, 3))[:3] == [1, 2, 3]
 
@@ -101,8 +85,10 @@ def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone():
 
 
 @pytest.mark.parametrize("callers", [None, {"type": "summarize"}])
-def test_the_router_takes_a_retry_for_one_that_compacts_itself_and_the_provider_gets_the_callers_field(router, callers):
-    router()
+def test_the_router_takes_a_retry_for_one_that_compacts_itself_and_the_provider_gets_the_callers_field(
+    proxy_router, callers
+):
+    proxy_router()
     (entry,) = arrange_rescue({"model": "group", COMPACTION_KEY: callers}, 1)["context_window_fallbacks"][0]["group"]
     assert entry[COMPACTION_KEY]
     take_retry_mark(entry)
@@ -114,3 +100,11 @@ def test_what_a_caller_sends_under_the_marks_name_is_a_field_like_any_other(sent
     attempt = {"model": "group", RETRY_MARK_KEY: sent}
     assert take_retry_mark(attempt) == 0
     assert attempt[RETRY_MARK_KEY] == sent
+
+
+@pytest.mark.parametrize("details", [None, {}, {"litellm_params": None}, {"litellm_params": {"model_info": None}}])
+def test_a_failed_attempts_record_without_a_deployment_is_left_alone(details):
+    before = dict(details) if details is not None else None
+    spare_deployment({"litellm_logging_obj": SimpleNamespace(model_call_details=details)})
+    spare_deployment({})
+    assert details == before

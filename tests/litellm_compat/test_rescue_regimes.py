@@ -4,14 +4,9 @@ from contextlib import suppress
 
 import litellm
 import pytest
-from litellm import Router
 from litellm.integrations.custom_logger import CustomLogger
-from litellm.proxy import proxy_server
 
-from ctx_hooks.litellm_compat.rescue import (
-    arrange_rescue,
-    take_retry_mark,
-)
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 
 OVERFLOW = "litellm.ContextWindowExceededError"
 OTHER_ERROR = "litellm.InternalServerError"
@@ -36,14 +31,13 @@ class Attempts(CustomLogger):
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked(proxy_router, monkeypatch):
     """Return what a Router asks until an answer or its last fallback: `settings` are the operator's, `data` the caller's."""
 
     async def ask(settings, data, *, answers=(OVERFLOW, OVERFLOW), retries=2):
         own, others = answers
         groups = [deployment("group", own), *(deployment(name, others) for name in ("large", "general", "callers"))]
-        router = Router(model_list=groups, num_retries=0, **settings)
-        monkeypatch.setattr(proxy_server, "llm_router", router)
+        router = proxy_router(*groups, num_retries=0, **settings)
         attempts = Attempts()
         monkeypatch.setattr(litellm, "callbacks", [attempts])
         with suppress(litellm.ContextWindowExceededError, litellm.InternalServerError):

@@ -1,4 +1,4 @@
-"""Other packages add steps and listen to compactions; what they break is theirs alone."""
+"""Other packages add steps and listen to compactions; what they break is theirs alone, as what a sink breaks."""
 
 import subprocess
 import sys
@@ -6,12 +6,13 @@ import textwrap
 from typing import get_args
 
 import pytest
+from told_events import OVERFLOW
 
 import ctx_hooks
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.telemetry.listeners import Event
+from ctx_hooks.telemetry.listeners import Event, attach, emit, on
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 
@@ -96,3 +97,24 @@ def test_a_step_of_another_package_runs(tmp_path):
     (info / "entry_points.txt").write_text("[ctx_hooks.steps]\nshout = shouting:STEP\nbroken = no_such_module:STEP\n")
     code = textwrap.dedent(USE)
     subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{code}"], check=True)
+
+
+def test_a_failing_sink_hears_nothing_more_and_others_go_on(caplog):
+    heard, tried, faults = [], [], []
+    end_faults = on("fault", faults.append)
+
+    def fail(event):
+        tried.append(event)
+        raise OSError("the disk is full")
+
+    end_failing = attach("broken", {"overflow": fail, "answer": fail})
+    end = attach("working", {"overflow": heard.append})
+    emit(OVERFLOW)
+    emit(OVERFLOW)
+    end()
+    end_failing()
+    end_faults()
+    emit(OVERFLOW)
+    assert (len(tried), len(heard)) == (1, 2)
+    assert [r.getMessage() for r in caplog.records] == ["the broken sink failed and is switched off"]
+    assert [event.sink for event in faults] == ["broken"]

@@ -55,6 +55,9 @@ OF_TOOL = {"tool": "read", "requested_model": "gpt", "team": "t1", "team_alias":
 BY_DEPLOYMENT = {"deployment": CALL.deployment}
 DONE = {"decision": "compressed", "trigger": "budget"}
 LOSS = replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5)
+NEWER = [DECISION, replace(DECISION, factor=1.2, window_tokens=7_000)]
+LIMITS = [LimitEvent("limit_learned", CALL.deployment, "limit", tokens, 128_000) for tokens in (9_000, 8_000)]
+TRUNCATED = TruncationEvent("silent_truncation", CALL.deployment, 9_000, 4_096, 128_000)
 LOST = [replace(SUMMARY, call=CALL, outcome=o, dollars=d) for o, d in (("failed", None), ("rejected", 0.5))]
 UNSTORED = [replace(ARCHIVE, outcome="failed", texts=3), replace(ARCHIVE, backend="redis", outcome="dropped", texts=2)]
 COUNTED = [
@@ -89,6 +92,15 @@ COUNTED = [
     ([START], "policy_info", {"digest": "0a1b2c", "mode": "observe"}, 1),
     ([START], "settings_mistakes", {"digest": "0a1b2c"}, 0),
     ([replace(START, mistakes=2)], "settings_mistakes", {"digest": "0a1b2c"}, 2),
+    ([DECISION], "phase_seconds_sum", {"phase": "total"}, 0.04),
+    ([DECISION], "phase_seconds_sum", {"phase": "counting"}, 0.03),
+    ([DECISION], "phase_seconds_bucket", {"phase": "total", "le": "0.03"}, 0),
+    ([DECISION], "phase_seconds_bucket", {"phase": "total", "le": "0.1"}, 1),
+    (NEWER, "provider_tokens_per_local_token", BY_DEPLOYMENT, 1.2), (NEWER, "window_tokens", BY_DEPLOYMENT, 7_000),
+    ([replace(DECISION, local_tokens_before=None)], "provider_tokens_per_local_token", BY_DEPLOYMENT, None),
+    (LIMITS, "learned_limit_tokens", {"kind": "limit", **BY_DEPLOYMENT}, 8_000),
+    (LIMITS, "limits_learned_total", {"kind": "limit", **BY_DEPLOYMENT}, 2),
+    ([TRUNCATED], "silent_truncations_total", BY_DEPLOYMENT, 1),
     ([replace(DECISION, limit_learned_seconds=1.7e9)], "learned_limit_timestamp_seconds", BY_DEPLOYMENT, 1.7e9),
 ]  # fmt: skip
 
@@ -112,39 +124,12 @@ def test_a_request_is_counted_once_by_what_it_ended_in_however_many_attempts_it_
     assert value("attempts_total", decision="failed", trigger="overflow", mode="enforce", **CALLER) is None
 
 
-def test_each_phase_has_its_time_in_seconds(value):
-    emit(DECISION)
-    assert value("phase_seconds_sum", phase="total") == pytest.approx(0.04)
-    assert value("phase_seconds_sum", phase="counting") == pytest.approx(0.03)
-    assert value("phase_seconds_bucket", phase="total", le="0.03") == 0
-    assert value("phase_seconds_bucket", phase="total", le="0.1") == 1
-
-
 def test_an_answer_whose_figures_are_not_known_adds_none(registry, value):
     emit(replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None))
     emit(replace(ANSWER, billed=None, beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0))
     assert value("answers_beyond_window_total", mode="enforce", **CALLER) == 1
     for name in ("saved_provider_tokens", "saved_dollars", "spent_dollars", "request_sent_provider_tokens"):
         assert not label_sets(registry, name)
-
-
-def test_a_deployment_shows_what_was_learned_of_it_last(value):
-    emit(DECISION)
-    emit(replace(DECISION, factor=1.2, window_tokens=7_000))
-    emit(LimitEvent("limit_learned", CALL.deployment, "limit", 9_000, 128_000))
-    emit(LimitEvent("limit_learned", CALL.deployment, "limit", 8_000, 128_000))
-    emit(TruncationEvent("silent_truncation", CALL.deployment, 9_000, 4_096, 128_000))
-    of = {"deployment": CALL.deployment}
-    assert value("provider_tokens_per_local_token", **of) == 1.2
-    assert value("window_tokens", **of) == 7_000
-    assert value("learned_limit_tokens", kind="limit", **of) == 8_000
-    assert value("limits_learned_total", kind="limit", **of) == 2
-    assert value("silent_truncations_total", **of) == 1
-
-
-def test_what_was_not_counted_says_nothing_of_its_deployment(value):
-    emit(replace(DECISION, local_tokens_before=None, factor=1.0))
-    assert value("provider_tokens_per_local_token", deployment=CALL.deployment) is None
 
 
 def test_any_number_of_teams_is_a_bounded_number_of_label_sets_and_lose_no_figure(registry):
