@@ -36,8 +36,6 @@ PANELS = ("LiteLLM alone", "LiteLLM with ctx_hooks")
 WIDTH, LEFT, BAR_WIDTH, STEP_WIDTH = 860, 70, 18, 26
 PANEL_HEIGHT, FIRST_BASE, PANEL_DISTANCE = 140, 250, 226
 STEPS = FILES + 1
-SHOW_SECONDS, HOLD_FRACTION = 14, 0.5
-"""The picture repeats after so long; for the second part of it everything is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,34 +130,21 @@ text { font: 14px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-s
 .said { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace }
 .bad { fill: var(--bad) }
 .good { fill: var(--new) }
-.paper { fill: var(--paper) }
 .card { fill: var(--paper); stroke: var(--edge) }
 .served { fill: var(--served) }
 .new { fill: var(--new) }
 .refused { fill: none; stroke: var(--bad); stroke-width: 2 }
 .window { stroke: var(--bad); stroke-dasharray: 5 4 }
 .base { stroke: var(--edge) }
-.curtain { transform: translateX(${steps_width}px); animation: draw ${seconds}s infinite }
-@keyframes draw {
-  0% { transform: none; animation-timing-function: steps($steps, start) }
-  $shown%, 100% { transform: translateX(${steps_width}px) }
-}
-$appearances
-@media (prefers-reduced-motion: reduce) { * { animation: none !important } }
 </style>
 <rect class="card" x="0.5" y="0.5" width="$inner_width" height="$inner_height" rx="8"/>
-<clipPath id="inside"><rect x="1" y="1" width="$clip_width" height="$clip_height" rx="8"/></clipPath>
 <text class="head" x="24" y="34">$headline</text>
 <text class="small" x="24" y="54">Each bar is one request, as the provider counted it.</text>
 <rect class="served" x="$key" y="24" width="12" height="12"/>
 <text class="small" x="$key_text" y="34">served from the prompt cache</text>
 <rect class="new" x="$key" y="44" width="12" height="12"/>
 <text class="small" x="$key_text" y="54">read anew</text>
-<g clip-path="url(#inside)">
-$bars
-<rect class="paper curtain" x="$curtain_x" y="78" width="$width" height="$curtain_height"/>
-</g>
-$lines
+$panels
 </svg>
 """)
 
@@ -167,39 +152,24 @@ $lines
 def picture(sessions: tuple[Session, ...]) -> str:
     """Return the picture of the sessions, one panel each."""
     height = FIRST_BASE + PANEL_DISTANCE * (len(sessions) - 1) + 58
-    panels = [_panel(n, session) for n, session in enumerate(sessions)]
-    shown = f"{100 * HOLD_FRACTION:g}"
     return PICTURE.substitute(
         width=WIDTH,
         height=height,
         inner_width=WIDTH - 1,
         inner_height=height - 1,
-        clip_width=WIDTH - 2,
-        clip_height=height - 2,
-        curtain_height=height - 80,
-        curtain_x=LEFT - 2,
         key=WIDTH - 226,
         key_text=WIDTH - 208,
-        steps=STEPS,
-        steps_width=STEPS * STEP_WIDTH,
-        seconds=SHOW_SECONDS,
-        shown=shown,
         headline=f"An agent reads {FILES} files. Its model's window holds {WINDOW_TOKENS:,} tokens.",
         description=" ".join(
             f"{name}: {len(s.requests)} requests, then: {escape(s.last_text)}"
             for name, s in zip(PANELS, sessions, strict=True)
         ),
-        appearances="\n".join(
-            [_appearance(f"ends{n}", len(s.requests)) for n, s in enumerate(sessions)]
-            + [_appearance(f"retried{n}", n + 1) for s in sessions for n in _retried(s)]
-        ),
-        bars="\n".join(bars for bars, _ in panels),
-        lines="\n".join(lines for _, lines in panels),
+        panels="\n".join(_panel(n, session) for n, session in enumerate(sessions)),
     )
 
 
-def _panel(number: int, session: Session) -> tuple[str, str]:
-    """Return a panel's bars, over which the curtain moves, and what is always shown."""
+def _panel(number: int, session: Session) -> str:
+    """Return a panel: its bars, the lines of the window and the base, and what was said."""
     base = FIRST_BASE + PANEL_DISTANCE * number
     window_y = _y(base, WINDOW_TOKENS)
     bars = [_bars(base, n, attempt) for n, attempts in enumerate(session.requests) for attempt in attempts]
@@ -211,13 +181,13 @@ def _panel(number: int, session: Session) -> tuple[str, str]:
         f'<text class="small" x="24" y="{window_y + 4}">{WINDOW_TOKENS // 1000}k</text>',
         f'<text class="small" x="{end + 8}" y="{window_y + 4}">the window</text>',
         f'<line class="base" x1="{LEFT - 6}" x2="{end}" y1="{base}" y2="{base}"/>',
-        f'<text class="said {kind} ends{number}" x="{LEFT - 6}" y="{base + 22}">{mark} {escape(session.last_text)}</text>',
+        f'<text class="said {kind}" x="{LEFT - 6}" y="{base + 22}">{mark} {escape(session.last_text)}</text>',
     ]
     for refused in _retried(session):
         x, y = LEFT + refused * STEP_WIDTH, _y(base, SHOWN_TOKENS) - 4
         told = "refused, compressed, sent again: the agent sees only the answer"
-        lines.append(f'<text class="small retried{refused}" x="{x}" y="{y}">{told}</text>')
-    return "\n".join(bars), "\n".join(lines)
+        lines.append(f'<text class="small" x="{x}" y="{y}">{told}</text>')
+    return "\n".join([*bars, *lines])
 
 
 def _bars(base: int, number: int, attempt: Attempt) -> str:
@@ -239,13 +209,6 @@ def _y(base: int, tokens: int) -> int:
 def _retried(session: Session) -> list[int]:
     """Return the requests, from 0, that were refused and then answered."""
     return [n for n, attempts in enumerate(session.requests) if not attempts[0].answered and attempts[-1].answered]
-
-
-def _appearance(name: str, requests: int) -> str:
-    """Return the style of a text that is shown with the bar of so many requests."""
-    at = 100 * HOLD_FRACTION * requests / STEPS
-    keyframes = f"0%, {at:.1f}% {{ opacity: 0 }} {at + 0.1:.1f}%, 100% {{ opacity: 1 }}"
-    return f".{name} {{ animation: {name} {SHOW_SECONDS}s infinite }}\n@keyframes {name} {{ {keyframes} }}"
 
 
 def main() -> None:

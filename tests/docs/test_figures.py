@@ -42,7 +42,7 @@ SAYS = [
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
-    ("policies", f"Overrides of more than {caller.LONGEST_OVERRIDES_CHARS:,} characters"),
+    ("policies", f"overrides of more than {caller.LONGEST_OVERRIDES_CHARS:,} characters"),
     ("policies", f"names of more than {caller.LONGEST_NAME_CHARS}"),
     ("policies", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
     ("policies", f"the budget and {output_limit.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
