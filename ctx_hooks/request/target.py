@@ -29,11 +29,6 @@ are built on: they are treated as clients that do not, which costs them the chan
 """
 
 
-def compacts_itself(user_agent: object) -> bool:
-    """Return whether a user agent, None where there is none, is that of a client that compacts by itself."""
-    return isinstance(user_agent, str) and user_agent.lower().startswith(COMPACTING_CLIENTS)
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where an attempt goes, and what holds there.
@@ -144,7 +139,8 @@ def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment
         resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
-    waits = resolved.policy.compaction == "client_first" and compacts_itself(call.headers.get("user-agent"))
+    client = call.headers.get("user-agent", "").lower()
+    waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
     tenant, continued = call.tenant, litellm_compat.stored_history_of(call.fields)
     to = of_deployment(deployment, resolved, call.request_id, attempt)
     return replace(to, tenant=tenant, waits=waits, continued=continued)

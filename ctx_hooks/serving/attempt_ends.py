@@ -89,7 +89,7 @@ class AttemptEnds:
         return attempt
 
     def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:
-        """Note that an answer, of which LiteLLM has `logged` the call, states no usage; return the estimate of what was sent.
+        """Note that an answer, whose call LiteLLM has `logged`, states no usage; return the estimate of what was sent.
 
         None where it was not counted, or where nothing is to be changed.
         """

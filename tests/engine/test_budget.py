@@ -27,7 +27,6 @@ from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
 from ctx_hooks.learning.known import Known, known_of
-from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -180,20 +179,16 @@ class TestBySizeAlone:
         assert attempt.sent_tokens is None
         assert attempt.most_tokens >= tokens_of(self.small)
 
-    def test_what_could_be_too_long_is_counted(self):
+    def test_what_could_be_too_long_and_what_has_to_be_counted_is(self):
         assert by_size(session(turns=40), to(20_000)) is None
-
-    def test_what_has_to_be_counted_is(self):
         assert by_size(self.small, to(), Known(to().window, counts=True)) is None
 
-    def test_a_policy_that_changes_what_fits_has_every_request_counted(self):
-        assert known_of(to(max_turns=3), DeploymentStats(), NOW).counts
-        assert not known_of(to(), DeploymentStats(), NOW).counts
-
-    def test_a_retry_and_a_tenant_with_an_odd_bill_are_counted(self):
-        assert known_of(to(attempt=1), DeploymentStats(), NOW).counts
-        assert known_of(to(), stats_of(("low_bill", "ann", 0, 4_000)), NOW).counts
-        assert not known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
+    @pytest.mark.parametrize(("target", "shown", "counts"), [
+        (to(max_turns=3), (), True), (to(), (), False), (to(attempt=1), (), True),
+        (to(), [("low_bill", "ann", 0, 4_000)], True), (to(), [("low_bill", "bob", 0, 4_000)], False),
+    ], ids=["a policy that changes what fits", "a usual request", "a retry", "an odd bill", "another's"])  # fmt: skip
+    def test_which_requests_are_counted_whatever_their_size(self, target, shown, counts):
+        assert known_of(target, stats_of(*shown), NOW).counts == counts
 
 
 def test_broken_pairing_is_repaired_in_what_is_compressed_and_left_in_what_fits():

@@ -50,6 +50,27 @@ class TestRetries:
         assert isinstance(decision, Compressed)
         assert again.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
 
+    limit = int(size * 0.7)
+
+    @pytest.mark.parametrize(("overflow", "window"), [
+        (Overflow("input", "x", limit, size + 9_000), Window(limit - 9_000, "refusal")),
+        (Overflow("input", "x", limit, size + 9_000, at_least=True), Window(limit, "refusal")),
+        (Overflow("input", "x", 100, size + 90), Window(100, "refusal")),
+        (Overflow("input", "x"), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
+        (Overflow("input", "x", None, size + 9_000), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
+        (Overflow("input", "x", 10**6, size), to().window),
+    ], ids=["what only the provider sees is set aside", "not by a lower bound", "not within the estimate's error",
+            "without a limit a share of what was refused", "of what was sent", "never a larger one"])  # fmt: skip
+    def test_a_retry_keeps_to_the_window_that_the_refusal_shows(self, overflow, window):
+        known, decision, attempt = self.retry(overflow)
+        assert known.window == window
+        assert not isinstance(decision, NotRetried)
+        assert attempt.sent_tokens <= max(window.tokens, 1_000)
+
+    def test_a_refusal_of_another_deployment_says_nothing_of_this_one(self):
+        elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))
+        assert self.retry(None, refused=elsewhere)[0].window == to().window
+
     def test_what_the_error_names_is_kept_to_at_once(self):
         limit = int(self.size * 0.2)
         known, decision, attempt = self.retry(Overflow("input", "x", limit, self.size))
@@ -57,37 +78,15 @@ class TestRetries:
         assert attempt.sent_tokens <= limit
         assert decision.figures.window_tokens == limit
 
-    def test_what_only_the_provider_sees_is_set_aside(self):
-        """It counts 9,000 more than is counted here: a stored history, or an image."""
-        limit = int(self.size * 0.7)
-        known, _, attempt = self.retry(Overflow("input", "x", limit, self.size + 9_000))
-        assert known.window.tokens == limit - 9_000
-        assert attempt.sent_tokens + 9_000 <= limit
-
     def test_where_that_alone_exceeds_the_limit_nothing_is_sent_again(self):
         """The provider counts four times what is counted here: cutting the rest to nothing would not help."""
         _, decision, attempt = self.retry(Overflow("input", "x", self.size * 2, self.size * 4))
         assert isinstance(decision, NotRetried)
         assert attempt.spent
 
-    def test_a_difference_within_the_estimates_error_is_nothing_unseen(self):
-        known, decision, _ = self.retry(Overflow("input", "x", 100, self.size + 90))
-        assert known.window.tokens == 100
-        assert not isinstance(decision, NotRetried)
-
-    def test_a_count_that_is_only_a_lower_bound_sets_nothing_aside(self):
-        limit = int(self.size * 0.7)
-        known, _, _ = self.retry(Overflow("input", "x", limit, self.size + 9_000, at_least=True))
-        assert known.window.tokens == limit
-
     def test_a_limit_without_a_count_is_kept_to_with_room_to_spare(self):
         known, _, attempt = self.retry(Overflow("input", "x", int(self.size * 0.7)))
         assert attempt.sent_tokens < known.window.tokens < self.size * 0.7
-
-    @pytest.mark.parametrize("counted", [None, size + 9_000])
-    def test_without_a_limit_a_share_of_what_was_refused_is_taken_for_it(self, counted):
-        known, _, _ = self.retry(Overflow("input", "x", None, counted))
-        assert known.window == Window(int(self.size * BLIND_FRACTIONS[0]), "refusal")
 
     @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
     def test_what_is_not_known_of_a_refusal_says_nothing_of_the_window(self, unknown):
@@ -98,15 +97,6 @@ class TestRetries:
             assert isinstance(decision, Untouched)
         else:
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
-
-    def test_a_refusal_never_makes_a_window_larger(self):
-        known, _, _ = self.retry(Overflow("input", "x", 10**6, self.size))
-        assert known.window == to().window
-
-    def test_a_refusal_of_another_deployment_says_nothing_of_this_one(self):
-        elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))
-        known, _, _ = self.retry(None, refused=elsewhere)
-        assert known.window == to().window
 
     def test_a_refused_output_says_nothing_of_the_window(self):
         asked = session(turns=40, max_tokens=64_000)

@@ -68,15 +68,12 @@ class TestBeforeTheCall:
 
 
 class TestAfterARefusal:
-    def test_the_provider_is_asked_to_shorten_what_it_keeps(self):
-        decision, attempt = retry(continued(), Overflow("input", "x", WINDOW, WINDOW + 5_000))
+    @pytest.mark.parametrize("figures", [(WINDOW, WINDOW + 5_000), ()], ids=["with figures", "without"])
+    def test_the_provider_is_asked_to_shorten_what_it_keeps_and_nothing_new_is_cut(self, figures):
+        decision, attempt = retry(continued(), Overflow("input", "x", *figures))
         assert isinstance(decision, Compressed)
         assert decision.changes == {"truncation": "auto"}
         assert attempt.truncates
-
-    def test_an_error_without_figures_cuts_nothing_that_is_new(self):
-        decision, _ = retry(continued(), Overflow("input", "x"))
-        assert decision.changes == {"truncation": "auto"}
 
     def test_what_is_new_is_cut_where_it_exceeds_the_limit_by_itself(self):
         request = continued()

@@ -19,10 +19,6 @@ def _without_environment(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
 
-def test_nothing_is_kept_and_nothing_offered_unless_a_policy_says_so():
-    assert (Policy().archive, Policy().retrieval) == (None, False)
-
-
 @pytest.mark.parametrize("backend", ["memory", "redis"])
 def test_the_bound_is_the_backends_unless_it_is_set(backend):
     assert ArchiveSettings(backend=backend).size_limit_bytes == DEFAULT_MAX_BYTES[backend]

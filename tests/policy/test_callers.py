@@ -29,31 +29,30 @@ def ask(fields):
     return Call({"metadata": {}, **fields}).caller(Deployment("m", {}), "group")
 
 
-@pytest.mark.parametrize("chosen", [{"session": "s:1"}], ids=["session"])
 class TestWhatTheCallerNames:
-    def test_holds_where_the_operator_configured_it(self, chosen):
-        assert resolve(CHOSEN, **chosen).policy.mode == "off"
+    def test_holds_where_the_operator_configured_it(self):
+        assert resolve(CHOSEN, session="s:1").policy.mode == "off"
 
     @pytest.mark.parametrize("scope", TEXTS)
-    def test_stands_below_what_any_scope_of_the_operator_locks(self, chosen, scope):
-        found = resolve(CHOSEN, **chosen, **{scope: {"locked": ["mode"]}})
+    def test_stands_below_what_any_scope_of_the_operator_locks(self, scope):
+        found = resolve(CHOSEN, session="s:1", **{scope: {"locked": ["mode"]}})
         assert found.policy.mode == "enforce"
         assert any("mode is locked by" in line for line in found.ignored)
 
     @pytest.mark.parametrize("section", ["teams", "keys", "models"])
-    def test_stands_below_what_the_settings_lock(self, chosen, section):
+    def test_stands_below_what_the_settings_lock(self, section):
         names = {"teams": {"team_names": ("x",)}, "keys": {"key_names": ("x",)}, "models": {"group": "x"}}[section]
-        found = resolve({**CHOSEN, section: {"x": {"locked": ["mode"]}}}, **chosen, **names)
+        found = resolve({**CHOSEN, section: {"x": {"locked": ["mode"]}}}, session="s:1", **names)
         assert found.policy.mode == "enforce"
 
-    def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self, chosen):
+    def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self):
         locking = {"reserve": 1, "locked": ["reserve"]}
         settings = {
             "sessions": {"s:*": locking},
             "defaults": {"request_may_set": ["reserve"]},
         }
-        assert resolve(settings, **chosen, team={"reserve": 7}).policy.reserve == 7
-        assert resolve(settings, **chosen, request={"reserve": 7}).policy.reserve == 1
+        assert resolve(settings, session="s:1", team={"reserve": 7}).policy.reserve == 7
+        assert resolve(settings, session="s:1", request={"reserve": 7}).policy.reserve == 1
 
 
 def test_the_environment_stands_above_the_request_and_every_lock(monkeypatch):

@@ -24,19 +24,16 @@ def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_inf
     return target.of_attempt(litellm_compat.Call(fields), settings or policies(), attempt)
 
 
-class TestThePolicy:
-    def test_it_is_the_groups_own_and_the_target_says_which_scope_set_a_field(self):
-        settings = policies(models={"group": {"reserve": 7_000}})
-        to = attempt_at(settings=settings)
-        assert to.policy.reserve == 7_000
-        assert set(to.origins.values()) == {"models.group"}
-        assert attempt_at(group="another", settings=settings).origins == {}
+def test_the_policy_is_the_groups_own_and_the_target_says_which_scope_set_a_field():
+    settings = policies(models={"group": {"reserve": 7_000}})
+    to = attempt_at(settings=settings)
+    assert to.policy.reserve == 7_000
+    assert set(to.origins.values()) == {"models.group"}
+    assert attempt_at(group="another", settings=settings).origins == {}
 
 
-class TestWhatIsLearned:
-    def test_who_asks_is_a_name_of_this_process_alone(self):
-        """Outside a proxy nobody is known, and no request has an id."""
-        assert (attempt_at().tenant, attempt_at().request_id) == ("nobody", "")
+def test_outside_a_proxy_nobody_is_known_and_no_request_has_an_id():
+    assert (attempt_at().tenant, attempt_at().request_id) == ("nobody", "")
 
 
 class TestAGroup:
@@ -62,12 +59,23 @@ class TestAGroup:
         assert target.of_group(litellm_compat.Call({"model": MODEL}), policies()).window == Window(128_000, "model_map")
 
 
-class TestTheClient:
-    @pytest.mark.parametrize(("policy", "user_agent", "waits"), [
-        ("client_first", "claude-cli/2.1.197 (external, sdk-cli)", True), ("client_first", "OpenAI/Python 2.20.0", False),
-        ("client_first", None, False), ("full", "claude-cli/2.1.197 (external, sdk-cli)", False),
-    ])  # fmt: skip
-    def test_one_that_compacts_by_itself_comes_first_where_the_policy_says_so(self, policy, user_agent, waits):
-        fields = {"model": MODEL, "proxy_server_request": {"headers": {"User-Agent": user_agent} if user_agent else {}}}
-        settings = policies(defaults={"compaction": policy})
-        assert target.of_attempt(litellm_compat.Call(fields), settings, 0).waits == waits
+@pytest.mark.parametrize("user_agent", [
+    "claude-cli/2.1.197 (external, sdk-cli)", "codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown (codex_exec; 0.169.0)",
+    "codex_cli_rs/0.50.0 (Mac OS 15.0; arm64)", "opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14",
+    "QwenCode/0.15.10 (linux; x64)", "GeminiCLI-tui/0.61.0/m (linux; x64; terminal)",
+])  # fmt: skip
+def test_a_client_that_compacts_by_itself_comes_first_where_the_policy_says_so(user_agent):
+    assert waits("client_first", user_agent)
+    assert not waits("full", user_agent)
+
+
+@pytest.mark.parametrize(
+    "user_agent", [None, "", 7, "OpenAI/Python 2.20.0", "Anthropic/Python 2.12.0", "curl/8 claude-cli/2"]
+)
+def test_no_other_client_does(user_agent):
+    assert not waits("client_first", user_agent)
+
+
+def waits(compaction, user_agent):
+    fields = {"model": MODEL, "proxy_server_request": {"headers": {} if user_agent is None else {"User-Agent": user_agent}}}
+    return target.of_attempt(litellm_compat.Call(fields), policies(defaults={"compaction": compaction}), 0).waits

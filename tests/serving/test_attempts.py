@@ -1,5 +1,6 @@
 """A retry finds the attempt before it, and no other request's."""
 
+import pytest
 from engine_requests import attempted
 
 from ctx_hooks.litellm_compat.call import DeploymentName
@@ -27,6 +28,7 @@ def test_the_first_attempts_size_is_kept_through_all_others():
 
 def test_an_attempt_fails_once():
     attempts = Attempts()
+    assert attempts.failed(None) is None, "none was sent"
     attempts.sent(ATTEMPT)
     overflow = Overflow("input", "x", 3_000)
     told = attempts.failed(overflow, "too long")
@@ -35,39 +37,32 @@ def test_an_attempt_fails_once():
     assert (told.failed, told.overflow, told.refusal) == (True, overflow, "too long")
 
 
-def test_the_failure_of_an_unknown_request_is_no_attempts():
-    assert Attempts().failed(Overflow("input", "x")) is None
-
-
-def test_what_was_sent_is_known_in_the_providers_tokens():
-    assert attempted(8_000, 4_000, factor=1.25).sent_provider_tokens == 5_000
-    assert attempted(8_000, factor=1.25).sent_provider_tokens == 0
-
-
 MAIN = at("m:openai/gpt", 30_000)
 SHADOW = at("s:openai/gpt", 3_000)
 
 
-def test_each_of_two_attempts_at_once_is_found_by_the_deployment_that_answers():
+@pytest.fixture
+def both():
     attempts = Attempts()
     attempts.sent(MAIN)
     attempts.sent(SHADOW)
-    assert attempts.done(DeploymentName("m", "gpt")).sent_tokens == 30_000
-    assert attempts.done(DeploymentName("m", "gpt")) is None
-    assert attempts.last() is None, "an answer of no known attempt leaves nothing to learn from"
+    return attempts
 
 
-def test_the_failure_of_one_of_two_attempts_leaves_the_other_running():
-    attempts = Attempts()
-    attempts.sent(MAIN)
-    attempts.sent(SHADOW)
-    failed = attempts.failed(Overflow("input", "x"), "too long", DeploymentName("m", "gpt"))
+def test_each_of_two_attempts_at_once_is_found_by_the_deployment_that_answers(both):
+    assert both.done(DeploymentName("m", "gpt")).sent_tokens == 30_000
+    assert both.done(DeploymentName("m", "gpt")) is None
+    assert both.last() is None, "an answer of no known attempt leaves nothing to learn from"
+
+
+def test_the_failure_of_one_of_two_attempts_leaves_the_other_running(both):
+    failed = both.failed(Overflow("input", "x"), "too long", DeploymentName("m", "gpt"))
     assert failed.to.deployment == "m:openai/gpt"
-    assert attempts.last("m:openai/gpt").failed
-    assert not attempts.last("s:openai/gpt").failed
-    assert attempts.are_running
-    assert attempts.done(DeploymentName("s", "gpt")).first_tokens == 3_000
-    assert not attempts.are_running
+    assert both.last("m:openai/gpt").failed
+    assert not both.last("s:openai/gpt").failed
+    assert both.are_running
+    assert both.done(DeploymentName("s", "gpt")).first_tokens == 3_000
+    assert not both.are_running
 
 
 def test_models_behind_one_id_are_told_apart_by_their_names():
@@ -77,9 +72,6 @@ def test_models_behind_one_id_are_told_apart_by_their_names():
     assert attempts.done(DeploymentName("w", "large")).sent_tokens == 30_000
 
 
-def test_a_retry_elsewhere_follows_the_attempt_that_failed():
-    attempts = Attempts()
-    attempts.sent(MAIN)
-    attempts.sent(SHADOW)
-    attempts.failed(Overflow("input", "x"), "", DeploymentName("m", "gpt"))
-    assert attempts.last("other:model").to.deployment == "m:openai/gpt"
+def test_a_retry_elsewhere_follows_the_attempt_that_failed(both):
+    both.failed(Overflow("input", "x"), "", DeploymentName("m", "gpt"))
+    assert both.last("other:model").to.deployment == "m:openai/gpt"

@@ -15,7 +15,7 @@ from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
-from ctx_hooks.policy.settings import Policy
+from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request import request as requests
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -27,7 +27,14 @@ from ctx_hooks.tokens.budget import Window
 
 MODEL = "openai/gpt-4o"
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
-HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}})[0])
+
+
+def holding(**fields):
+    """Return policies by which the deployments that hold a request are preferred."""
+    return Policies(load_settings({"defaults": {"deployment_choice": "holds_request", **fields}})[0])
+
+
+HOLDS = holding()
 OVERFLOW = Overflow("input", "x", 30_000, 37_000)
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
@@ -94,9 +101,8 @@ class TestWhatHoldsTheRequest:
     async def test_the_reserve_for_long_messages_is_too(self):
         long = [{"role": "user", "content": f"{n} " + "word " * 4_000} for n in range(30)]
         request = Request("openai-chat", with_request_id({"messages": long}))
-        dynamic = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "reserve": "dynamic"}})[0])
         assert await windows_left(request, listed(140_000, 1_000_000)) == [140_000, 1_000_000]
-        assert await windows_left(request, listed(140_000, 1_000_000), dynamic) == [1_000_000]
+        assert await windows_left(request, listed(140_000, 1_000_000), holding(reserve="dynamic")) == [1_000_000]
 
     async def test_a_request_that_is_too_large_to_count_goes_to_the_largest(self, monkeypatch):
         monkeypatch.setattr(requests, "MOST_REQUEST_BYTES", 1_000)
@@ -104,23 +110,22 @@ class TestWhatHoldsTheRequest:
 
 
 class TestTheRouterChoosesFromAll:
-    @pytest.mark.parametrize("settings", [{}, {"deployment_choice": "any"}, {"mode": "off"}], ids=str)
-    async def test_by_default_and_where_the_plugin_is_off(self, settings):
+    @pytest.mark.parametrize("policies", [
+        Policies(Settings()), holding(mode="off"), holding(compression_timeout_seconds=1e-9),
+    ], ids=["by default", "off", "where counting takes too long"])  # fmt: skip
+    async def test_by_default_where_the_plugin_is_off_and_where_counting_takes_too_long(self, policies):
         entries = listed(8_000, 1_000_000)
-        policies = Policies(load_settings({"defaults": {"deployment_choice": "any", **settings}})[0])
         assert await chosen(session(), entries, policies) is entries
-        off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "mode": "off"}})[0])
-        assert await chosen(session(), entries, off) is entries
 
     async def test_where_one_deployments_own_policy_says_so(self):
         entries = listed(8_000, 1_000_000)
         entries[0]["model_info"]["ctx_hooks"] = {"deployment_choice": "any"}
-        assert await chosen(session(), entries, HOLDS) is entries
+        assert await chosen(session(), entries) is entries
 
     async def test_where_the_provider_keeps_a_part_of_the_history(self):
         entries = listed(8_000, 1_000_000)
         request = session("openai-responses", previous_response_id="resp_1")
-        assert await chosen(request, entries, HOLDS) is entries
+        assert await chosen(request, entries) is entries
 
     @pytest.mark.parametrize("entries", [[], listed(8_000), listed(8_000, 8_000)], ids=["none", "one", "alike"])
     async def test_where_there_is_nothing_to_choose(self, entries):
@@ -132,21 +137,14 @@ class TestTheRouterChoosesFromAll:
     async def test_where_what_is_sent_is_no_conversation(self):
         entries = listed(8_000, 1_000_000)
         request = Request("openai-chat", {"messages": ["no message" * 10_000]})
-        assert await chosen(request, entries, HOLDS) is entries
-
-    async def test_where_counting_takes_too_long(self):
-        entries = listed(8_000, 1_000_000)
-        hurried = Policies(
-            load_settings({"defaults": {"deployment_choice": "holds_request", "compression_timeout_seconds": 1e-9}})[0]
-        )
-        assert await chosen(session(), entries, hurried) is entries
+        assert await chosen(request, entries) is entries
 
 
 class TestCounting:
     async def test_what_fits_every_deployment_by_its_size_is_not_counted(self, monkeypatch):
         monkeypatch.setattr(RequestFlow, "off_loop", None)
         entries = listed(8_000, 1_000_000)
-        assert await chosen(small(), entries, HOLDS) is entries
+        assert await chosen(small(), entries) is entries
 
     async def test_a_large_request_is_counted_in_a_thread(self, monkeypatch):
         threads, count = [], requests.Request.messages.func
@@ -182,7 +180,7 @@ class TestWhatTheRouterFiltersByAfterwards:
     ], ids=lambda fields: next(iter(fields)))  # fmt: skip
     async def test_what_the_router_narrows_itself_is_left_whole(self, fields):
         entries = listed(8_000, 16_000, 1_000_000)
-        assert await chosen(session(**fields), entries, HOLDS) is entries
+        assert await chosen(session(**fields), entries) is entries
 
     async def test_of_those_that_take_images_one_is_left_to_a_request_that_has_one(self):
         entries = listed(8_000, 16_000, 1_000_000)

@@ -53,26 +53,32 @@ def state():
     return RequestState()
 
 
-def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(state):
+@pytest.fixture
+def cut(state):
+    """The state of a request of which a third was sent."""
     reported_usage.note(state, target(), CUT, attempt(900, 300))
-    assert told(state, billed=120) == 360
+    return state
 
 
-def test_what_was_cut_for_a_deployment_that_failed_is_not_told_of_the_next(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    reported_usage.note_failed(state, "id:model")
-    assert told(state) == 100
+def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(cut):
+    assert told(cut, billed=120) == 360
 
 
-def test_a_fallback_whose_policy_reports_the_bill_has_it_reported(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    reported_usage.note(state, target(Policy()), CUT, attempt(900, 300))
-    assert told(state) == 100
+def test_what_was_cut_for_a_deployment_that_failed_is_not_told_of_the_next(cut):
+    reported_usage.note_failed(cut, "id:model")
+    assert told(cut) == 100
 
 
-def test_what_was_told_is_forgotten(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    assert (told(state), told(state)) == (300, 100)
+@pytest.mark.parametrize(("policy", "decision", "sent"), [
+    (Policy(), CUT, 300), (ORIGINAL, Untouched(reason="fits"), 900),
+], ids=["whose policy reports the bill", "that takes the request whole"])  # fmt: skip
+def test_a_fallback_has_its_bill_reported(policy, decision, sent, cut):
+    reported_usage.note(cut, target(policy), decision, attempt(900, sent))
+    assert told(cut) == 100
+
+
+def test_what_was_told_is_forgotten(cut):
+    assert (told(cut), told(cut)) == (300, 100)
 
 
 @pytest.mark.parametrize(("to", "decision", "sent"), [
@@ -93,67 +99,54 @@ async def test_without_a_cut_a_streams_chunks_are_the_very_objects(state):
     assert [id(c) for c in await streamed(state, chunks)] == [id(c) for c in chunks]
 
 
-def test_the_last_attempt_counts(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    reported_usage.note(state, target(), CUT, attempt(900, 450))
-    reported_usage.note(state, target(), NotRetried(reason="spent"), attempt(900, 90))
-    reported_usage.note(state, target(), ShownAgain(), attempt(900, 450))
-    assert told(state) == 200
+def test_the_last_attempt_counts(cut):
+    reported_usage.note(cut, target(), CUT, attempt(900, 450))
+    reported_usage.note(cut, target(), NotRetried(reason="spent"), attempt(900, 90))
+    reported_usage.note(cut, target(), ShownAgain(), attempt(900, 450))
+    assert told(cut) == 200
 
 
-def test_a_deployment_that_takes_the_request_whole_bills_the_originals_size(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    reported_usage.note(state, target(), Untouched(reason="fits"), attempt(900, 900))
-    assert told(state) == 100
+def test_what_was_cut_before_the_router_chose_counts_for_each_attempt(cut):
+    reported_usage.note_fitted_before_choice(cut)
+    reported_usage.note(cut, target(), CUT, attempt(300, 200))
+    reported_usage.note(cut, target(), CUT, attempt(300, 100))
+    assert told(cut) == 900
+    reported_usage.note(cut, target(), CUT, attempt(900, 300))
+    reported_usage.note_fitted_before_choice(cut)
+    assert told(cut) == 300
 
 
-def test_what_was_cut_before_the_router_chose_counts_for_each_attempt(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    reported_usage.note_fitted_before_choice(state)
-    reported_usage.note(state, target(), CUT, attempt(300, 200))
-    reported_usage.note(state, target(), CUT, attempt(300, 100))
-    assert told(state) == 900
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    reported_usage.note_fitted_before_choice(state)
-    assert told(state) == 300
-
-
-@pytest.mark.parametrize("cut", range(1, len(START + REST)))
-async def test_wherever_the_network_cuts_a_stream_its_events_are_the_same(cut, state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
+@pytest.mark.parametrize("at", range(1, len(START + REST)))
+async def test_wherever_the_network_cuts_a_stream_its_events_are_the_same(at, cut):
     whole = START + REST
-    found = b"".join(await streamed(state, [whole[:cut], whole[cut:]]))
+    found = b"".join(await streamed(cut, [whole[:at], whole[at:]]))
     first, data, *rest = found.splitlines(keepends=True)
     assert first == b"event: message_start\n"
     assert json.loads(data[6:])["message"]["usage"] == {"input_tokens": 300, "output_tokens": 1}
     assert b"".join(rest) == b"\n" + REST
 
 
-async def test_no_event_waits_for_the_chunk_behind_it(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    assert len(await streamed(state, [START, REST + b"data: {", b"}\n\n"])) == 3
+async def test_no_event_waits_for_the_chunk_behind_it(cut):
+    assert len(await streamed(cut, [START, REST + b"data: {", b"}\n\n"])) == 3
 
 
-async def test_a_stream_that_ends_inside_a_line_loses_nothing(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    assert await streamed(state, [REST + b"data: half"]) == [REST, b"data: half"]
+async def test_a_stream_that_ends_inside_a_line_loses_nothing(cut):
+    assert await streamed(cut, [REST + b"data: half"]) == [REST, b"data: half"]
 
 
-async def test_what_cannot_be_read_goes_on_unchanged(state, caplog):
+async def test_what_cannot_be_read_goes_on_unchanged(cut, caplog):
     broken = b'data: {"usage": \n\n'
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
-    assert await streamed(state, [broken, REST]) == [broken, REST]
+    assert await streamed(cut, [broken, REST]) == [broken, REST]
     assert "leaves the usage of an answer as it was billed" in caplog.text
 
 
-async def test_a_stream_that_the_client_leaves_is_forgotten(state):
-    reported_usage.note(state, target(), CUT, attempt(900, 300))
+async def test_a_stream_that_the_client_leaves_is_forgotten(cut):
 
     async def stream():
         yield START
         yield REST
 
-    left = reported_usage.streamed(state, stream())
+    left = reported_usage.streamed(cut, stream())
     await anext(left)
     await left.aclose()
-    assert told(state) == 100
+    assert told(cut) == 100
