@@ -30,15 +30,18 @@ SAYS = [
     ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB for both"),
-    ("security", f"in one of {WORDS[worker.PLACES]} threads"),
-    ("security", f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages"),
-    ("security", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
-    ("security", f"at most {WORDS[MOST_RETRIES]} retries"),
-    ("security", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
+    ("appendix/threat_model", f"in one of {WORDS[worker.PLACES]} threads"),
+    (
+        "appendix/threat_model",
+        f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages",
+    ),
+    ("appendix/threat_model", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
+    ("appendix/threat_model", f"at most {WORDS[MOST_RETRIES]} retries"),
+    ("appendix/threat_model", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
-    ("limitations", f"at most {WORDS[reclassification.MOST_READ]} events"),
-    ("limitations", f"of the last {calibration.REMEMBERED} counted requests"),
-    ("limitations", f"each worker makes {WORDS[worker.PLACES]} at a time"),
+    ("security", f"at most {WORDS[reclassification.MOST_READ]} events"),
+    ("security", f"of the last {calibration.REMEMBERED} counted requests"),
+    ("security", f"each worker makes {WORDS[worker.PLACES]} at a time"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
@@ -77,5 +80,5 @@ def test_a_figure_is_the_packages(page, sentence):
 
 @pytest.mark.parametrize("sentence", IN_WORDS)
 def test_a_figure_in_words_is_the_packages(sentence):
-    assert any(sentence in text_of(page) for page in ("security", "policies", "how_it_works", "limitations"))
+    assert any(sentence in text_of(page) for page in ("appendix/threat_model", "security", "policies", "how_it_works"))
     assert IN_WORDS[sentence]

@@ -63,7 +63,7 @@ def test_an_instruction_beside_a_pasted_text_is_in_every_later_request(pasted, p
     first = list(PASTED).index(pasted) + list(PLACES).index(place)
     language = list(INSTRUCTIONS)[first % len(INSTRUCTIONS)]  # each beside some texts, and in each place
     if (place, language) == ("around", "without keywords") and pasted in ("prose", "log", "csv", "minified"):
-        language = "en"  # a short paragraph in the middle of others: docs/limitations.md
+        language = "en"  # a short paragraph in the middle of others: docs/security.md
     messages = chat(PLACES[place].format(instruction=INSTRUCTIONS[language], pasted=PASTED[pasted]))
     for end in (21, len(messages)):
         sent = ctx_hooks.compress(messages[:end], format="openai-chat", budget_tokens=4_000, target_tokens="auto")
