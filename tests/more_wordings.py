@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctx_hooks.testing.wordings import WORDINGS, Wording, anthropic_body
+from ctx_hooks.testing.wordings import WORDINGS, Wording
 
 
 def _bare(message: str, code: str | None) -> dict[str, Any]:
@@ -26,7 +26,6 @@ MORE = {
     "anthropic_with_output": Wording(
         "input length and `max_tokens` exceed context limit: {input} + {output} > {limit}, decrease input length or "
         "`max_tokens` and try again",
-        body=anthropic_body,
     ),
     "bedrock_converse": Wording("The model returned the following errors: Input is too long for requested model."),
     "bedrock_invoke": Wording(

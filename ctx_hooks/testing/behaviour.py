@@ -66,7 +66,6 @@ class ProviderSettings:
         failing_models: Models whose requests are answered 500.
         refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
         refused_after_opening: Whether such a refusal comes after the events that open a stream.
-        refuses_signed: Whether Anthropic's signed summaries are refused, whoever has signed them.
         strict: Whether requests that break a message rule are refused.
         keeps_records: Whether `/_requests` shows what was sent; without it the provider holds no request.
 
@@ -90,6 +89,5 @@ class ProviderSettings:
     failing_models: Sequence[str] = ()
     refused_form: StreamedForm = "wording"
     refused_after_opening: bool = False
-    refuses_signed: bool = False
     strict: bool = True
     keeps_records: bool = True

@@ -88,9 +88,9 @@ def exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, th
         ]
     if fmt == "anthropic":
         thought = f"The file {path} may hold a risk."
-        blocks: list[dict[str, Any]] = (
-            [{"type": "thinking", "thinking": thought, "signature": sign(thought)}] if thinking else []
-        )
+        blocks: list[dict[str, Any]] = []
+        if thinking:
+            blocks.append({"type": "thinking", "thinking": thought, "signature": sign(thought)})
         blocks += [{"type": "text", "text": said}, {"type": "tool_use", "id": call_id, "name": TOOL, "input": arguments}]
         return [
             {"role": "assistant", "content": blocks},

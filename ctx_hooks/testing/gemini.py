@@ -29,9 +29,8 @@ UNANSWERED = (
 def addressed(payload: Mapping[str, Any], *, stream: bool) -> tuple[str, dict[str, Any]]:
     """Return the model and method that stand in the path of a request, and its body, which does not name them."""
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-    return f"{payload['model']}:{method}", {
-        name: value for name, value in payload.items() if name not in ("model", "stream")
-    }
+    body = {name: value for name, value in payload.items() if name not in ("model", "stream")}
+    return f"{payload['model']}:{method}", body
 
 
 def violations(payload: Mapping[str, Any]) -> Iterator[str]:

@@ -37,8 +37,6 @@ MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
 LOOPBACK = httpx.Client(limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
 """For all requests to what runs here: a client of its own for each would load the system's certificates first, which takes
 20 ms. It keeps no connection, since the other side may close it at any time."""
-
-
 IDLE_SECONDS = 3_600
 """A provider that closed an idle connection could do so while a proxy sends the next request by it."""
 
@@ -56,7 +54,7 @@ class FakeProvider:
     Args:
         settings: How it counts and refuses.
         script: What it answers; by default the number of tokens that it has read.
-        protocols: What it speaks besides the four formats.
+        protocols: What it speaks besides the four formats; one for a path of theirs answers there.
 
     Raises:
         RuntimeError: It does not start.
@@ -134,8 +132,15 @@ class ProxyProcess:
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
         try:
-            with _interrupt_waits():
-                self._process = self._started(arguments, folder)
+            with _interrupt_waits(), (folder / "log").open("wb") as log:
+                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
+                    [str(self._program), *arguments],
+                    cwd=folder,
+                    env=self._environment(),
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
         except RuntimeError as error:
             self.__exit__(None, None, None)
@@ -168,17 +173,6 @@ class ProxyProcess:
     def wait_for_log(self, text: str) -> None:
         """Wait until the proxy has printed `text`; raises RuntimeError when it does not within 5 minutes."""
         self.wait_until(lambda: text in self.log(), f"the proxy to print {text!r}")
-
-    def _started(self, arguments: list[str], folder: Path) -> subprocess.Popen[bytes]:
-        with (folder / "log").open("wb") as log:
-            return subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
-                [str(self._program), *arguments],
-                cwd=folder,
-                env=self._environment(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
 
     def shown(self, name: str) -> str:
         """Return a file of the running proxy under /proc/PID, on Linux only, such as `statm`; raises RuntimeError before."""

@@ -15,9 +15,8 @@ Sent: TypeAlias = AsyncIterator[str] | Iterable[str | bytes]
 SERVER_SENT = "text/event-stream"
 
 
-def no_rules(body: Payload) -> Iterator[str]:
+def no_rules(_body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     """Yield nothing: the rules of the format are all there are."""
-    del body
     yield from ()
 
 
@@ -26,7 +25,7 @@ class Protocol:
     """A provider's requests and answers, beside the rules and the token count of the format that they carry.
 
     `read` is given a request's body and path, and returns a payload of the format with its `model`, `stream` and
-    `max_tokens`. `violations` yields the texts for what the body breaks of the protocol's own rules. `refused` makes the
+    `max_tokens`. `violations` yields the texts for what the body, with its headers, breaks of the protocol's own rules. `refused` makes the
     body of an error from its text; None leaves it to the wording. `whole` and `stream` answer a payload with a reply, and
     with the input tokens and those of them that were cached; `told` streams an error's body.
     """
@@ -34,7 +33,7 @@ class Protocol:
     paths: tuple[str, ...]
     fmt: Format
     read: Callable[[Payload, str], dict[str, Any]]
-    violations: Callable[[Payload], Iterator[str]] = no_rules
+    violations: Callable[[Payload, Mapping[str, str]], Iterator[str]] = no_rules
     refused: Callable[[str], Any] | None = None
     whole: Callable[[Payload, Reply, int, int], Any]
     stream: Callable[[Payload, Reply, int, int], Sent]
@@ -42,22 +41,15 @@ class Protocol:
     media_type: str = SERVER_SENT
 
 
-def _as_sent(body: Payload, path: str) -> dict[str, Any]:
-    del path
-    return dict(body)
-
-
-def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
-    """Return Google's request, whose model and method stand in the path."""
-    model, _, method = path.rsplit("/", 1)[1].partition(":")
-    return {**body, "model": model, "stream": method == "streamGenerateContent"}
-
-
 def _own(fmt: Format, *paths: str) -> Protocol:
+    def read(body: Payload, path: str) -> dict[str, Any]:
+        model, _, method = path.rsplit("/", 1)[1].partition(":")  # Google's stand in the path
+        return {**body, "model": model, "stream": method == "streamGenerateContent"} if fmt == "gemini" else dict(body)
+
     return Protocol(
         paths=paths,
         fmt=fmt,
-        read=_named_by_path if fmt == "gemini" else _as_sent,
+        read=read,
         whole=partial(streams.whole, fmt),
         stream=partial(streams.stream, fmt),
         told=partial(streams.error_stream, fmt),

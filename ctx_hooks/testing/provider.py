@@ -5,53 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from ctx_hooks.testing import compaction, gemini, streams
+from ctx_hooks.testing import gemini, streams
 from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.protocol import FOUR_FORMATS, Protocol, Sent
 from ctx_hooks.testing.rules import violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
-
-
-@dataclass(slots=True)
-class StoredResponses:
-    """The items of each answered request and of its answer, by the id of the response."""
-
-    items: dict[str, list[Any]] = field(default_factory=dict)
-
-    def joined(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a request with the items that it continues in front of its own; as it came where the id was never given."""
-        whole = dict(payload)
-        if payload.get("previous_response_id") in self.items:
-            before = self.items[whole.pop("previous_response_id")]
-            whole["input"] = [*before, *_listed(payload.get("input"))]
-        return whole
-
-    def keep(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> None:
-        """Keep the items of a request, which `joined` has completed, and those of the answer to it."""
-        if request.get("store") is not False:
-            self.items[response["id"]] = [*_listed(request.get("input")), *response["output"]]
-
-
-def truncated(payload: Mapping[str, Any], fits: Callable[[Mapping[str, Any]], bool]) -> dict[str, Any]:
-    """Return a request without as many of its oldest items as its window demands, as `truncation: "auto"` asks for.
-
-    What the request itself brings behind a stored history may go too. A call goes with its result.
-    """
-    items = _listed(payload.get("input"))
-    while len(items) > 1 and not fits({**payload, "input": items}):
-        first, *items = items
-        called = first.get("call_id") if str(first.get("type", "")).endswith("_call") else None
-        if called is not None:
-            items = [i for i in items if i.get("call_id") != called]
-    return {**payload, "input": items}
 
 
 def _listed(value: Any) -> list[Any]:
@@ -72,7 +38,8 @@ class _State:
     records: list[dict[str, Any]] = field(default_factory=list)
     answered: dict[str, int] = field(default_factory=dict)
     prefixes: set[bytes] = field(default_factory=set)
-    stored: StoredResponses = field(default_factory=StoredResponses)
+    stored: dict[str, list[Any]] = field(default_factory=dict)
+    """The items of each answered Responses request and of its answer, by the id of the response."""
 
 
 def create_app(
@@ -89,7 +56,7 @@ def create_app(
         for path in protocol.paths:
             app.post(path)(answer)
 
-    for protocol in (*FOUR_FORMATS, *protocols):
+    for protocol in (*protocols, *FOUR_FORMATS):  # of two for one path the first answers
         serve(protocol)
 
     @app.post("/token")
@@ -112,7 +79,7 @@ def create_app(
         state.records.clear()
         state.answered.clear()
         state.prefixes.clear()
-        state.stored.items.clear()
+        state.stored.clear()
 
     @app.post("/_settings")
     async def configure(request: Request) -> None:
@@ -151,9 +118,7 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
     if payload.get("model") in used.failing_models:
         record.update(status=BROKEN_STATUS, error=BROKEN)
         return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, BROKEN_STATUS)
-    own = list(protocol.violations(received))
-    if fmt == "anthropic":
-        own += compaction.violations(payload, request.headers.get("anthropic-beta", ""), used.refuses_signed)
+    own = list(protocol.violations(received, request.headers))
     refusal = _refusal(protocol, own, payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal
@@ -166,25 +131,40 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
     before = state.answered.get(key, 0)
     state.answered[key] = before + 1
     reply = script(fmt, payload, before) if script else Reply(f"Answer to {counted} tokens.")
-    window = used.windows.get(str(payload.get("model")), used.window_tokens)
-    read_tokens = min(counted, window) if used.silent_truncation else counted
+    read_tokens = min(counted, _window(payload, used)) if used.silent_truncation else counted
     cached = _cached_tokens(state, fmt, payload, read_tokens)
     record["cached_tokens"] = cached
     whole = protocol.whole(payload, reply, read_tokens, cached)
     events: Sent = protocol.stream(payload, reply, read_tokens, cached)
     if fmt == "openai-responses":
-        state.stored.keep(payload, whole)
+        if payload.get("store") is not False:
+            state.stored[whole["id"]] = [*_listed(payload.get("input")), *whole["output"]]
         events = streams.response_stream(whole)
     return StreamingResponse(events, media_type=protocol.media_type) if payload.get("stream") else JSONResponse(whole)
 
 
 def _continued(payload: Mapping[str, Any], state: _State) -> dict[str, Any]:
-    """Return a Responses request with the history that it continues, cut where it asks for that."""
-    joined = state.stored.joined(payload)
+    """Return a Responses request with the history that it continues, as it came where the id of that was never given.
+
+    `truncation: "auto"` asks to leave out as many of the oldest items as the window demands, its own too; a call goes with
+    its result.
+    """
+    whole, items = dict(payload), _listed(payload.get("input"))
+    if payload.get("previous_response_id") in state.stored:
+        items = [*state.stored[whole.pop("previous_response_id")], *items]
+        whole["input"] = items
     if payload.get("truncation") != "auto":
-        return joined
-    window = state.settings.windows.get(str(payload.get("model")), state.settings.window_tokens)
-    return truncated(joined, lambda cut: count_payload("openai-responses", cut, state.settings) <= window)
+        return whole
+    window = _window(payload, state.settings)
+    while len(items) > 1 and count_payload("openai-responses", {**whole, "input": items}, state.settings) > window:
+        first, *items = items
+        called = first.get("call_id") if str(first.get("type", "")).endswith("_call") else None
+        items = [i for i in items if called is None or i.get("call_id") != called]
+    return {**whole, "input": items}
+
+
+def _window(payload: Mapping[str, Any], settings: ProviderSettings) -> int:
+    return settings.windows.get(str(payload.get("model")), settings.window_tokens)
 
 
 def _refusal(
@@ -203,7 +183,7 @@ def _refusal(
     if cap is not None and output > cap:
         text = f"max_tokens is too large: {output}. This model supports at most {cap} completion tokens, whereas you provided {output}."
         return 400, *_error_body(protocol, Wording(text, code="invalid_value")), False
-    window = settings.windows.get(str(payload.get("model")), settings.window_tokens)
+    window = _window(payload, settings)
     total = counted + (output if settings.counts_output else 0)
     if total <= window or settings.silent_truncation:
         return None

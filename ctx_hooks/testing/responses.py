@@ -84,13 +84,9 @@ def _items(reply: Reply, *, shows_encrypted: bool) -> list[dict[str, Any]]:
         head = {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant"}
         items.append({**head, "content": [text]})
     for call in reply.calls:
-        head = {
-            "type": "function_call",
-            "id": new_id(f"fc_{reasoning}" if reasoning else "fc"),
-            "call_id": new_id("call"),
-            "status": "completed",
-        }
-        items.append({**head, "name": call.tool, "arguments": call.json})
+        ids = {"id": new_id(f"fc_{reasoning}" if reasoning else "fc"), "call_id": new_id("call")}
+        said = {"name": call.tool, "arguments": call.json}
+        items.append({"type": "function_call", **ids, "status": "completed", **said})
     return items
 
 
@@ -105,11 +101,9 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
 def events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the events that bring a response."""
     head = {name: value for name, value in response.items() if name != "usage"}
+    begun_head = {**head, "status": "in_progress", "output": []}
     found: list[dict[str, Any]] = [
-        *(
-            {"type": f"response.{kind}", "response": {**head, "status": "in_progress", "output": []}}
-            for kind in ("created", "in_progress")
-        ),
+        *({"type": f"response.{kind}", "response": begun_head} for kind in ("created", "in_progress")),
         *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
         {"type": "response.completed", "response": response},
     ]
@@ -132,11 +126,9 @@ def _item_events(index: int, item: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         part = item["content"][0]
         events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
-        events += [
-            {"type": "response.output_text.delta", **where, "content_index": 0, "delta": word + " "}
-            for word in part["text"].split(" ")
-        ]
-        events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": part["text"]})
+        kind, words = "response.output_text", part["text"].split(" ")
+        events += [{"type": f"{kind}.delta", **where, "content_index": 0, "delta": word + " "} for word in words]
+        events.append({"type": f"{kind}.done", **where, "content_index": 0, "text": part["text"]})
         events.append({"type": "response.content_part.done", **where, "content_index": 0, "part": part})
     return [*events, {"type": "response.output_item.done", "output_index": index, "item": item}]
 

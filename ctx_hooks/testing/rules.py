@@ -22,8 +22,7 @@ def violations(fmt: Format, payload: Mapping[str, Any]) -> list[str]:
     ['messages: first message must use the "user" role']
     """
     checks = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": gemini.violations}
-    check = checks[fmt]
-    return [*_foreign_keys(payload), *check(payload)]
+    return [*_foreign_keys(payload), *checks[fmt](payload)]
 
 
 def sign(thinking: str) -> str:
@@ -39,9 +38,8 @@ def _foreign_keys(payload: Mapping[str, Any]) -> Iterator[str]:
     for field in ("messages", "input", "contents"):
         items = payload.get(field)
         for i, item in enumerate(items if isinstance(items, list) else ()):
-            text = json.dumps(
-                [item.get("context"), *(b.get("context") for b in (*_blocks(item), *(item.get("parts") or ())))]
-            )
+            holders = (item, *_blocks(item), *(item.get("parts") or ()))
+            text = json.dumps([holder.get("context") for holder in holders])
             if '"pin"' in text or '"truncation_skip"' in text:
                 yield f"{field}.{i}.context: Extra inputs are not permitted"
 
@@ -153,12 +151,8 @@ def _thinking(messages: list[Mapping[str, Any]]) -> Iterator[str]:
     """With thinking enabled, every answer inside the current tool loop starts with its thinking."""
     asked = max((i for i, m in enumerate(messages) if m["role"] == "user" and not _has(m, "tool_result")), default=-1)
     for m in messages[asked + 1 :]:
-        blocks = _blocks(m)
-        if (
-            m["role"] == "assistant"
-            and _has(m, "tool_use")
-            and blocks[0].get("type") not in {"thinking", "redacted_thinking"}
-        ):
+        begins = _blocks(m)[0].get("type") if m["role"] == "assistant" and _has(m, "tool_use") else "thinking"
+        if begins not in {"thinking", "redacted_thinking"}:
             yield "Expected `thinking` or `redacted_thinking`, but found `tool_use`."
 
 

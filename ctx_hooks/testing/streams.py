@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from ctx_hooks.testing import compaction, gemini, responses
+from ctx_hooks.testing import gemini, responses
 from ctx_hooks.testing.behaviour import Call, Format, ProviderSettings, Reply, StreamedForm
 from ctx_hooks.testing.responses import new_id, pieces
 from ctx_hooks.testing.rules import sign
@@ -26,8 +26,6 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
         head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": model}
         return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
-    if fmt == "anthropic" and compaction.asks_for_summary(payload):
-        return compaction.answer(_anthropic_message(model, 0, 0), reply, tokens, OUTPUT_TOKENS)
     if fmt == "anthropic":
         return {
             **_anthropic_message(model, tokens, cached),
@@ -42,14 +40,17 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
 async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
     """Yield the events that bring a whole answer of the Responses route."""
     for event in responses.events(response):
-        yield _sse(event)
+        yield sse(event)
 
 
 async def stream(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> AsyncIterator[str]:
     """Yield the events of a streamed answer of the other routes."""
-    makers = {"openai-chat": _chat_events, "anthropic": anthropic_events, "gemini": _gemini_chunks}
-    for event in makers[fmt](payload, reply, tokens, cached):
-        yield _sse(event)
+    if fmt == "gemini":
+        events = gemini.chunks(payload.get("model"), reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
+    else:
+        events = (_chat_events if fmt == "openai-chat" else anthropic_events)(payload, reply, tokens, cached)
+    for event in events:
+        yield sse(event)
     if fmt == "openai-chat":
         yield "data: [DONE]\n\n"
 
@@ -59,7 +60,7 @@ async def error_stream(fmt: Format, payload: Mapping[str, Any], body: Any, setti
     error = body.get("error", body) if isinstance(body, dict) else body
     opening = _opening(fmt, payload) if settings.refused_after_opening else []
     for event in (*opening, _error_event(fmt, payload, error, settings.refused_form)):
-        yield _sse(event)
+        yield sse(event)
 
 
 def _opening(fmt: Format, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -90,21 +91,15 @@ def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: Stre
     return {"type": "error", "sequence_number": 2, "error": error}
 
 
-def _sse(event: Mapping[str, Any]) -> str:
+def sse(event: Mapping[str, Any]) -> str:
     """Return the event as it is sent; chat's and Google's chunks have no type to be named after."""
     head = f"event: {event['type']}\n" if "type" in event else ""
     return f"{head}data: {json.dumps(event)}\n\n"
 
 
 def _chat_usage(tokens: int, cached: int) -> dict[str, Any]:
-    details = {"cached_tokens": cached}
-    total = tokens + OUTPUT_TOKENS
-    return {
-        "prompt_tokens": tokens,
-        "completion_tokens": OUTPUT_TOKENS,
-        "total_tokens": total,
-        "prompt_tokens_details": details,
-    }
+    counts = {"prompt_tokens": tokens, "completion_tokens": OUTPUT_TOKENS, "total_tokens": tokens + OUTPUT_TOKENS}
+    return {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
 
 
 def _chat_call(call: Call) -> dict[str, Any]:
@@ -135,10 +130,6 @@ def _chat_head(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chat_chunk(head: Mapping[str, Any], delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
     return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-
-
-def _gemini_chunks(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    return gemini.chunks(payload.get("model"), reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
 
 
 def _anthropic_message(model: Any, tokens: int, cached: int) -> dict[str, Any]:
@@ -172,11 +163,8 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str,
 
 def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     """Return the events of an answer in Anthropic's shape, which other providers pack in their own streams."""
-    if compaction.asks_for_summary(payload):
-        return list(compaction.events(whole("anthropic", payload, reply, tokens, cached)))
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)}
-    ]
+    opening = {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)}
+    events: list[dict[str, Any]] = [opening]
     for i, (block, deltas) in enumerate(_anthropic_blocks(reply)):
         begun = {name: EMPTY.get(name, value) for name, value in block.items()}
         events.append({"type": "content_block_start", "index": i, "content_block": begun})

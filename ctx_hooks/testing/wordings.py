@@ -25,9 +25,7 @@ def _openai(message: str, code: str | None) -> dict[str, Any]:
     return {"error": {"message": message, "type": "invalid_request_error", "param": "messages", "code": code}}
 
 
-def anthropic_body(message: str, code: str | None) -> dict[str, Any]:
-    """Return the body of Anthropic's errors, which have no code."""
-    del code
+def _anthropic(message: str, _code: str | None) -> dict[str, Any]:
     return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
 
@@ -41,7 +39,7 @@ WORDINGS: dict[str, Wording] = {
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         code="context_length_exceeded",
     ),
-    "anthropic": Wording("prompt is too long: {input} tokens > {limit} maximum", body=anthropic_body),
+    "anthropic": Wording("prompt is too long: {input} tokens > {limit} maximum"),
     "bedrock": Wording("Input is too long for requested model."),
     "gemini": Wording("The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."),
 }
@@ -53,9 +51,5 @@ def error_body(wording: Wording, route: str, **figures: int) -> tuple[str, Any]:
     message = wording.text.format(**figures)
     if route == "gemini":
         return message, gemini.refusal(message, wording.status)
-    shape = wording.body or _openai
-    if route == "anthropic":
-        shape = anthropic_body
-    elif shape is anthropic_body:
-        shape = _openai
+    shape = _anthropic if route == "anthropic" else wording.body or _openai
     return message, shape(message, wording.code)

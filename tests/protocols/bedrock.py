@@ -49,7 +49,7 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "text", **block} if "text" in block else {"type": next(iter(block)), **block}
 
 
-def _broken_converse(body: Payload) -> Iterator[str]:
+def _broken_converse(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     roles = [m.get("role") for m in body.get("messages") or []]
     if roles[:1] != ["user"]:
         yield "A conversation must start with a user message. Try again with a conversation that starts with a user message."
@@ -101,7 +101,7 @@ def _read_invoke(body: Payload, path: str) -> dict[str, Any]:
     return {**body, **_where(path)}
 
 
-def _broken_invoke(body: Payload) -> Iterator[str]:
+def _broken_invoke(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     if body.get("anthropic_version") != INVOKE_VERSION:
         yield "Malformed input request: anthropic_version is required, please reformat your input and try again."
     for name in ("model", "stream"):

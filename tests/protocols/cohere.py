@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
@@ -20,7 +20,7 @@ ACCEPTED = {
 }  # fmt: skip
 
 
-def _broken(body: Payload) -> Iterator[str]:
+def _broken(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(body.keys() - ACCEPTED):
         yield f"unknown field: parameter '{name}' is not a valid field"
 

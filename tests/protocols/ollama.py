@@ -53,7 +53,7 @@ def _read(body: Payload) -> dict[str, Any]:
     return {"model": body.get("model"), "stream": body.get("stream", True), "max_tokens": limit}
 
 
-def _broken(body: Payload) -> Iterator[str]:
+def _broken(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     for message in body.get("messages") or []:
         if message.get("role") not in ROLES:
             yield f"invalid role: {message.get('role')}"

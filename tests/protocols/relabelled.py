@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -27,7 +27,7 @@ def _read_mistral(body: Payload, path: str) -> dict[str, Any]:
     return {**body, **USAGE_IN_STREAMS}
 
 
-def _broken_mistral(body: Payload) -> Iterator[str]:
+def _broken_mistral(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     messages = body.get("messages") or []
     roles = [m.get("role") for m in messages]
     for before, here in pairwise(roles):
@@ -48,7 +48,7 @@ def _read_watsonx(body: Payload, path: str) -> dict[str, Any]:
     return {**body, "model": body.get("model_id"), "stream": path.endswith("_stream"), **USAGE_IN_STREAMS}
 
 
-def _broken_watsonx(body: Payload) -> Iterator[str]:
+def _broken_watsonx(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     if not body.get("model_id"):
         yield "Missing required field: model_id"
     if not body.get("project_id") and not body.get("space_id"):
@@ -65,7 +65,7 @@ def _read_vertex(body: Payload, path: str) -> dict[str, Any]:
     return {**body, "model": path.rsplit("/", 1)[1].partition(":")[0]}
 
 
-def _broken_vertex(body: Payload) -> Iterator[str]:
+def _broken_vertex(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
     if body.get("anthropic_version") != VERTEX_VERSION:
         yield "anthropic_version: Field required"
     if "model" in body:

@@ -17,6 +17,7 @@ from answering_server import answering
 from configurations import GENERAL, PATIENT, PLUGIN, WINDOW, configuration, importable, on_path
 from fastapi import Request, Response
 from litellm_versions import CONTINUES_CHAT
+from protocols.on_demand import ON_DEMAND
 from proxies import Proxy
 from retrieving import seek
 
@@ -88,7 +89,7 @@ def script(fmt, payload, answered):
 
 @pytest.fixture(scope="session")
 def provider():
-    with FakeProvider(SETTINGS, script) as running:
+    with FakeProvider(SETTINGS, script, [ON_DEMAND]) as running:
         yield running
 
 

@@ -10,6 +10,7 @@ import httpx
 import litellm_versions
 import pytest
 from configurations import GENERAL, PATIENT, PLUGIN, configuration, deployment, importable
+from protocols.on_demand import ON_DEMAND
 from proxies import Proxy
 from redis_process import RedisProcess
 from summariser import GOOD, MARK, summariser
@@ -76,7 +77,7 @@ def provider():
     settings = ProviderSettings(
         window_tokens=WINDOW, windows={**dict.fromkeys(MODELS, 200_000), "narrow": 2_200}, failing_models=["fails"]
     )
-    with FakeProvider(settings, summariser) as running:
+    with FakeProvider(settings, summariser, [ON_DEMAND]) as running:
         yield running
 
 

@@ -10,6 +10,7 @@ import pytest
 from litellm import Router
 from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
+from protocols import on_demand
 from strategies import items_of
 from waits import until
 
@@ -44,7 +45,9 @@ def provider():
         is_asked = payload.get("compaction") or payload["model"] == "wide"
         return REPLIES[replies["now"]] if is_asked else Reply("I have read it.")
 
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"wide": 200_000}), script) as running:
+    with FakeProvider(
+        ProviderSettings(window_tokens=WINDOW, windows={"wide": 200_000}), script, [on_demand.ON_DEMAND]
+    ) as running:
         running.replies = replies
         yield running
 
@@ -186,15 +189,15 @@ async def test_a_fallback_in_the_middle_of_a_conversation_gets_the_text(talk):
 
 
 @pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
-async def test_a_summary_that_is_refused_is_sent_as_text_once_and_for_ever(talk, route, caplog):
+async def test_a_summary_that_is_refused_is_sent_as_text_once_and_for_ever(talk, route, caplog, monkeypatch):
     await talk.summary(route=route)
-    talk.provider.configure(refuses_signed=True)
+    monkeypatch.setattr(on_demand, "NO_LONGER_TAKEN", {sign(GOOD)})
     before = len(talk.provider.requests())
     answered = await talk.ask("claude", COMPACTED, route)
     assert [r["status"] for r in talk.provider.requests()[before:]] == [400, 200]
     assert block_in(answered) is None
     assert "notes every risk" in json.dumps(answered["payload"])
-    talk.provider.configure(refuses_signed=False)
+    on_demand.NO_LONGER_TAKEN.clear()
     assert block_in(await talk.ask("claude", COMPACTED, route)) is None
     assert caplog.text.count("has refused its own summary") == 1
 

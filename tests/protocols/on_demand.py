@@ -6,26 +6,30 @@ https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import Reply
+from ctx_hooks.testing.protocol import Payload, Protocol
 from ctx_hooks.testing.rules import SIGNATURE_PREFIX, sign
 
 BETA = "compact-2026-09-04"
 FIELDS = frozenset({"type", "content", "signature", "cache_control"})
 REJECTED = ("context_management", "stop_sequences")
 """What may not stand beside `compaction`: the first would compact too, the other would do nothing."""
+NO_LONGER_TAKEN: set[str] = set()
+"""Signatures that are refused, though they are the provider's own."""
 
 
-def asks_for_summary(payload: Mapping[str, Any]) -> bool:
-    """Whether the request asks for a summary instead of an answer."""
-    return payload.get("compaction") is not None
+def _as_sent(body: Payload, _path: str) -> dict[str, Any]:
+    return dict(body)
 
 
-def violations(payload: Mapping[str, Any], betas: str, refuses_signed: bool = False) -> Iterator[str]:  # noqa: FBT001, FBT002
-    """Yield what a request breaks of the rules of signed blocks and of requests for one; `betas` is its header."""
+def _broken(payload: Payload, headers: Mapping[str, str]) -> Iterator[str]:
     blocks = [(i, k, b) for i, m in enumerate(payload.get("messages") or ()) for k, b in _signed(m)]
-    if asks_for_summary(payload):
+    betas = headers.get("anthropic-beta", "")
+    if payload.get("compaction") is not None:
         if BETA not in betas:
             yield f"compaction: requires anthropic-beta: {BETA}"
         yield from (f"compaction: cannot be combined with {name}" for name in REJECTED if payload.get(name))
@@ -35,7 +39,7 @@ def violations(payload: Mapping[str, Any], betas: str, refuses_signed: bool = Fa
         yield "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags"
     if len(blocks) > 1:
         yield "messages: at most one compaction block is allowed"
-    if refuses_signed and blocks:
+    if any(block["signature"] in NO_LONGER_TAKEN for _, _, block in blocks):
         yield "messages.0.content.0: compaction_signature_invalid"
     for i, k, block in blocks:
         if (i, k) != (0, 0):
@@ -47,20 +51,30 @@ def violations(payload: Mapping[str, Any], betas: str, refuses_signed: bool = Fa
         )
 
 
-def answer(message: Mapping[str, Any], reply: Reply, tokens: int, output_tokens: int) -> dict[str, Any]:
-    """Return the answer to a request for a summary, of which the reply has the text; without one, or with a call, none.
+def _whole(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+    """Return an answer; to a request for a summary the reply's text, and none without one or with a call.
 
-    `message` is an answer without content. The bill is in `usage.iterations` only.
+    The bill is in `usage.iterations` only.
     """
+    message = streams.whole("anthropic", payload, reply, tokens, cached)
+    if payload.get("compaction") is None:
+        return message
     stop = "tool_use" if reply.calls else "compaction" if reply.text else "end_turn"
     block = {"type": "compaction", "content": reply.text, "signature": sign(reply.text)}
-    iterations = [{"type": "compaction", "input_tokens": tokens, "output_tokens": output_tokens}]
+    iterations = [{"type": "compaction", "input_tokens": tokens, "output_tokens": streams.OUTPUT_TOKENS}]
     usage = {"input_tokens": 0, "output_tokens": 0, "iterations": iterations}
     return {**message, "content": [block] if stop == "compaction" else [], "stop_reason": stop, "usage": usage}
 
 
-def events(answered: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events that bring the answer: its block arrives whole."""
+def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
+    """Yield the events of an answer; a summary's block arrives whole."""
+    if payload.get("compaction") is None:
+        yield from map(streams.sse, streams.anthropic_events(payload, reply, tokens, cached))
+    else:
+        yield from map(streams.sse, _summary_events(_whole(payload, reply, tokens, cached)))
+
+
+def _summary_events(answered: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_start", "message": {**answered, "content": [], "stop_reason": None}}
     for i, block in enumerate(answered["content"]):
         yield {"type": "content_block_start", "index": i, "content_block": block}
@@ -75,3 +89,14 @@ def _signed(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]
     for k, block in enumerate(content if isinstance(content, list) else ()):
         if isinstance(block, Mapping) and block.get("type") == "compaction" and block.get("signature"):
             yield k, block
+
+
+ON_DEMAND = Protocol(
+    paths=("/v1/messages",),
+    fmt="anthropic",
+    read=_as_sent,
+    violations=_broken,
+    whole=_whole,
+    stream=_events,
+    told=partial(streams.error_stream, "anthropic"),
+)
