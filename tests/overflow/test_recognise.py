@@ -43,6 +43,7 @@ OUTPUTS = [
     ("max_tokens: 10000 > 4096, which is the maximum allowed number of output tokens for claude-3-5-sonnet-20240620", 4096),
     ("The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower maximum tokens value.", 4096),
     ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+    ("max_tokens: 4096 > 500, which is the maximum", 500),
     ("integer above maximum value of `max_completion_tokens`, expected a value <= 12288, but got 32000 instead.", 12288),
     ("max_output_tokens (100000) exceeds the maximum output tokens of 65536", 65536),
     ("The maximum value for `max_tokens` is 8192", 8192),
