@@ -7,18 +7,18 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.addons.retrieval.notes import NAME, KeptRequest, Offer, kept_of, notes_of
 from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.engine.engine import Decided
+from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat import Call
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import ArchiveSettings
@@ -34,6 +34,7 @@ from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes
 
+NAME = "retrieval"
 logger = logging.getLogger("ctx_hooks")
 
 MOST_BEHIND_FRACTION = 0.05
@@ -43,6 +44,35 @@ BYTES_PER_BUDGET_TOKEN = 1.0
 within the window whatever the model asks for, with the newest results whole."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
+
+
+class Offer(NamedTuple):
+    """A request whose model is offered the tool, until it is answered.
+
+    `most_bytes`: of the texts that one turn of the model gets.
+    """
+
+    settings: ArchiveSettings
+    tenant: bytes
+    call: CallNames
+    most_bytes: int
+
+
+@dataclass
+class KeptRequest:
+    """A request that is kept to be cut again.
+
+    Attributes:
+        decided_by: request, target, and what was known, by which it is decided about again.
+        timeout_seconds: how long that may take.
+        size_bytes: about how much memory its messages take, and what is cut from them.
+        texts: what was cut from it, once that had to be found out again.
+    """
+
+    decided_by: tuple[Request, Target, Known] = field(repr=False)
+    timeout_seconds: float
+    size_bytes: int
+    texts: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 class Archiving:
@@ -98,19 +128,19 @@ class Archiving:
                 state = self._running.open(to.request_id)
                 most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
                 offer = Offer(settings, tenant, names_of(request.call, to), most_bytes)
-                before = kept_of(state) if tool.is_among_tools(request) else None
-                state.notes[NAME] = replace(notes_of(state), offer=offer)
+                before = state.held.get(NAME) if tool.is_among_tools(request) else None
+                state.notes.setdefault(NAME, {})["offer"] = offer
                 state.held[NAME] = before or kept
                 state.awaited_by |= {NAME}
                 self._running.hold(to.request_id, state)
 
     def was_offered(self, request_id: str) -> bool:
         """Whether the model that answers a request is offered the tool."""
-        return notes_of(self._running.of(request_id)).offer is not None
+        return self._kept(request_id)[0] is not None
 
     async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
         """Return what the calls of one turn return: no more than the window has room for. Raises nothing."""
-        offer = notes_of(self._running.of(request_id)).offer
+        offer, _ = self._kept(request_id)
         left_bytes = offer.most_bytes if offer is not None else 0
         texts: list[str] = []
         for n, arguments in enumerate(calls):
@@ -123,7 +153,7 @@ class Archiving:
 
         Return `items` where that is not known, or where another hook has changed them since.
         """
-        kept = kept_of(self._running.of(request_id))
+        _, kept = self._kept(request_id)
         with failing_open("fits a further call from what was fitted before"):
             if kept is not None:
                 request, *_ = kept.decided_by
@@ -140,9 +170,9 @@ class Archiving:
 
         A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
         """
-        start, state = time.monotonic(), self._running.of(request_id)
-        offer = notes_of(state).offer
-        source, page = await self._page(offer, kept_of(state), arguments, most_bytes)
+        start = time.monotonic()
+        offer, kept = self._kept(request_id)
+        source, page = await self._page(offer, kept, arguments, most_bytes)
         with failing_open("tells of no retrieval"):
             call = CallNames(request_id) if offer is None else offer.call
             chars = 0 if source == "none" else len(page)
@@ -164,10 +194,15 @@ class Archiving:
     def forget(self, request_id: str) -> None:
         """Keep a request no longer: it is answered."""
         state = self._running.of(request_id)
-        state.notes[NAME] = replace(notes_of(state), offer=None)
+        state.notes.get(NAME, {}).pop("offer", None)
         state.held.pop(NAME, None)
         state.awaited_by -= {NAME}
         self._running.hold(request_id, state)
+
+    def _kept(self, request_id: str) -> tuple[Offer | None, KeptRequest | None]:
+        state = self._running.of(request_id)
+        kept = state.held.get(NAME)
+        return state.notes.get(NAME, {}).get("offer"), kept if isinstance(kept, KeptRequest) else None
 
     async def _page(
         self, offer: Offer | None, kept: KeptRequest | None, arguments: str, most_bytes: float

@@ -14,20 +14,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
-from ctx_hooks.addons.retrieval.archiving import Archiving
-from ctx_hooks.addons.retrieval.conversation_digest import says_anything
+from ctx_hooks.addons.retrieval.archiving import NAME, Archiving
+from ctx_hooks.addons.retrieval.conversation_digest import Heard, says_anything
 from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn, messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
-from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.litellm_compat.errors import failing_open
@@ -47,6 +45,17 @@ RESTORE_SECONDS = 10.0
 
 logger = logging.getLogger("ctx_hooks")
 T = TypeVar("T")
+
+
+class View(NamedTuple):
+    """A conversation as its client sent it, and the archive that has what is hidden of it.
+
+    `shows_calls`: whether the model sees calls of the tool in it, and may make others where it is not offered.
+    """
+
+    heard: Heard
+    settings: ArchiveSettings
+    shows_calls: bool = False
 
 
 class ToolRounds:
@@ -77,7 +86,7 @@ class ToolRounds:
             is_spliced = whole is not messages
             view = View(heard._replace(anchors=heard.anchors[-1:]), settings, shows_calls=is_spliced)
             state = self._running.open(request.call.request_id)
-            state.notes[NAME] = replace(notes_of(state), view=view)
+            state.notes.setdefault(NAME, {})["view"] = view
             return {**fields, request.wire.messages_field: whole} if is_spliced else fields
         return fields
 
@@ -175,7 +184,7 @@ class ToolRounds:
         return self._running.of(litellm_compat.Call(fields).request_id)
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
-        view = notes_of(self._state_of(fields)).view
+        view = self._state_of(fields).notes.get(NAME, {}).get("view")
         form = FORMS.get(format_of(fields))
         return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
 

@@ -83,7 +83,16 @@ async def ask(
         Exception: whatever the checks, the Router or the provider raise; the call's place and reservation are given back.
     """
     fields = {"model": model, "messages": [dict(message) for message in messages], "max_tokens": max_tokens}
-    return _answer(await send(fields, WIRE_FORMATS["openai-chat"], timeout_seconds, payer))
+    response = await send(fields, WIRE_FORMATS["openai-chat"], timeout_seconds, payer)
+    choice, usage = response.choices[0], getattr(response, "usage", None)
+    cost = (getattr(response, "_hidden_params", None) or {}).get(COST)
+    return Answer(
+        text=choice.message.content or "",
+        is_whole=choice.finish_reason != "length",
+        input_tokens=getattr(usage, "prompt_tokens", None),
+        output_tokens=getattr(usage, "completion_tokens", None),
+        dollars=cost if isinstance(cost, (int, float)) else None,
+    )
 
 
 async def send(
@@ -122,15 +131,3 @@ async def _sent(fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: fl
         with suppress(asyncio.TimeoutError):  # the failure itself is what the caller is told
             await asyncio.wait_for(told, FAILURE_HOOK_SECONDS)
         raise
-
-
-def _answer(response: Any) -> Answer:
-    choice, usage = response.choices[0], getattr(response, "usage", None)
-    cost = (getattr(response, "_hidden_params", None) or {}).get(COST)
-    return Answer(
-        text=choice.message.content or "",
-        is_whole=choice.finish_reason != "length",
-        input_tokens=getattr(usage, "prompt_tokens", None),
-        output_tokens=getattr(usage, "completion_tokens", None),
-        dollars=cost if isinstance(cost, (int, float)) else None,
-    )

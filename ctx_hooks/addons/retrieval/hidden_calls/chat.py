@@ -48,7 +48,7 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     return {**answers[0], "choices": [choice], "usage": total([a.get("usage") or {} for a in answers])}
 
 
-class ChatStream:
+class _ChatStream:
     """The streams of the answers of one request, as the client is to see them.
 
     Text and thinking go on as they come. From the chunk that says why an answer ended, which usage follows, everything is
@@ -72,7 +72,6 @@ class ChatStream:
         self._is_separated = not self._has_text
 
     def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what the client sees of a chunk: the very chunk, a changed one, or None where it is hidden or withheld."""
         chunk = event
         if self._head is None:
             self._head = {name: chunk[name] for name in HEAD if name in chunk}
@@ -98,16 +97,13 @@ class ChatStream:
         return {name: value for name, value in said.items() if name != "usage"}
 
     def turn(self) -> Turn:
-        """Return what the provider has said since the stream of its last answer began."""
         return _turn({**self._message, "tool_calls": self._calls}, self._finish_reason, self._tool)
 
     def go_on(self) -> None:
-        """Begin the stream of a further answer; the end of the last one is dropped."""
         self._usages.append(self._usage or {})
         self._begin()
 
     def end(self) -> Sequence[Mapping[str, Any]]:
-        """Return the withheld end of the last answer, with the usage of all."""
         usage = total([*self._usages, self._usage or {}])
         reason = _shown_reason(self._finish_reason, has_calls=any(_name(call) != self._tool for call in self._calls))
         return [self._ending(chunk, usage, reason) for chunk in self._withheld]
@@ -170,7 +166,7 @@ class ChatStream:
         return piece if number == index else {**piece, "index": number}
 
 
-stream = ChatStream
+stream = _ChatStream
 
 
 def _turn(message: Mapping[str, Any], finish_reason: str | None, tool: str) -> Turn:

@@ -37,7 +37,7 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     return {**answers[0], "content": blocks, **end, "usage": total([a.get("usage") or {} for a in answers])}
 
 
-class MessageStream:
+class _MessageStream:
     """The streams of the answers of one request, as the client is to see them.
 
     Blocks of text and thinking go on as they come, numbered through. `message_delta` and `message_stop` are withheld until
@@ -59,7 +59,6 @@ class MessageStream:
         self._usage: dict[str, Any] = {}
 
     def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what the client sees of an event: the very event, a changed one, or None where it is hidden or withheld."""
         kind = event.get("type")
         if kind == "message_start":
             self._note_usage((event.get("message") or {}).get("usage"))
@@ -85,21 +84,16 @@ class MessageStream:
         return event if number == index else {**event, "index": number}
 
     def turn(self) -> Turn:
-        """Return what the provider has said since the stream of its last answer began."""
         blocks = [(self._whole(i, block), self._arguments.get(i, NO_ARGUMENTS)) for i, block in self._blocks.items()]
         return _turn(blocks, self._stop_reason, self._tool)
 
     def go_on(self) -> None:
-        """Begin the stream of a further answer; the end of the last one is dropped."""
         self._usages.append(self._usage)
         self._begin()
 
     def end(self) -> Sequence[Mapping[str, Any]]:
-        """Return the withheld end of the last answer, with the usage of all.
-
-        Clients take what it states in place of what `message_start` did. Anthropic: "The token counts shown in the usage
-        field of the message_delta event are cumulative."
-        """
+        # Clients take its usage in place of what `message_start` stated. Anthropic: "The token counts shown in the usage
+        # field of the message_delta event are cumulative."
         return [self._ending(event) for event in self._withheld]
 
     def _ending(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,7 +125,7 @@ class MessageStream:
         return {**block, "input": object_of(arguments)} if arguments else block
 
 
-stream = MessageStream
+stream = _MessageStream
 
 
 def _turn(blocks: Sequence[tuple[Mapping[str, Any], str]], stop_reason: str | None, tool: str) -> Turn:

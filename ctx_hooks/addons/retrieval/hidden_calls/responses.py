@@ -52,7 +52,7 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     return _without_tool({**answers[0], **changes}, tool)
 
 
-class ResponseStream:
+class _ResponseStream:
     """The streams of the answers of one request, as the client is to see them.
 
     Items go on as they come, numbered through, and so are the events. The event that ends a response is withheld until it
@@ -74,7 +74,6 @@ class ResponseStream:
         self._end: Mapping[str, Any] | None = None
 
     def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what the client sees of an event: the very event, a changed one, or None where it is hidden or withheld."""
         kind = _kind(event)
         if kind in OPENING:
             response = mapping_or_empty(event.get("response"))
@@ -108,17 +107,14 @@ class ResponseStream:
         return self._keys.get(item_id, item_id) if item_id else ""
 
     def turn(self) -> Turn:
-        """Return what the provider has said since the stream of its last answer began."""
         return _turn(_items(self._response()), _kind(self._end or {}).removeprefix(EVENT), self._tool)
 
     def go_on(self) -> None:
-        """Begin the stream of a further answer; the end of the last one is dropped."""
         self._responses.append(self._response())
         self._hides = True
         self._begin()
 
     def end(self) -> Sequence[Mapping[str, Any]]:
-        """Return the withheld end of the last answer, with the items and the usage of all."""
         if self._end is None:
             return ()
         response = mapping_or_empty(self._end.get("response"))
@@ -140,7 +136,7 @@ class ResponseStream:
         return event if number == given else {**event, "sequence_number": number}
 
 
-stream = ResponseStream
+stream = _ResponseStream
 
 
 def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:

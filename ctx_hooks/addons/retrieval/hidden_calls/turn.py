@@ -49,7 +49,7 @@ class Turn:
 
 
 class Stream(Protocol):
-    """The streams of the answers of one request, as the client is to see them."""
+    """The streams of the answers of one request, as the client is to see them: as one, without calls of the hidden tool."""
 
     def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return what the client sees of an event: the very event, a changed one, or None where it is hidden or withheld."""
