@@ -250,23 +250,14 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     received = fields.get("proxy_server_request")
     url = received.get("url") if isinstance(received, MAPPINGS) else None
     is_google = isinstance(url, str) and url.split("?")[0].endswith(METHODS)
-    own: Mapping[str, Any] = {}
     names = ("metadata", "litellm_metadata") if is_google else ("litellm_metadata", "metadata")
-    for metadata in sorted(map(fields.get, names), key=_lacks_id):
-        if isinstance(metadata, MAPPINGS) and metadata:
-            own = own or metadata
-            auth = metadata.get("user_api_key_auth")
-            if isinstance(auth, BaseModel):
-                own = metadata
-                break
-    else:
-        auth = None
+    found = [metadata for metadata in map(fields.get, names) if isinstance(metadata, MAPPINGS) and metadata]
+    ours = [metadata for metadata in found if str(metadata.get(REQUEST_ID)).startswith(SECRET)]
+    asked = [metadata for metadata in (*ours, *found) if isinstance(metadata.get("user_api_key_auth"), BaseModel)]
+    own: Mapping[str, Any] = next(iter((*asked, *ours, *found)), {})
+    auth = asked[0]["user_api_key_auth"] if asked else None
     routers = fields.get("litellm_metadata")
     return is_google, own, auth, routers if is_google and isinstance(routers, MAPPINGS) else own
-
-
-def _lacks_id(metadata: Any) -> bool:
-    return not (isinstance(metadata, MAPPINGS) and str(metadata.get(REQUEST_ID)).startswith(SECRET))
 
 
 def _name(text: str) -> str:

@@ -59,8 +59,7 @@ def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
     metadata = call.metadata
     if not isinstance(metadata, dict):
         return
-    found = metadata.get(LOGGED)
-    logged = found if isinstance(found, Mapping) else {}
+    logged = mapping_or_empty(metadata.get(LOGGED))
     before = logged.get(REQUEST_KEY)
     seen = isinstance(before, Figures) and before.get("attempt") == figures["attempt"]
     if not (seen and figures["decision"] == "fits"):
@@ -88,8 +87,7 @@ def write_notes(
     if isinstance(payload, dict):
         holders.append(payload["metadata"])
         payload["request_tags"] = list(dict.fromkeys([*(payload.get("request_tags") or ()), *tags]))
-    before = Call(recorded).metadata.get(LOGGED)
-    told = before if isinstance(before, Mapping) else {}
+    told = mapping_or_empty(Call(recorded).metadata.get(LOGGED))
     known = told.get(REQUEST_KEY)
     value = {**told, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
     for holder in holders:

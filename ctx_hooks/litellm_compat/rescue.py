@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.deployments import proxy_router, router_setting
 
@@ -116,10 +117,8 @@ def spare_deployment(fields: Mapping[str, Any]) -> None:
     other requests, and from the retry. It asks the attempt's log record for the time to wait, after the failure hooks. What
     is written there is this attempt's: the next one gets a record of the deployment as it is configured.
     """
-    record = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
-    if not isinstance(record, dict):
-        return
-    parameters = record.get("litellm_params")
-    deployment = parameters.get("model_info") if isinstance(parameters, Mapping) else None
-    if isinstance(parameters, Mapping) and isinstance(deployment, Mapping):
+    record: Any = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
+    parameters = mapping_or_empty(record.get("litellm_params") if isinstance(record, dict) else None)
+    deployment = parameters.get("model_info")
+    if isinstance(deployment, Mapping):
         record["litellm_params"] = {**parameters, **NO_COOLDOWN, "model_info": {**deployment, **NO_COOLDOWN}}

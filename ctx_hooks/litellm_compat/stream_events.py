@@ -22,8 +22,10 @@ class StreamedError(Exception):
 
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
     """Return the error that the first chunks of a stream report before any content, None where there is none."""
-    told = next((event for event in _events(chunks) if not _is_opening(event)), None)
-    return StreamedError(_body(told)) if _kind(told) in FAILED or _is_bare_error(told) else None
+    told: Any = next((event for event in _events(chunks) if not _is_opening(event)), None)
+    if _kind(told) not in FAILED and not _is_bare_error(told):
+        return None
+    return StreamedError(told if isinstance(told, Mapping) else told.model_dump(mode="json", warnings=False))
 
 
 def _is_bare_error(event: Any) -> bool:
@@ -93,8 +95,3 @@ def _kind(event: Any) -> str | None:
 
 def _field(event: Any, name: str) -> Any:
     return event.get(name) if isinstance(event, Mapping) else getattr(event, name, None)
-
-
-def _body(event: Any) -> Mapping[str, Any]:
-    body: Mapping[str, Any] = event if isinstance(event, Mapping) else event.model_dump(mode="json", warnings=False)
-    return body
