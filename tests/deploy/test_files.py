@@ -60,8 +60,6 @@ def test_the_versions_that_the_workflow_tests_are_those_that_are_supported():
 )
 def test_every_file_that_a_guide_names_is_there(name):
     guide = (ROOT / name).read_text(encoding="utf-8")
-    linked = [link for link in re.findall(r"]\(([^)#]+)[^)]*\)", guide) if "://" not in link]
-    assert [link for link in linked if not ((ROOT / name).parent / link).exists()] == []
     there = {path.name for folder in ("ctx_hooks", "tests", "docs", ".github", ".ci") for path in (ROOT / folder).rglob("*")}
     named = {path.rpartition("/")[2] for path in re.findall(r"`([\w./-]+\.(?:py|md|ya?ml))`", guide)}
     assert named - there - {"litellm_config.yaml"} == set()

@@ -99,7 +99,7 @@ def test_a_picture_is_small_and_loads_nothing(picture):
     assert re.findall(r"<script|<image|href=|src=|@import|url\((?!#)", text) == []
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*pages(), *(ROOT / ".github").glob("*.md")], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_to_a_file(page):
     """Anchors, too, are looked at when the site is built."""
     missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import time
-from pathlib import Path
 
 import pytest
 from documentation import ROOT, SHELL, blocks
@@ -63,18 +62,9 @@ def folder(tmp_path, monkeypatch, redis):
     """What the pages speak of, in the working folder: a request, recorded sessions, events, an archive with a text."""
     session = agent_session("openai-chat", model="gpt", turns=20)
     recorded = {"id": "one", "format": "openai-chat", "messages": session["messages"]}
-    spent = {
-        "request_id": "1",
-        "call_type": "acompletion",
-        "startTime": "2026-11-22 07:52:50.247963+00:00",
-        "model": "openai/gpt-4o",
-    }
-    spent |= {
-        "model_group": "gpt",
-        "prompt_tokens": "20000",
-        "proxy_server_request": json.dumps(session),
-        "status": "success",
-    }
+    spent = {"request_id": "1", "call_type": "acompletion", "startTime": "2026-11-22 07:52:50.247963+00:00"}
+    spent |= {"model": "openai/gpt-4o", "model_group": "gpt", "prompt_tokens": "20000", "status": "success"}
+    spent["proxy_server_request"] = json.dumps(session)
     texts = {
         "litellm_config.yaml": (ROOT / "litellm_config.yaml").read_text(encoding="utf-8"),
         "request.json": json.dumps(session),
@@ -98,13 +88,11 @@ def folder(tmp_path, monkeypatch, redis):
 @pytest.mark.parametrize(("block", "command"), RUN, ids=str)
 def test_a_command_runs_as_it_is_written(block, command, capsys):
     """Within this process, which loads LiteLLM once; what a shell does with `>` is done here."""
-    command, _, output = command.partition(" > ")
-    program, *arguments = shlex.split(command)
+    program, *arguments = shlex.split(command.partition(" > ")[0])
     assert program == "ctx-hooks", f"{block}: {command} is neither run nor in a list"
     words = [NAMES.get(word, word) for word in arguments]
     assert main(words) == 0, f"{block}: {command}"
     assert capsys.readouterr().out
-    assert Path(output).suffix in {"", ".json"}
 
 
 @pytest.mark.parametrize(("block", "command"), LISTED, ids=str)

@@ -59,11 +59,7 @@ IN_WORDS = {
     "a fifth, or a twentieth": (calibration.OTHER_FRACTION, calibration.LEAST_OTHER_FRACTION) == (0.2, 0.05),
     "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
     "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
-    "a third for a question and a tenth for another turn": (
-        retrieval_share.QUESTION_FRACTION,
-        retrieval_share.USUAL_FRACTION,
-    )
-    == (1 / 3, 0.1),
+    "a tenth for another turn": (retrieval_share.QUESTION_FRACTION, retrieval_share.USUAL_FRACTION) == (1 / 3, 0.1),
     "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,
 }

@@ -113,14 +113,7 @@ def texts(payload):
 
 
 def test_every_recipe_has_its_test():
-    assert list(recipes()) == [
-        "Claude Code on a small local model",
-        "Codex",
-        "A team on a budget",
-        "vLLM where `max_tokens` is too large",
-        "llama.cpp",
-        "Several windows in one group",
-    ]
+    assert [title.split()[0] for title in recipes()] == ["Claude", "Codex", "A", "vLLM", "llama.cpp", "Several"]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -187,25 +180,16 @@ def test_a_long_request_goes_whole_to_the_deployment_that_holds_it(proxy, provid
     assert [(r["model"], texts(r["payload"])) for r in provider.requests()] == [("gpt-4.1", texts(payload))] * 5
 
 
-def test_the_quick_start_ends_in_the_answer_that_it_and_the_readme_show(proxy, provider, tmp_path):
+def test_the_quick_start_ends_in_the_answer_that_it_and_the_readme_show(proxy, provider, tmp_path, monkeypatch):
     """Its commands run in their order, in a folder with its configuration."""
     provider.reset(window_tokens=12_000)
     (tmp_path / "litellm_config.yaml").write_text(yaml.safe_dump(quick_start()))
     program = "\n".join(block.text for block in blocks("sh") if block.page == QUICK_START)
     steps = [line for line in program.splitlines() if not line.startswith(LATER)]
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "LITELLM_MASTER_KEY": MASTER_KEY,
-    }
-    shown = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "\n".join(steps).replace("http://localhost:4000", proxy.url)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("LITELLM_MASTER_KEY", MASTER_KEY)
+    shell = ["bash", "-euo", "pipefail", "-c", "\n".join(steps).replace("http://localhost:4000", proxy.url)]
+    shown = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     told = [block.text for block in blocks("text") if block.page in ("README.md", QUICK_START)]
     for line in "".join(told).splitlines():
         assert line in shown.splitlines(), shown

@@ -12,11 +12,11 @@ from ctx_hooks.policy.names import PRESETS
 from ctx_hooks.policy.settings import Policy, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 
 
 def test_every_field_is_documented_and_no_other():
-    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    documented = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
     assert documented == {*Policy.model_fields, *Settings.model_fields, *PRESETS}
 
 
@@ -31,8 +31,7 @@ FIELDS = {**Policy.model_fields, **Settings.model_fields}
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_documentation_states_each_default_and_every_value_that_a_field_may_have(name):
-    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
-    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", text, re.MULTILINE)
+    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", PAGE, re.MULTILINE)
     stated, described = row.split(" | ", 1)
     default = FIELDS[name].get_default()
     as_yaml = (
@@ -46,8 +45,7 @@ def test_the_documentation_states_each_default_and_every_value_that_a_field_may_
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_documentation_has_what_a_preset_sets_and_nothing_else(name):
-    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
-    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", text, re.MULTILINE)
+    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", PAGE, re.MULTILINE)
     fields = [yaml.safe_load(field) for field in re.findall(r"`(\w+: \w+)`", row)]
     found = {k: v for field in fields for k, v in field.items()}
     assert set(found) == set(PRESETS[name])
@@ -59,4 +57,3 @@ def test_every_line_of_the_example_configuration_has_its_comment():
     for line in text.splitlines():
         key = line.split("#")[0].rstrip()
         assert not key or key.endswith(":") or "#" in line, line
-    assert yaml.safe_load(text)["litellm_settings"]["callbacks"] == ["ctx_hooks.proxy_handler_instance"]
