@@ -56,7 +56,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         A call for a summary goes to the deployment that it names, or to none: no other one has the conversation.
         """
         with litellm_compat.failing_open("leaves the choice of the deployment to the Router"):
-            fields = litellm_compat.routed_fields(request_kwargs, messages)
+            fields = dict(request_kwargs or {})
+            if messages is not None:  # on chat the Router keeps them apart
+                fields["messages"] = messages
             call = litellm_compat.Call(fields)
             if call.wanted_deployment:
                 return litellm_compat.wanted(call, healthy_deployments)

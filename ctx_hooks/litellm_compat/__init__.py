@@ -4,7 +4,7 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.call import HEADER, Call, Deployment, tenant_digest
+from ctx_hooks.litellm_compat.call import Call, Deployment, tenant_digest
 from ctx_hooks.litellm_compat.deployments import (
     answering_id_of,
     checks_before_deployment,
@@ -18,7 +18,6 @@ from ctx_hooks.litellm_compat.deployments import (
     names_redis,
     narrows_itself,
     prices_of,
-    routed_fields,
     shared_cache,
     summarises,
     wanted,

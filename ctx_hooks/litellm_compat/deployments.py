@@ -177,12 +177,6 @@ def _bundled() -> Mapping[str, Any]:
     return found
 
 
-def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the arguments of the call that the Router chooses for: on chat it keeps the messages apart."""
-    fields = dict(request_kwargs or {})
-    return fields if messages is None else {**fields, "messages": messages}
-
-
 def wanted(call: Call, listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the listed deployment that a call for a summary has to go to, none where it is not listed."""
     return [entry for entry in listed if str(listed_deployment(entry).model_info.get("id")) == call.wanted_deployment]

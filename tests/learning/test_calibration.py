@@ -20,10 +20,6 @@ def test_before_anything_is_learned_the_family_speaks():
     assert family_factor("openai/gpt-4o") == 1.0
 
 
-def test_the_first_answer_counts_at_once():
-    assert learned([1.17])[0] == pytest.approx(1.17, rel=0.02)
-
-
 @pytest.mark.parametrize("factor", [0.9, 1.17, 1.31])
 def test_after_ten_noisy_answers_the_error_is_small(factor):
     errors = []

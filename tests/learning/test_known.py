@@ -32,14 +32,10 @@ class TestWhatIsKnown:
         exceeded = stats_of(("accepted_total", ANYONE, 230_000))
         assert not known_of(to(), exceeded, NOW).window.holds_output
 
-    def test_the_ratio_is_learned(self):
-        assert known_of(to(), stats_of(("ratios", "ann", 1.2, 1.2)), NOW).factor == 1.2
-
-    def test_the_largest_output_is_learned(self):
-        assert known_of(to(), stats_of(("output_limit", "ann", 4_096)), NOW).output_limit_tokens == 4_096
-
-    def test_what_is_old_is_not_known(self):
-        stats = stats_of(("limit", "ann", 60_000), ("holds_output", "ann", 1), ("output_limit", "ann", 4_096))
-        later = time.time()
-        assert known_of(to(), stats, later).window == to().window
-        assert known_of(to(), stats, later).output_limit_tokens is None
+    def test_ratio_and_largest_output_are_learned_and_what_is_old_is_not_known(self):
+        stats = stats_of(("ratios", "ann", 1.2, 1.2), ("limit", "ann", 60_000), ("output_limit", "ann", 4_096))
+        found = [known_of(to(), stats, now) for now in (NOW, time.time())]
+        assert [(known.window.tokens, known.factor, known.output_limit_tokens) for known in found] == [
+            (60_000, 1.2, 4_096),
+            (200_000, 1.0, None),
+        ]

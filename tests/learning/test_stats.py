@@ -115,16 +115,13 @@ def test_the_newer_observation_wins_and_the_larger_acceptance():
         )
 
 
-@pytest.mark.parametrize(("kind", "values"), [
-    ("limit", (1,)), ("limit", ()), ("limit", (8_000, 8_000)), ("limit", (float("nan"),)), ("limit", (float("inf"),)),
-    ("ratios", (100.0,)), ("ratios", (1.0, 100.0)), ("ratios", (1.0,) * 100), ("output_limit", (-5,)),
+@pytest.mark.parametrize(("kind", "values", "at"), [
+    ("limit", (1,), NOW), ("limit", (), NOW), ("limit", (8_000, 8_000), NOW), ("limit", (float("nan"),), NOW),
+    ("limit", (float("inf"),), NOW), ("ratios", (100.0,), NOW), ("ratios", (1.0, 100.0), NOW),
+    ("ratios", (1.0,) * 100, NOW), ("output_limit", (-5,), NOW), ("limit", (8_000,), NOW + 1e6),
 ])  # fmt: skip
-def test_what_is_no_figure_is_not_taken_in(kind, values):
-    assert DeploymentStats().merged({(kind, "ann"): Observation(values, NOW)}, NOW) == DeploymentStats()
-
-
-def test_the_future_says_nothing():
-    assert DeploymentStats().merged({("limit", "ann"): Observation((8_000,), NOW + 1e6)}, NOW) == DeploymentStats()
+def test_what_is_no_figure_or_of_the_future_is_not_taken_in(kind, values, at):
+    assert DeploymentStats().merged({(kind, "ann"): Observation(values, at)}, NOW) == DeploymentStats()
 
 
 def test_so_many_tenants_are_remembered_and_no_more():

@@ -67,17 +67,14 @@ def test_a_larger_bill_that_is_right_ends_the_counting(sent, billed, counts):
     assert known_of(COUNTED.to, again, NOW + 2).counts
 
 
-def test_one_low_bill_is_no_truncation_and_no_ratio():
+@pytest.mark.parametrize(("answers", "factor"), [
+    ([(50_000, 20_000)], 1.0), ([(50_000, 26_000), (60_000, 31_200), (70_000, 36_400)], 0.52),
+], ids=["one alone says nothing", "a better vocabulary"])  # fmt: skip
+def test_a_low_bill_is_no_truncation_and_a_ratio_where_bills_grow_with_the_requests(answers, factor):
     """A vocabulary made for the language bills a third of what an old one counts."""
-    stats = after((50_000, 20_000))
+    stats = after(*answers)
     assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) is None
-    assert stats.seen_by("ann", NOW).factor("model") == 1.0
-
-
-def test_bills_that_grow_with_the_requests_show_a_better_vocabulary():
-    stats = after((50_000, 26_000), (60_000, 31_200), (70_000, 36_400))
-    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) is None
-    assert stats.seen_by("ann", NOW).factor("model") == pytest.approx(0.52, rel=0.05)
+    assert stats.seen_by("ann", NOW).factor("model") == pytest.approx(factor, rel=0.05)
 
 
 def test_a_bill_that_stands_still_while_requests_grow_shows_a_limit_to_that_tenant():

@@ -146,9 +146,8 @@ def scraped(tmp_path_factory):
     folder, port, registry = tmp_path_factory.mktemp("prometheus"), free_port(), CollectorRegistry()
     shown, _ = start_http_server(0, "127.0.0.1", registry)
     targets = {"static_configs": [{"targets": [f"127.0.0.1:{shown.server_port}"]}]}
-    intervals = {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"}
-    rules = str(ROOT / "docs" / "deploy" / "alerts.yml")
-    config = {"global": intervals, "rule_files": [rules], "scrape_configs": [{"job_name": "litellm", **targets}]}
+    intervals = {"scrape_interval": "2s", "scrape_timeout": "2s"}
+    config = {"global": intervals, "scrape_configs": [{"job_name": "litellm", **targets}]}
     (folder / "prometheus.yaml").write_text(json.dumps(config))
     arguments = ["--config.file=prometheus.yaml", "--storage.tsdb.path=data", f"--web.listen-address=127.0.0.1:{port}"]
     end, times = attach("Prometheus", Metrics(registry).listeners), []
@@ -179,18 +178,6 @@ def test_every_query_of_the_dashboard_gives_what_has_happened(title, mode, model
         filled = reduce(lambda text, name: text.replace(name, chosen[name]), chosen, query)
         found = prometheus.query(filled, second)
         assert found == pytest.approx({labels: figure / seconds for labels, figure in expected.items()}, rel=1e-3)
-
-
-def test_the_rules_are_evaluated_and_what_has_happened_alerts(scraped):
-    prometheus, *_ = scraped
-    groups = LOOPBACK.get(f"{prometheus.url}/api/v1/rules").json()["data"]["groups"]
-    assert [
-        (rule["name"], rule.get("lastError")) for group in groups for rule in group["rules"] if rule["health"] == "err"
-    ] == []
-    until_seconds = time.time() + SECONDS
-    while "CtxHooksSilentTruncation firing id-large critical" not in (found := prometheus.query("ALERTS")):
-        assert time.time() < until_seconds, found
-        time.sleep(0.2)
 
 
 def test_every_panel_has_its_figures():
