@@ -17,15 +17,30 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.names import PRESETS, SUCCESSORS
-from ctx_hooks.policy.settings import Mode, Policy, Scope, enforced_share, fraction_of, with_off
+from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, enforced_share, fraction_of, with_off
 
+SUCCESSORS: Mapping[str, tuple[str, str]] = {
+    "enabled": ("mode", "off"),
+    "reserve_tokens": ("reserve", "16384"),
+    "reserve_fraction": ("reserve", "8%"),
+    "keep_recent_tokens": ("keep_recent", "20000"),
+    "keep_recent_fraction": ("keep_recent", "20%"),
+    "retrieval_fraction": ("quoting", "10%"),
+    "retrieval_max_tokens": ("quoting", "8000"),
+    "cost_aware": ("compaction", "cost_aware"),
+    "client_compaction": ("compaction", "client_first"),
+    "warn_below_tokens": ("block_below_tokens", "0"),
+    "tool_result_max_chars": ("tool_results", "{max_chars: 400000}"),
+    "tool_result_max_lines": ("tool_results", "{max_lines: 2000}"),
+    "tool_result_max_bytes": ("tool_results", "{max_bytes: 51200}"),
+    "tool_result_max_fraction": ("tool_results", "{max_fraction: 0.3}"),
+    "tool_result_direction": ("tool_results", "{direction: head}"),
+}
+"""Fields of earlier versions, each with the field that took its place and a value of that."""
 OWN_KEYS = ("policy", "extends", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
 RESEMBLES = 0.75
 """One wrong letter of four, by difflib's ratio. Above it `tenants` would be read as `teams`."""
-SUGGESTED = 0.6
-"""difflib's own: a name is only suggested, not read."""
 MOST_READ = 1_000
 """Values looked at in something of an unknown name."""
 _SWITCHES = ("off", "observ", "dry_run", "dry-run")
@@ -125,7 +140,7 @@ def suggestion(name: Any, known: Iterable[str]) -> str:
     if name in SUCCESSORS:
         new, value = SUCCESSORS[name]
         return f"; write `{new}`, such as `{new}: {value}`"
-    found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=SUGGESTED)
+    found = difflib.get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

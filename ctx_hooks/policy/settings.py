@@ -285,3 +285,10 @@ class Settings(BaseModel):
 
 
 DEFAULT_POLICY = Policy()
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "balanced": {},
+    "gentle": {"compaction": "gentle"},
+    "off": {"mode": "off"},
+    "observe": {"mode": "observe"},
+}
+"""Policies that come with the package: the fields in which each differs from the defaults."""

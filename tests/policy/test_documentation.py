@@ -8,8 +8,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from ctx_hooks.policy.names import PRESETS
-from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.policy.settings import PRESETS, Policy, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")

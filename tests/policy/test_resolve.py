@@ -6,9 +6,9 @@ from pydantic import ValidationError
 
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import load_settings, settings_of
-from ctx_hooks.policy.names import PRESETS, SUCCESSORS
 from ctx_hooks.policy.resolve import Policies
-from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.policy.scopes import SUCCESSORS
+from ctx_hooks.policy.settings import PRESETS, Policy, Settings
 
 
 def resolve(settings, **caller):
