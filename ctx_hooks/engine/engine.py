@@ -37,8 +37,6 @@ class Decided(NamedTuple):
     """A decision, and the attempt that it leads to.
 
     Attributes:
-        decision: what to send.
-        attempt: the attempt.
         cut: by handle, the removed texts that the request refers to; None for a text that an earlier request has removed.
         offers: whether the model is offered the tool that returns them.
         received_bytes: about how much memory the request's messages take; 0 if nothing was cut.
@@ -54,11 +52,7 @@ class Decided(NamedTuple):
 def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
     """Return the decision about a request that is small enough to need no counting, None for any other.
 
-    Args:
-        request: the request as the client sent it.
-        to: where the attempt goes.
-        known: what is known of that deployment.
-        most_tokens: an upper bound of the request in any vocabulary.
+    `most_tokens` is an upper bound of the request in any vocabulary.
     """
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
@@ -70,8 +64,8 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    The arguments are those of `decide_by_size`; the work stops at `deadline`, and `timings` records what it takes. A
-    request that is too large to choose what of it stays loses its oldest turns.
+    The work stops at `deadline`, and `timings` records what it takes. A request that is too large to choose what of it stays
+    loses its oldest turns.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
@@ -87,8 +81,6 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
 def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided:
     """Return the request without its oldest turns: nothing is counted, and what is sent is an estimate.
 
-    The arguments are those of `decide_by_size`.
-
     Raises:
         MalformedConversationError: the request holds no conversation.
     """
@@ -97,10 +89,7 @@ def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
-    """Return all texts that are removed from a request, by handle: what was decided about it is decided once more.
-
-    The arguments and errors are those of `decide`.
-    """
+    """Return all texts that are removed from a request, by handle: what `decide` has decided is decided once more."""
     counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
     compress = partial(fitting.compressed, known, remakes=True)
     cut = _decide(request, to, known, counter, Timings(), partial(counted_history, counter=counter), compress).cut

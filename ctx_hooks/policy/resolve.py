@@ -43,7 +43,6 @@ class Resolved:
         ignored: A line for everything that was left out, with the reason.
         enforced_share: The share of sessions that are enforced, as `10%`, where the mode says one; "" for a mode of all. The
             policy observes: whose session is enforced, `as_part_of` says.
-
     """
 
     policy: Policy

@@ -58,12 +58,10 @@ class ReadScope:
     """What a scope says.
 
     Attributes:
-        fields: the policy's fields that it sets, all valid.
+        fields: the policy's fields that it sets, all valid; the mode may be a share of the sessions, as `10%`.
         locked: the fields that it fixes for more specific scopes.
         mistakes: a line for each, with its path.
         at_most: the strongest mode that its mistakes leave; None if they do not concern the mode.
-
-    The mode among the fields may be a share of the sessions that are enforced, as `10%`.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)

@@ -53,8 +53,6 @@ class Request:
     """A request's format and fields, and what is read of them once. `fields` are the caller's: read, never changed.
 
     Attributes:
-        format: of its messages.
-        fields: the arguments of LiteLLM's call.
         call: what LiteLLM says of it beside the conversation.
         wire: what is particular to its format.
         items: the messages or input items; what an API takes for a list of one is its one item.

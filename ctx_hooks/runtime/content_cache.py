@@ -132,11 +132,7 @@ _numbers = count()
 
 
 class ContentCache(Generic[T]):
-    """A cache of one kind of value, in the memory that all share.
-
-    Args:
-        memory: Another memory than the process's, for tests.
-    """
+    """A cache of one kind of value, in the memory that all share; tests give it a `memory` of their own."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self._memory = _memory if memory is None else memory

@@ -118,15 +118,7 @@ class Addon(Protocol):
 
 
 class Addons:
-    """The add-ons of a process. Used on the event loop only.
-
-    Args:
-        core: what they may use.
-
-    >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
-    >>> DEFAULT_POLICY.addon_names
-    ()
-    """
+    """The add-ons of a process. Used on the event loop only."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttemptEnds:
-    """Notes how attempts and requests end, and learns from it; the attributes are those of `RequestFlow`."""
+    """Notes how attempts and requests end, and learns from it."""
 
     policies: Policies
     running: Running
@@ -100,12 +100,7 @@ class AttemptEnds:
         return None
 
     async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
-        """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.
-
-        Args:
-            logged: LiteLLM's record of the call; what it says of the plugin is changed in place.
-            result: what LiteLLM logs as the answer.
-        """
+        """Learn from an answer that LiteLLM is about to log, and record it for all who listen and, in place, in `logged`."""
         answer = litellm_compat.logged_answer(logged, result)
         if answer is None:
             return
@@ -126,7 +121,7 @@ class AttemptEnds:
         *,
         used_hosted_tools: bool = False,
     ) -> tuple[Attempt, Billed | None] | None:
-        """Learn from an answer, and forget its attempt; return the attempt, with the bill if there is one.
+        """Learn from an answer, and forget its attempt; return the attempt, with the bill if there is one, if it is known.
 
         Args:
             request_id: the request's id in this process.
@@ -134,9 +129,6 @@ class AttemptEnds:
             response_id: the provider's id of an answer that it keeps, "" for any other.
             name: of the deployment that has answered; by default the deployment of the newest attempt.
             used_hosted_tools: whether the bill holds what a tool of the provider's has read.
-
-        Returns:
-            None for no known attempt.
         """
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:

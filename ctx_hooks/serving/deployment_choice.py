@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 
 class Option(NamedTuple):
-    """A deployment that the Router may choose.
-
-    Attributes:
-        entry: the Router's own entry of it.
-        to: the request's target there.
-        known: what is known of it.
-        refused: whether it has refused this request as too long.
-    """
+    """A deployment that the Router may choose, with the Router's entry of it; it may have `refused` this request."""
 
     entry: Mapping[str, Any]
     to: Target

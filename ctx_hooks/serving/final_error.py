@@ -21,11 +21,7 @@ CODE = "context_length_exceeded"
 def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> str:
     """Return the text of the final context-window error: an opening by which clients know it, and what happened.
 
-    Args:
-        fmt: the format that the client speaks.
-        attempt: the last one at the request; None where none is known.
-        overflow: what the last refusal said; None where it is not known.
-        policy: its language, or the operator's own text.
+    It is in the policy's language, or the operator's own text. The last attempt and what its refusal said may not be known.
     """
     opening = _opening(fmt, attempt, overflow)
     if policy.error_text:

@@ -62,17 +62,7 @@ learned of a refusal that a shorter request has to know."""
 
 
 class RequestFlow:
-    """What each hook does with a request; it raises nothing but what their callers are to see.
-
-    Attributes:
-        policies: the settings, resolved for each caller.
-        running: the requests that run.
-        learned: the statistics of each deployment.
-        stored: the sizes of the histories that providers keep.
-        recorder: makes the events of requests.
-        addons: what takes part in requests besides.
-        ends: how attempts ended.
-    """
+    """What each hook does with a request; it raises nothing but what their callers are to see."""
 
     def __init__(
         self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = litellm_compat.shared_cache

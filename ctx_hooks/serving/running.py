@@ -53,12 +53,8 @@ class Attempts:
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
 
-        LiteLLM tells of one failure twice where it translates a request to another format.
-
-        Args:
-            overflow: what the error said; None where it is no overflow.
-            refusal: the provider's own text.
-            name: of the deployment that failed; by default the newest attempt has.
+        LiteLLM tells of one failure twice where it translates a request to another format. `refusal` is the provider's text;
+        without the `name` of a deployment the newest attempt has failed.
         """
         with self._lock:
             attempt = self.at(name)

@@ -39,12 +39,8 @@ _ends: list[Callable[[], object]] = []
 def start(settings: Settings, mistakes: Sequence[str], ends: Callable[[], AttemptEnds]) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
-    Where the environment switches the plugin off, nothing is done at all.
-
-    Args:
-        settings: what stands under `callback_settings.ctx_hooks`.
-        mistakes: a line for each mistake in them, with its path.
-        ends: returns what notes how attempts end; LiteLLM is patched once, so it is asked at each use.
+    Where the environment switches the plugin off, nothing is done at all. `mistakes` has a line for each mistake in the
+    settings. LiteLLM is patched once, so `ends` returns at each use what notes how attempts end.
     """
     if switched_off():
         return
