@@ -118,17 +118,13 @@ def test_every_recipe_has_its_test():
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_claude_code_is_answered_past_the_window_of_a_local_model_that_counts_the_output(stream, proxy, provider):
-    provider.reset(window_tokens=65_536, wording="openai_requested", counts_output=True)
-    fields = {"max_tokens": 32_000, "stream": stream}
-    ask(proxy, "/v1/messages", {**agent_session("anthropic", model="local-coder", turns=70), **fields})
-    sent = accepted(provider)
-    assert sent["input_tokens"] + sent["max_tokens"] <= 65_536
-    provider.reset()
-    payload = agent_session("anthropic", model="local-coder", turns=34)
-    ask(proxy, "/v1/messages", {**payload, **fields})
-    sent = accepted(provider)
-    assert sent["input_tokens"] > 65_536 - 32_000, "no message gives way to the requested output"
-    assert sent["input_tokens"] + sent["max_tokens"] <= 65_536
+    for turns, more_than_tokens in ((70, 0), (34, 65_536 - 32_000)):
+        provider.reset(window_tokens=65_536, wording="openai_requested", counts_output=True)
+        payload = agent_session("anthropic", model="local-coder", turns=turns)
+        ask(proxy, "/v1/messages", {**payload, "max_tokens": 32_000, "stream": stream})
+        sent = accepted(provider)
+        assert sent["input_tokens"] > more_than_tokens, "no message gives way to the requested output"
+        assert sent["input_tokens"] + sent["max_tokens"] <= 65_536
 
 
 @pytest.mark.parametrize(("turns", "whole"), [(207, True), (240, False)], ids=["reserve used", "beyond the window"])
@@ -184,11 +180,11 @@ def test_the_quick_start_ends_in_the_answer_that_it_and_the_readme_show(proxy, p
     """Its commands run in their order, in a folder with its configuration."""
     provider.reset(window_tokens=12_000)
     (tmp_path / "litellm_config.yaml").write_text(yaml.safe_dump(quick_start()))
-    program = "\n".join(block.text for block in blocks("sh") if block.page == QUICK_START)
-    steps = [line for line in program.splitlines() if not line.startswith(LATER)]
+    commands = [line for block in blocks("sh") if block.page == QUICK_START for line in block.commands]
+    program = "\n".join(line for line in commands if not line.startswith(LATER)).replace("http://localhost:4000", proxy.url)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("LITELLM_MASTER_KEY", MASTER_KEY)
-    shell = ["bash", "-euo", "pipefail", "-c", "\n".join(steps).replace("http://localhost:4000", proxy.url)]
+    shell = ["bash", "-euo", "pipefail", "-c", program]
     shown = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     told = [block.text for block in blocks("text") if block.page in ("README.md", QUICK_START, "docs/upstream/ctx_hooks.md")]
     for line in "".join(told).splitlines():

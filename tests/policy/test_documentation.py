@@ -1,16 +1,15 @@
 """The documentation names every field there is, and no other."""
 
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
 import yaml
+from documentation import ROOT
 from pydantic import BaseModel
 
 from ctx_hooks.policy.settings import PRESETS, Policy, Settings
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 
 
