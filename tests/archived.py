@@ -19,6 +19,12 @@ def handles_in(folder):
         return [handle for (handle,) in file.execute("SELECT handle FROM texts ORDER BY expires_at, handle")]
 
 
+async def stored(archives, settings, tenant, texts):
+    """Have texts written."""
+    archives.put(settings, tenant, texts)
+    assert await settled(archives, settings, tenant)
+
+
 async def settled(archives, settings, tenant):
     """Wait until all that was put is written or given up; return whether a text that is put now is written."""
     return await archives.store(settings, tenant, LAST, "the last one")

@@ -44,6 +44,16 @@ def worker(backend, secret, request):
 
 
 @pytest.fixture
+def one(worker):
+    return worker()
+
+
+@pytest.fixture
+def tenant(one):
+    return one.tenant("key", "ann")
+
+
+@pytest.fixture
 def texts_told():
     """How many texts events have told of, by what became of them."""
     found = Counter()

@@ -5,7 +5,7 @@ import random
 from base64 import b32encode
 
 import pytest
-from archived import by_handle, settled
+from archived import by_handle, settled, stored
 
 from ctx_hooks.addons.retrieval.archive import disk, writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
@@ -19,9 +19,7 @@ AT_ONCE = 20
 PATIENT_SECONDS = 30.0
 
 
-async def test_what_was_put_is_got_at_once_and_once_it_is_stored(worker, settings, texts_told):
-    one = worker()
-    tenant = one.tenant("key", "ann")
+async def test_what_was_put_is_got_at_once_and_once_it_is_stored(one, tenant, settings, texts_told):
     texts = by_handle(tenant)
     one.put(settings, tenant, texts)
     assert {handle: await one.get(settings, tenant, handle) for handle in texts} == texts
@@ -34,8 +32,7 @@ async def test_another_worker_and_a_restarted_one_get_it(worker, settings, backe
     one, other = worker(), worker()
     tenant = one.tenant("key", "ann")
     texts = by_handle(tenant)
-    one.put(settings, tenant, texts)
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, texts)
     shared = {} if backend == "memory" else texts  # what is in memory is one process's own
     found = {handle: await other.get(settings, tenant, handle) for handle in texts}
     assert {handle: text for handle, text in found.items() if text is not None} == shared
@@ -54,8 +51,7 @@ async def test_foreign_and_guessed_handles_are_not_available(worker, settings):
     one, draw = worker(), random.Random(7)
     ann, bob = one.tenant("key", "ann"), one.tenant("key", "bob")
     texts = by_handle(ann, [f"text {n}" for n in range(200)])
-    one.put(settings, ann, texts)
-    assert await settled(one, settings, ann)
+    await stored(one, settings, ann, texts)
     foreign = list(texts)
     guessed = [b32encode(draw.randbytes(8))[:12].decode().lower() for _ in range(1_000)]
     malformed = ["", "x", foreign[0].upper(), "*", "a" * 10_000, "../../../etc", "%", None, 7, b"a" * 12]
@@ -73,22 +69,17 @@ async def test_of_another_scope_or_kind_the_same_id_is_another_tenant(worker, se
         assert {await one.get(settings, one.tenant(kind, "red"), handle) for handle in texts} == {None}
 
 
-async def test_another_secret_gets_nothing(worker, settings, backend, request):
+async def test_another_secret_gets_nothing(one, tenant, settings, backend, request):
     if backend == "memory":
         pytest.skip("its secret ends with its process")
-    one = worker()
-    tenant = one.tenant("key", "ann")
-    one.put(settings, tenant, texts := by_handle(tenant))
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, texts := by_handle(tenant))
     cache = request.getfixturevalue("redis_cache") if backend == "redis" else None
     other = Archives(SharedStore(lambda: cache), b"another secret")
     for asked in (tenant, other.tenant("key", "ann")):
         assert {await other.get(settings, asked, handle) for handle in texts} == {None}
 
 
-async def test_a_record_is_replaced_by_what_is_stored_in_its_place(worker, settings):
-    one = worker()
-    tenant = one.tenant("key", "ann")
+async def test_a_record_is_replaced_by_what_is_stored_in_its_place(one, tenant, settings):
     handle = Handles(tenant).of("the record of a conversation")
     for text in ("first", "second", "third, which is longer"):
         assert await one.store(settings, tenant, handle, text)
@@ -107,45 +98,33 @@ async def test_of_two_records_that_wait_the_newer_is_got(worker, settings):
 
 
 async def test_what_was_stored_lately_is_not_stored_again_until_it_is_lost_or_half_its_time_is_over(
-    worker, settings, monkeypatch, texts_told
+    one, tenant, settings, monkeypatch, texts_told
 ):
-    one = worker()
-    tenant = one.tenant("key", "ann")
     texts = by_handle(tenant)
     one.put(settings, tenant, texts)
-    one.put(settings, tenant, texts)
-    assert await settled(one, settings, tenant)
-    one.put(settings, tenant, texts)
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, texts)
+    await stored(one, settings, tenant, texts)
     assert texts_told == {"stored": len(texts) + 2}
     monkeypatch.setattr(writer, "KNOWN_FRACTION", 0.0)
-    one.put(settings, tenant, texts)
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, texts)
     assert texts_told == {"stored": 2 * len(texts) + 3}
 
 
 @pytest.mark.parametrize("backend", ["disk"], indirect=True)
-async def test_a_text_that_the_store_has_lost_is_stored_again(worker, settings, tmp_path):
-    one = worker()
-    tenant = one.tenant("key", "ann")
+async def test_a_text_that_the_store_has_lost_is_stored_again(one, tenant, settings, tmp_path):
     ((handle, text),) = by_handle(tenant, ["a text"]).items()
-    one.put(settings, tenant, {handle: text})
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, {handle: text})
     for file in tmp_path.iterdir():
         file.unlink()
     assert await one.get(settings, tenant, handle) is None
-    one.put(settings, tenant, {handle: text})
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, {handle: text})
     assert await one.get(settings, tenant, handle) == text
 
 
-async def test_what_is_too_large_is_dropped_and_the_rest_is_stored(worker, settings, texts_told):
-    one = worker()
-    tenant = one.tenant("key", "ann")
+async def test_what_is_too_large_is_dropped_and_the_rest_is_stored(one, tenant, settings, texts_told):
     too_large = ["x" * (LARGEST_TEXT_BYTES + 1), "琴" * (LARGEST_TEXT_BYTES // 3)]
     texts = by_handle(tenant, [*too_large, "a text"])
-    one.put(settings, tenant, texts)
-    assert await settled(one, settings, tenant)
+    await stored(one, settings, tenant, texts)
     assert (texts_told["dropped"], texts_told["stored"]) == (2, 2)
     assert [await one.get(settings, tenant, handle) for handle in texts] == [None, None, "a text"]
     assert not await one.store(settings, tenant, "b" * 12, too_large[0])
@@ -208,12 +187,10 @@ async def test_however_much_and_long_another_tenant_keeps_none_that_has_less_los
     settings = {name: shared.model_copy(update={"retention_days": kept}) for name, kept in days.items()}
     ann, bob = (one.tenant("key", name) for name in settings)
     kept = by_handle(ann, [f"ann {n} " * 10_000 for n in range(30)])  # 2.3 MB
-    one.put(settings["ann"], ann, kept)
-    assert await settled(one, settings["ann"], ann)
+    await stored(one, settings["ann"], ann, kept)
     for batch in range(12):
         flood = by_handle(bob, [f"bob {batch} {n} " * 20_000 for n in range(5)])
-        one.put(settings["bob"], bob, flood)
-        assert await settled(one, settings["bob"], bob)
+        await stored(one, settings["bob"], bob, flood)
     assert await got(one, settings["ann"], ann, list(kept)) == set(kept.values())
     assert await got(one, settings["bob"], bob, list(flood)) == set(flood.values())
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from stat import S_IMODE
 
 import pytest
-from archived import by_handle, handles_in, settled
+from archived import by_handle, handles_in, settled, stored
 
 from ctx_hooks.addons.retrieval.archive import archive, disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
@@ -76,6 +76,11 @@ def archives(request):
     return Archives(SharedStore(), b"")
 
 
+@pytest.fixture
+def tenant(archives):
+    return archives.tenant("key", "ann")
+
+
 def writing(folder, batches, letter):
     return subprocess.Popen(
         [sys.executable, "-c", WRITING, str(folder), str(batches), letter], stdout=subprocess.PIPE, text=True
@@ -110,9 +115,8 @@ def test_on_a_full_disk_texts_are_missing_or_whole(tmp_path):
 
 
 async def test_a_file_that_somebody_has_locked_delays_no_request_and_is_written_once_it_is_free(
-    archives, settings, tmp_path, monkeypatch, texts_told
+    archives, tenant, settings, tmp_path, monkeypatch, texts_told
 ):
-    tenant = archives.tenant("key", "ann")
     texts = by_handle(tenant)
     assert await settled(archives, settings, tenant)
     with closing(sqlite3.connect(tmp_path / disk.FILE, isolation_level=None)) as other:
@@ -130,8 +134,7 @@ async def test_a_file_that_somebody_has_locked_delays_no_request_and_is_written_
     assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts
 
 
-async def test_a_file_or_folder_that_is_deleted_is_made_again(archives, settings, tmp_path):
-    tenant = archives.tenant("key", "ann")
+async def test_a_file_or_folder_that_is_deleted_is_made_again(archives, tenant, settings, tmp_path):
     for _ in range(3):
         assert await archives.store(settings, tenant, "b" * 12, "a text")
         assert await archives.get(settings, tenant, "b" * 12) == "a text"
@@ -144,20 +147,19 @@ async def test_a_file_or_folder_that_is_deleted_is_made_again(archives, settings
 @pytest.mark.parametrize(
     "held", [b"no file of SQLite's" * 1_000, b"SQLite format 3\0" + b"\xff" * 8_000], ids=["text", "broken"]
 )
-async def test_a_file_that_is_none_of_sqlites_is_set_aside_and_costs_no_text(archives, settings, tmp_path, held, texts_told):
+async def test_a_file_that_is_none_of_sqlites_is_set_aside_and_costs_no_text(
+    archives, tenant, settings, tmp_path, held, texts_told
+):
     (tmp_path / disk.FILE).write_bytes(held)
-    tenant = archives.tenant("key", "ann")
     texts = by_handle(tenant)
-    archives.put(settings, tenant, texts)
-    assert await settled(archives, settings, tenant)
+    await stored(archives, settings, tenant, texts)
     assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts
     assert texts_told["stored"] == len(texts) + 1
     assert texts_told["failed"] == 0
     assert (tmp_path / disk.BROKEN).read_bytes() == held
 
 
-async def test_a_value_that_somebody_has_changed_is_not_available(archives, settings, tmp_path):
-    tenant = archives.tenant("key", "ann")
+async def test_a_value_that_somebody_has_changed_is_not_available(archives, tenant, settings, tmp_path):
     assert await archives.store(settings, tenant, "b" * 12, "a text")
     for value in (b"", b"\x01", secrets.token_bytes(100), "a text", 7, 1.5):
         with closing(sqlite3.connect(tmp_path / disk.FILE)) as file, file:
@@ -173,8 +175,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path):
     assert handles_in(tmp_path) == []
 
 
-async def test_after_a_failure_no_request_reads_for_some_seconds(archives, settings, tmp_path, monkeypatch):
-    tenant = archives.tenant("key", "ann")
+async def test_after_a_failure_no_request_reads_for_some_seconds(archives, tenant, settings, tmp_path, monkeypatch):
     assert await archives.store(settings, tenant, "b" * 12, "a text")
     kept = (tmp_path / disk.FILE).read_bytes()
     for seconds, found in ((600.0, None), (0.0, "a text")):
@@ -186,10 +187,9 @@ async def test_after_a_failure_no_request_reads_for_some_seconds(archives, setti
         assert await one.get(settings, tenant, "b" * 12) == found
 
 
-async def test_where_no_folder_can_be_made_no_request_fails(archives, tmp_path):
+async def test_where_no_folder_can_be_made_no_request_fails(archives, tenant, tmp_path):
     (tmp_path / "file").write_text("no folder")
     settings = ArchiveSettings(backend="disk", path=str(tmp_path / "file" / "folder"))
-    tenant = archives.tenant("key", "ann")
     archives.put(settings, tenant, by_handle(tenant))
     assert not await settled(archives, settings, tenant)
     assert await archives.get(settings, tenant, "b" * 12) is None
@@ -286,8 +286,7 @@ async def test_a_file_that_cannot_be_read_for_minutes_delays_no_request(settings
     assert texts_told["stored"] > len(texts)
 
 
-async def test_a_file_with_damaged_pages_is_set_aside_and_the_next_text_is_stored(archives, settings, tmp_path):
-    tenant = archives.tenant("key", "ann")
+async def test_a_file_with_damaged_pages_is_set_aside_and_the_next_text_is_stored(archives, tenant, settings, tmp_path):
     assert await settled(archives, settings, tenant)
     path = tmp_path / disk.FILE
     with closing(sqlite3.connect(path)) as file:

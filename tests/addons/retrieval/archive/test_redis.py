@@ -3,7 +3,7 @@
 import secrets
 
 import pytest
-from archived import by_handle, settled
+from archived import by_handle, settled, stored
 from redis_process import RedisProcess
 from waits import until
 
@@ -55,8 +55,7 @@ async def used_bytes(client, tenant):
 
 
 async def test_every_key_expires(archives, tenant, client):
-    archives.put(SETTINGS, tenant, texts := by_handle(tenant))
-    assert await settled(archives, SETTINGS, tenant)
+    await stored(archives, SETTINGS, tenant, texts := by_handle(tenant))
     keys = await keys_of(client, tenant)
     assert len(keys) == len(texts) + 3
     for key in keys:
@@ -139,14 +138,13 @@ async def test_with_a_namespace_of_litellms_every_key_has_it(redis_server, clien
     cache = RedisCache(host="127.0.0.1", port=redis_server.port, namespace="ours")
     archives = Archives(SharedStore(lambda: cache), b"")
     tenant = archives.tenant("key", "named")
-    archives.put(SETTINGS, tenant, texts := by_handle(tenant))
-    assert await settled(archives, SETTINGS, tenant)
+    await stored(archives, SETTINGS, tenant, texts := by_handle(tenant))
     keys = await keys_of(client, tenant)
     assert len(keys) == len(texts) + 3
     assert all(key.startswith(b"ours:") for key in keys)
     name = tenant_name(tenant)
-    (stored,) = [stored for stored in await redis_store.tenants(client) if stored.name == name]
-    assert stored.texts == len(texts) + 1
+    (kept,) = [kept for kept in await redis_store.tenants(client) if kept.name == name]
+    assert kept.texts == len(texts) + 1
     assert name in [stored.name for stored in await redis_store.tenants(client)]
     assert await redis_store.read(client, name, next(iter(texts)))
 
@@ -177,8 +175,7 @@ class TestARedisThatFails:
         assert {await archives.get(SETTINGS, tenant, handle) for handle in texts} == {None}
         assert texts_told["failed"] == len(texts) + 1
         server.start()
-        archives.put(SETTINGS, tenant, texts)
-        assert await settled(archives, SETTINGS, tenant)
+        await stored(archives, SETTINGS, tenant, texts)
         other = Archives(SharedStore(lambda: cache), b"")  # the first one reads again after some seconds
         assert {handle: await other.get(SETTINGS, tenant, handle) for handle in texts} == texts
 
