@@ -73,8 +73,15 @@ def vocabulary_of(model: str | None) -> VocabularyName:
 
 @lru_cache(maxsize=2)
 def encoding(name: VocabularyName) -> tiktoken.Encoding:
-    """Return the vocabulary `name` from LiteLLM's own files; raises OSError when they are not there and cannot be had."""
-    _use_bundled_files()
+    """Return the vocabulary `name` from LiteLLM's own files; raises OSError when they are not there and cannot be had.
+
+    tiktoken is pointed at them as LiteLLM does on import; an operator's own setting stands.
+    """
+    spec = find_spec("litellm")
+    for root in (spec.submodule_search_locations if spec else None) or ():
+        folder = Path(root, "litellm_core_utils", "tokenizers")
+        if folder.is_dir():
+            os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
     return tiktoken.get_encoding(name)
 
 
@@ -82,16 +89,6 @@ def load_vocabularies() -> None:
     """Load both vocabularies: doing it on the first request would hold up the others for a moment."""
     for name in get_args(VocabularyName):
         encoding(name).encode_ordinary("")
-
-
-def _use_bundled_files() -> None:
-    """Point tiktoken at the files inside LiteLLM, as LiteLLM does on import; an operator's own setting stands."""
-    spec = find_spec("litellm")
-    roots = spec.submodule_search_locations if spec else None
-    for root in roots or ():
-        folder = Path(root, "litellm_core_utils", "tokenizers")
-        if folder.is_dir():
-            os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
 
 
 class Counter:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Format, Media
+from ctx_hooks.formats.fields import mapping_or_empty
 
 UNKNOWN_IMAGE_TOKENS = 300
 """The figure for an image of unknown size (nanobot)."""
@@ -71,10 +72,13 @@ def media_tokens(media: Media, fmt: Format) -> int:
     if size is None:
         return UNKNOWN_IMAGE_TOKENS if media.kind == "image" else _file_tokens(media.raw, size_bytes)
     if fmt == "anthropic":
-        return _anthropic_image(*size)
+        scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / max(size))
+        return max(1, math.ceil(size[0] * size[1] * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN))
     if fmt == "gemini":
         return _gemini_image(*size)
-    return OPENAI_BASE_TOKENS if _detail(media.raw) == "low" else _openai_image(*size)
+    block = mapping_or_empty(media.raw)
+    is_low = (mapping_or_empty(block.get("image_url")) or block).get("detail") == "low"
+    return OPENAI_BASE_TOKENS if is_low else _openai_image(*size)
 
 
 def has_known_size(block: Any) -> bool:
@@ -86,11 +90,6 @@ def _file_tokens(block: Any, size_bytes: int) -> int:
     if any(value.startswith("data:text/") for value in _strings(block, depth=DEPTH)):
         return size_bytes // TEXT_BYTES_PER_TOKEN
     return min(max(UNKNOWN_IMAGE_TOKENS, size_bytes // FILE_BYTES_PER_TOKEN), MOST_FILE_TOKENS)
-
-
-def _anthropic_image(width: int, height: int) -> int:
-    scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / max(width, height))
-    return max(1, math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN))
 
 
 def _gemini_image(width: int, height: int) -> int:
@@ -125,12 +124,6 @@ def _strings(value: Any, depth: int) -> list[str]:
     if not isinstance(value, Mapping) or not depth:
         return []
     return [s for v in value.values() for s in _strings(v, depth - 1)]
-
-
-def _detail(block: Any) -> str | None:
-    inner = block.get("image_url") if isinstance(block, Mapping) else None
-    found = (inner if isinstance(inner, Mapping) else block).get("detail") if isinstance(block, Mapping) else None
-    return found if isinstance(found, str) else None
 
 
 def _pixels(payload: str) -> tuple[int, int] | None:

@@ -118,11 +118,10 @@ class Archiving:
             if not decided.cut or isinstance(decided.decision, NotRetried):
                 return
             tenant = self._tenant_of(request.call, settings)
-            self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
             kept = KeptRequest(
                 (request, to, decided.attempt.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
             )
-            if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
+            if not self.archives.put(settings, tenant, decided.cut):
                 self._store_behind(settings, tenant, kept)
             if decided.offers and to.request_id:
                 state = self._running.open(to.request_id)

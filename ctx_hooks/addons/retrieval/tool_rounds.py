@@ -97,8 +97,6 @@ class ToolRounds:
             Exception: a further call failed, and nothing was said before it.
         """
         rounds = self._begun(fields)
-        if rounds is None:
-            return answer
         try:
             return await self._joined(rounds, fields, answer) if rounds.is_known else answer
         finally:
@@ -144,10 +142,6 @@ class ToolRounds:
             Exception: a further call failed.
         """
         rounds = self._begun(fields)
-        if rounds is None:
-            async for chunk in stream:
-                yield chunk
-            return
         try:
             async for chunk in self._spliced(rounds, stream):
                 yield chunk
@@ -183,10 +177,10 @@ class ToolRounds:
     def _state_of(self, fields: Mapping[str, Any]) -> RequestState:
         return self._running.of(litellm_compat.Call(fields).request_id)
 
-    def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
+    def _begun(self, fields: Mapping[str, Any]) -> Rounds:
         view = self._state_of(fields).notes.get(NAME, {}).get("view")
-        form = FORMS.get(format_of(fields))
-        return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
+        form = FORMS.get(format_of(fields), FORMS["openai-chat"])  # of a format without, no model knows of the tool
+        return Rounds(self._archiving, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:
         """Do in a thread what grows with the conversation."""

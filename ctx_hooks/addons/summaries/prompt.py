@@ -67,13 +67,13 @@ WORDS_PER_TOKEN = 0.5
 def prompt_of(part: str, before: str, settings: SummarySettings) -> list[dict[str, str]]:
     """Return the chat messages that ask for a summary of one part."""
     lines = (OPENING, *([_line(role="summary", text=before)] if before else []), part, CLOSING)
-    return [{"role": "system", "content": _instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
+    return [{"role": "system", "content": instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
 
 
 def parts_of(task: SummaryTask, settings: SummarySettings, window_tokens: LocalTokens, counter: Counter) -> tuple[str, ...]:
     """Return what is to be summarised as JSON lines, in parts that the window holds beside the rest of the request."""
     held_tokens = window_tokens * (1 - ESTIMATE_ERROR_FRACTION)
-    beside_tokens = counter.text(_instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
+    beside_tokens = counter.text(instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
     room_tokens = max(LEAST_PART_TOKENS, int(held_tokens - beside_tokens))
     parts: list[list[str]] = [[]]
     free_tokens = room_tokens
@@ -97,9 +97,10 @@ def role_of(message: Message) -> str:
     return "user" if message.name is None else "participant"
 
 
-def _instructions(settings: SummarySettings) -> str:
+def instructions(settings: SummarySettings, frame: str = FRAME) -> str:
+    """Return what is asked of the model, in a frame that says what is data."""
     words = int(settings.max_tokens * WORDS_PER_TOKEN)
-    return FRAME.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
+    return frame.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
 
 
 def _lines(message: Message, longest_chars: int) -> Iterator[str]:

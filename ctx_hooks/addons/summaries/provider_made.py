@@ -18,7 +18,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
-from ctx_hooks.addons.summaries.prompt import INSTRUCTIONS, USER_WORDS, WORDS_PER_TOKEN
+from ctx_hooks.addons.summaries.prompt import instructions
 from ctx_hooks.addons.summaries.record import Signed
 from ctx_hooks.addons.summaries.writer import Writing
 from ctx_hooks.conversation import placeholders
@@ -161,15 +161,13 @@ def _call_of(task: SummaryTask, asking: Asking) -> dict[str, Any]:
         before = [{"role": "user", "content": f"{BEFORE}\n{placeholders.block_quoted(task.before)}"}] if task.before else []
         system = [item for item in items[:start] if mapping_or_empty(item).get("role") in ("system", "developer")]
         items = [*system, *before, *items[start : task.length]]
-    words = int(settings.max_tokens * WORDS_PER_TOKEN)
-    instructions = FRAME.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
     thinks = "thinking" in fields or "reasoning_effort" in fields
     return {
         **fields,
         "model": request.call.model_group,
         "messages": without_flags(items) or list(items),
         "max_tokens": max(LEAST_OUTPUT_TOKENS, (request.max_output_tokens or 0) if thinks else 0),
-        "compaction": {"type": "summarize", "instructions": instructions},
+        "compaction": {"type": "summarize", "instructions": instructions(settings, FRAME)},
     }
 
 

@@ -7,12 +7,12 @@ whose figures have a known meaning still wins over them.
 
 from __future__ import annotations
 
-from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
+from ctx_hooks.overflow.patterns.pattern import Pattern
 
 OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
 """Access, payment, absence, time and rate: no provider answers an overflow with these in words of its own making."""
 
-SMALL = pattern(
+SMALL = Pattern(
     "small",
     r"(?:exceed\w{0,3}|max(?:imum)?|limit|(?:more|longer|larger|greater) than|at most)(?: (?:of|is|the|number|length|limit|to)){0,3}"
     r"[ :=(]{1,2}\d{1,3}(?![\dkm]|[.,'_ ]\d)",
@@ -22,7 +22,7 @@ SMALL = pattern(
 """A limit that is no window, unless the error names it in tokens beside an input above it."""
 
 NOT_OVERFLOW: tuple[Pattern, ...] = (
-    pattern(
+    Pattern(
         "rate",
         r"rate[ _-]?limit|token[ _]rate|count rate|per[ _-](?:min(?:ute)?|day|hour|second|week|month)|/ ?(?:s|sec|min|minute|h|hour|day|month)\b|"
         r"\b(?:i|o)?[tr]p[smhd]\b|throttl|too many requests|please wait|try again (?:in|later)|retry[ -]after|slow down|"
@@ -31,7 +31,7 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "Too many tokens, please wait before trying again.",
         "https://github.com/RooCodeInc/Roo-Code/issues/5050",
     ),
-    pattern(
+    Pattern(
         "quota",
         r"quota|kontingent|(?:dai|week|month|year|hour)ly|\btoday\b|this (?:hour|day|week|month)\b|\bresets (?:at|in|on)\b|\bwill reset\b|allowance|"
         r"(?:usage|spend(?:ing)?|cost) (?:limit|cap)|\bconsumed|\bused up|tokens used|\bexhausted|\bremaining\b|"
@@ -42,20 +42,20 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "Daily token limit exceeded for organization",
         "https://docs.litellm.ai/docs/proxy/users",
     ),
-    pattern(
+    Pattern(
         "money",
         r"credits?\b|billing|\bbalance|\bbudget|out of extra usage|insufficient funds|payment|prepaid|\$ ?\d|余额|欠费|充值",
         "This request requires more credits, or fewer max_tokens.",
         "https://github.com/can1357/oh-my-pi/issues/9569",
     ),
-    pattern(
+    Pattern(
         "queues",
         r"queue|backlog|concurren|in[- ]flight|parallel request|(?:at|over) capacity|overloaded|batch[ _-]?size|\bbatch\b|max_num_seqs|"
         r"token bucket|number of (?:concurrent |parallel )?(?:requests|sequences|sessions)|并发|排队|同時",
         "queue length exceeds maximum length 512",
         "https://github.com/vllm-project/vllm",
     ),
-    pattern(
+    Pattern(
         "bytes",
         r"\b(?:bytes|[kmg]i?b)\b|\d[kmg]b\b|\bchar(?:acter)?s?\b|message size \d|string (?:value )?(?:length|too long)|string_above_max|"
         r"array (?:too long|length)|array_above|pixels|\bimages?\b|\bpages?\b|\bpdfs?\b|\bfiles?\b(?! \")|attachment|upload|\baudio|\bvideo|\bvoice|\bspeech|transcri|rerank|"
@@ -64,7 +64,7 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "Value at 'body' failed to satisfy constraint: Member must have length less than or equal to 25000000",
         "https://docs.aws.amazon.com/bedrock/latest/userguide/",
     ),
-    pattern(
+    Pattern(
         "counts",
         r"(?:number|(?<!token )(?<!tokens )count) of (?:(?!tokens?\b)[\w'-]+ ){0,3}"
         r"(?:messages|turns|items|blocks|parts|images|entries|exchanges|choices|tools|functions|words|lines|rows|conversations)\b|"
@@ -75,21 +75,21 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "number of input messages exceeds the limit of 2048 messages",
         "https://platform.openai.com/docs/guides/error-codes",
     ),
-    pattern(
+    Pattern(
         "other_models",
         r"(?<!position )(?<!positional )\bembed(?:ding|der)?s?\b|\btts\b|text[- ]to[- ]speech|speech[- ]to[- ]text|\bclassifi|\bsearch quer(?:y|ies)|"
         r"埋め込み|嵌入|向量|임베딩",
         "Embedding input is too long: 9000 > 8192",
         "https://platform.openai.com/docs/guides/embeddings",
     ),
-    pattern(
+    Pattern(
         "unreadable",
         r"\b(?:pars(?:e|ing)|decod(?:e|ing)|deseriali[sz]\w*) (?:\w+ ){0,3}(?:response|answer|chunk|json|output|event)|"
         r"\bline \d{1,9},? column \d|\(char \d|unexpected (?:token|end of)|expecting value|invalid json",
         "Expecting ',' delimiter: line 727 column 9 (char 40960)",
         "https://docs.python.org/3/library/json.html",
     ),
-    pattern(
+    Pattern(
         "names",
         r"\bur[il]s?\b|\bheaders?\b|user ?name|filename|metadata|logit_bias|\blabels?\b|\btitle|fingerprint|cache_key|"
         r"\b(?:number of|too many) (?:tools|functions|stop|inputs|items|messages|entries|properties|documents|entities)|"
@@ -99,14 +99,14 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "The number of functions exceeds what this model takes",
         "https://platform.openai.com/docs/guides/error-codes",
     ),
-    pattern(
+    Pattern(
         "guardrails",
         r"guard(?:rail)?s?\b|moderation|content[ _-]?(?:filter|policy|management)|safety|polic(?:y|ies)|\bpii\b|prompt[ _-]shield|"
         r"injection|jailbreak|toxic|violat|\bblocked|scanne[rd]|sensitive|security|敏感|审核|违规|安全",
         "Prompt too long for guardrail (max 1000 chars)",
         "https://docs.litellm.ai/docs/proxy/guardrails",
     ),
-    pattern(
+    Pattern(
         "models",
         r"deprecat|\bretire|sunset|end[- ]of[- ]life|decommission|discontinu|no longer (?:available|supported|served)|migrate|"
         r"not (?:found|available|enabled|supported|a known)|does not (?:exist|support)|unsupported|unknown|下线|停用|弃用|"
@@ -114,42 +114,42 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "model llama-2-7b with context window 8k will be retired",
         "https://platform.openai.com/docs/deprecations",
     ),
-    pattern(
+    Pattern(
         "access",
         r"(?:access|api|auth\w{0,10}|csrf|jwt|bearer|refresh|session|invalid|active|personal) tokens?\b|\btoken (?:expired|bucket)|unauthori[sz]ed|forbidden|"
         r"permission|\bscopes?\b|api key",
         "JWT token too long: exceeds the maximum length 8192",
         "https://docs.litellm.ai/docs/proxy/token_auth",
     ),
-    pattern(
+    Pattern(
         "pairing",
         r"tool_use_id|tool_call_id|tool_calls' must be|tool result blocks|non-empty content|thinking\.budget_tokens|"
         r"must be greater than (?:or equal to )?`?(?:thinking|0|1\b)|at least (?:1|one)\b|requires? [\w ]{0,40}at least \d|(?:too|minimum|fewer|least \d{1,5} tokens) (?:short|small|of)\b.{0,20}\bcach",
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
         "https://platform.openai.com/docs/guides/function-calling",
     ),
-    pattern(
+    Pattern(
         "output",
         r"\b(?:response|completion|answer|generated output|stream chunk|chunk|buffer|output parser)s? (?:is |was |has )?(?:been )?"
         r"(?:too|exceed|overflow|reached|allowed)|(?:produced|generated) too|output limit|stack overflow|integer overflow|reset reason",
         "The completion exceeded the maximum length allowed by the output parser",
         "https://docs.litellm.ai/docs/exception_mapping",
     ),
-    pattern(
+    Pattern(
         "time",
         r"timed? ?out|took (?:too long|longer)|too long to (?:process|respond|complete|generate|answer)|deadline|\bidle\b|\bseconds?\b|"
         r"\bminutes?\b|context cancel|max(?:imum)? (?:age|(?:number of )?retries)|超时|时长|秒",
         "Request timed out: the model took too long to respond.",
         "https://docs.litellm.ai/docs/exception_mapping",
     ),
-    pattern(
+    Pattern(
         "machines",
         r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|system memory|allocat|显存|内存",
         "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.70 GiB total capacity)",
         "https://github.com/vllm-project/vllm",
     ),
     SMALL,
-    pattern(
+    Pattern(
         "other_contexts",
         r"(?:browser|container|execution|application|ssl|tls|servlet|request|trace) contexts?\b(?! (?:window|size))|context (?:variable|cache)|"
         r"\d contexts\b",
@@ -159,7 +159,7 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
 )
 """Read in the whole error, in its codes too."""
 
-RATE_TOO_LARGE = pattern(
+RATE_TOO_LARGE = Pattern(
     "rate_too_large",
     r"(?:request too large|rate limit reached).{0,200}?limit:? {limit},? (?:used:? \d{1,12},? )?requested:? {input}",
     "Request too large for gpt-5-nano in organization org-test on tokens per min (TPM): Limit 200000, Requested 480002.",

@@ -8,7 +8,7 @@ that time is linear in the text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ctx_hooks.tokens.units import ProviderTokens
@@ -18,19 +18,24 @@ Kind = Literal["input", "input_plus_output", "output_limit"]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One wording. Groups: limit, input, more (further input), output, total (input and output), excess.
+    """One wording, by the text of a regular expression in lower case.
 
+    Figures stand in it as {limit}, {input}, {more} (further input), {output}, {total} (input and output) and {excess}.
     `only` names the providers at which the text means an overflow; empty means any. `at_least`: the input figure is a
     lower bound.
     """
 
     name: str
-    kind: Kind
-    regex: re.Pattern[str]
+    text: str
     sample: str
     source: str
+    kind: Kind = "input"
     only: tuple[str, ...] = ()
     at_least: bool = False
+    regex: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "regex", compiled(self.text))
 
 
 _GROUPED = r"\d{1,3}(?:[.,'’_ ]\d{3}){1,4}(?!\d)"
@@ -58,17 +63,3 @@ def compiled(text: str) -> re.Pattern[str]:
     for group in _GROUPS:
         text = text.replace("{" + group + "}", f"(?P<{group}>{NUMBER})")
     return re.compile(text)
-
-
-def pattern(
-    name: str,
-    text: str,
-    sample: str,
-    source: str,
-    *,
-    kind: Kind = "input",
-    only: tuple[str, ...] = (),
-    at_least: bool = False,
-) -> Pattern:
-    """Return a pattern whose `text` is a regular expression in lower case with groups such as {limit} for the figures."""
-    return Pattern(name, kind, compiled(text), sample, source, only, at_least)

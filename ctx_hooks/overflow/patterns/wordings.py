@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
+from ctx_hooks.overflow.patterns.pattern import Pattern
 
 CODES = frozenset(
     {
@@ -35,10 +35,10 @@ OTHER_OUTPUT = re.compile(
 )
 """An output of another kind, whose limit says nothing of text."""
 
-_with_output = partial(pattern, kind="input_plus_output")
+_with_output = partial(Pattern, kind="input_plus_output")
 
 PATTERNS: tuple[Pattern, ...] = (
-    pattern(
+    Pattern(
         "gemini_supports",
         r"token count is {input},? but (?:the |this )?model (?:only )?supports (?:up to |at most )?{limit}",
         "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576. Reduce the "
@@ -46,7 +46,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "characters.",
         "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",
     ),
-    pattern(
+    Pattern(
         "volcengine",
         r"total tokens of image and text exceed max message tokens(?:: {limit})?",
         "Total tokens of image and text exceed max message tokens",
@@ -61,14 +61,14 @@ PATTERNS: tuple[Pattern, ...] = (
         "1000 in the completion). Please reduce the length of the messages or completion.",
         "https://github.com/mckaywrigley/chatbot-ui/issues/102",
     ),
-    pattern(
+    Pattern(
         "openai_resulted",
         r"(?:maximum context length (?:is|of)|configured limit of) {limit} tokens?[.,;]? (?:however,? )?"
         r"(?:your|the) (?:messages|input|prompt|request) (?:resulted in|contains?|has) (?:about )?{input} (?:input )?tokens",
         "This model's maximum context length is 128000 tokens. However, your messages resulted in 179011 tokens.",
         "https://github.com/baserow/baserow/issues/3011",
     ),
-    pattern(
+    Pattern(
         "anthropic_prompt",
         r"(?:prompt|input) is too long: {input} tokens > {limit}",
         "prompt is too long: 219898 tokens > 200000 maximum",
@@ -80,7 +80,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "input length and `max_tokens` exceed context limit: 143653 + 64000 > 200000, decrease input length or `max_tokens`",
         "https://docs.anthropic.com/en/docs/build-with-claude/context-windows",
     ),
-    pattern(
+    Pattern(
         "anthropic_long_context",
         r"extra usage is required for long context requests over {limit} tokens",
         "Extra usage is required for long context requests over 200k tokens",
@@ -92,7 +92,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048 - received 6354.",
         "https://github.com/cohere-ai/sandbox-topically/issues/4",
     ),
-    pattern(
+    Pattern(
         "dashscope",
         r"range of input length should be \[\d+, ?{limit}\]",
         "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]",
@@ -104,7 +104,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "The maximum context length of DeepSeek-V3-0324 is 32768. However, answering your request will take 39732 tokens.",
         "https://github.com/OpenHands/OpenHands/pull/9252",
     ),
-    pattern(
+    Pattern(
         "github_models",
         r"request body too large for .{1,80} model\. max size: {limit} tokens",
         "Request body too large for gpt-4o model. Max size: 8000 tokens.",
@@ -116,21 +116,21 @@ PATTERNS: tuple[Pattern, ...] = (
         "max_total_tokens (33802) must be less than or equal to max_seq_len (32768)",
         "https://github.com/continuedev/continue/issues/10993",
     ),
-    pattern(
+    Pattern(
         "cerebras_no_body",
         r"^\W*(?:litellm\.\w+: )?(?:\w+ - )?(?:error code: )?(?:400|413) (?:status code )?\(no body\)",
         "400 status code (no body)",
         "https://inference-docs.cerebras.ai/support/error",
         only=("cerebras",),
     ),
-    pattern(
+    Pattern(
         "vertex_no_body",
         r"google request failed with status code 400\W*$",
         "Google request failed with status code 400",
         "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",
         only=("vertex", "vertex_ai", "google"),
     ),
-    pattern(
+    Pattern(
         "grpc_message",
         r"(?:sent|received|send|receive) message larger than max|message larger than max \(\d",
         "Sent message larger than max (50000056 vs. 20971520)",
@@ -203,21 +203,21 @@ PATTERNS: tuple[Pattern, ...] = (
         "The sum of prompt length (9351.0), query length (0) should not exceed max_num_tokens (8192)",
         "https://github.com/NVIDIA/TensorRT-LLM/issues/9277",
     ),
-    pattern(
+    Pattern(
         "tensorrt_llm_no_room",
         r"= max_seq_len \({limit}\) - `?splited_prompt_len`? \({input}\)(?: - `?query_token_len`? \({more}\))?",
         "`default_max_tokens` (-152) must be greater than 0, `default_max_tokens` (-152) = max_seq_len (8192) - "
         "`splited_prompt_len` (8000) - `query_token_len` (344)",
         "https://github.com/NVIDIA/TensorRT-LLM",
     ),
-    pattern(
+    Pattern(
         "bedrock_output",
         r"malformed input request: {output} is not less or equal to {limit}",
         "Malformed input request: 8192 is not less or equal to 8191, please reformat your input and try again.",
         "https://github.com/langchain-ai/langchain/issues/9697",
         kind="output_limit",
     ),
-    pattern(
+    Pattern(
         "range_of_output",
         r"(?:(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be)|max_tokens.{0,12}限制数值范围)"
         r" ?[\[(]\d+, ?{limit}[\])]",
@@ -225,7 +225,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "https://github.com/deepseek-ai/DeepSeek-V3/issues/69",
         kind="output_limit",
     ),
-    pattern(
+    Pattern(
         "output_expected",
         r"max_(?:completion_|output_|new_)?tokens`?.{0,80}(?:expected a value|must be|should be|has to be) "
         r"(?:<=|≤|less than or equal to|at most|no more than|not exceed(?:ing)?) `?{limit}`?"

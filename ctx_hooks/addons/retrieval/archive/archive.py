@@ -60,19 +60,20 @@ class Archives:
         """Return the key of a tenant, as `litellm_compat.owner_of` names it."""
         return tenant_key(kind, identifier, self._secret)
 
-    def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> None:
+    def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str | None]) -> bool:
         """Queue texts to be stored, by their handles, and return at once.
 
-        What is too large, or finds the queue full, is dropped; what was stored lately is not stored again.
+        What is too large, or finds the queue full, is dropped; what was stored lately is not stored again. None stands for
+        a text that is not known.
+
+        Returns:
+            Whether each waits to be written, or this process has written it lately.
         """
         writer = self._at(settings)
         for handle, text in texts.items():
-            if not writer.has(settings, tenant, handle):
+            if text is not None and not writer.has(settings, tenant, handle):
                 writer.add(settings, tenant, handle, text)
-
-    def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
-        """Whether a text waits to be written, or this process has written it lately."""
-        return self._at(settings).has(settings, tenant, handle)
+        return all(writer.has(settings, tenant, handle) for handle in texts)
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
