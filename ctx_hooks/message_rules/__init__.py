@@ -32,14 +32,9 @@ loop's messages begin with their thinking has no repair, since thinking is signe
 
 
 def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Return the conversation with every rule of its format kept, and the repairs in order.
+    """Return the conversation with every rule of its format kept, the same object if nothing was broken, and the repairs.
 
-    Args:
-        conversation: the conversation; it is not changed.
-        continues: whether the provider stores earlier messages, which may hold the calls of results here.
-
-    Returns:
-        The repaired conversation, the same object if nothing was broken, and what was done.
+    `continues`: whether the provider stores earlier messages, which may hold the calls of results here.
     """
     done: list[Repair] = []
     repaired = conversation

@@ -32,9 +32,7 @@ class Rule(Protocol):
     def __call__(self, conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return a conversation that keeps the rule, and the repairs; the same object if nothing is broken.
 
-        Args:
-            conversation: what is sent.
-            continues: whether the provider stores earlier messages, which may hold the calls of results here.
+        `continues`: whether the provider stores earlier messages, which may hold the calls of results here.
         """
 
 

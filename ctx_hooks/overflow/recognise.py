@@ -36,9 +36,6 @@ class Overflow:
         requested_output_tokens: the output that was asked for.
         at_least: whether `input_tokens` is a lower bound and says nothing of the tokenizer.
         sentence: the first sentences of the provider's message, one line of at most 300 characters.
-
-    >>> Overflow("input", "x", limit_tokens=ProviderTokens(200_000)).limit_tokens
-    200000
     """
 
     kind: Kind

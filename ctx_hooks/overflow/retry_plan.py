@@ -104,10 +104,9 @@ def plan_of(
         sent_tokens: the size of the refused attempt; None if it was not counted.
         lowered_output_tokens: the output that fits beside the unchanged input; None if only a smaller input helps.
     """
-    last = number >= retries
     if sent_tokens is not None and lowered_output_tokens is not None:
         return RetryPlan(sent_tokens, cut_newest=False, max_output_tokens=lowered_output_tokens)
-    return RetryPlan(smaller_than(sent_tokens), cut_newest=last)
+    return RetryPlan(smaller_than(sent_tokens), cut_newest=number >= retries)
 
 
 def smaller_than(refused_tokens: LocalTokens | None) -> LocalTokens:

@@ -36,9 +36,6 @@ class Reply:
 
     Google's protocol has one or the other, and one call. Anthropic's has signed `thinking` before it, the Responses API
     reasoning, encrypted where the request asks for that.
-
-    >>> Reply(calls=[Call("read_file", {"path": "a.py"})]).text
-    ''
     """
 
     text: str = ""
@@ -68,10 +65,6 @@ class ProviderSettings:
         refused_after_opening: Whether such a refusal comes after the events that open a stream.
         strict: Whether requests that break a message rule are refused.
         keeps_records: Whether `/_requests` shows what was sent; without it the provider holds no request.
-
-    >>> ProviderSettings(window_tokens=16_000, wording="anthropic").counts_output
-    False
-
     """
 
     window_tokens: int = 8_000

@@ -58,11 +58,6 @@ class FakeProvider:
 
     Raises:
         RuntimeError: It does not start.
-
-    >>> with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider:
-    ...     provider.requests()
-    []
-
     """
 
     def __init__(

@@ -40,11 +40,7 @@ Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "def
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A model's window, who says so, and whether the answer has to fit into it as well.
-
-    >>> Window(ProviderTokens(200_000), "model_info").holds_output
-    True
-    """
+    """A model's window, who says so, and whether the answer has to fit into it as well."""
 
     tokens: ProviderTokens
     source: Source
@@ -146,10 +142,6 @@ class Budget:
         policy: what may be cut, and how.
         cut_newest: whether the results of the newest tool loop, which are otherwise protected, may be cut as well.
         cut_texts: keeps the texts that are cut, for the archive; None without one.
-
-    >>> budget = Budget(LocalTokens(16_000), ProviderTokens(20_000), Counter("o200k_base"))
-    >>> budget.with_goal(LocalTokens(8_000)).goal_tokens
-    8000
     """
 
     goal_tokens: LocalTokens

@@ -112,8 +112,7 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
     if isinstance(found, Rejected):
         writing.outcome, writing.reason = "rejected", found.reason
         return
-    writing.text, writing.outcome = found.text, "accepted"
-    writing.left_out, writing.reason = len(found.faults), " and ".join(dict.fromkeys(found.faults))
+    writing.accept(found.text, found.faults)
     if not found.faults and litellm_compat.answering_id_of(answer) == own_id:
         writing.signed = _signed(block, asking.to.deployment)
 

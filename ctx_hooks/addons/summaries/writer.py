@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
@@ -53,11 +53,9 @@ class Writing:
 
     Attributes:
         text: the summary, "" until it is accepted.
-        outcome: how it ended: "cancelled" until it has.
         reason: why it was not accepted, or why entries of it are left out; "" where neither is.
         left_out: how many entries are left out, of all parts.
         answers: what the model has answered, one for each part.
-        signed: the summary as its provider has signed it; None for one that is only text.
     """
 
     text: str = ""
@@ -66,6 +64,11 @@ class Writing:
     left_out: int = 0
     answers: list[Answer] = field(default_factory=list)
     signed: Signed | None = None
+
+    def accept(self, text: str, faults: Sequence[str]) -> None:
+        """Note that a summary is used, and for which faults entries of it are left out."""
+        self.text, self.outcome, self.left_out = text, "accepted", len(faults)
+        self.reason = " and ".join(dict.fromkeys(faults))
 
 
 async def write(
@@ -108,7 +111,7 @@ async def _write_in_parts(
         deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
         return await workers.run(lambda: work(Counter(room.vocabulary, deadline, room.other_weight)), deadline)
 
-    text, faults = task.before, dict[str, None]()
+    text, faults = task.before, tuple[str, ...]()
     for part in await away(lambda counter: parts_of(task, settings, to_local(room.tokens, room.factor), counter)):
         if not await renewed():
             writing.outcome, writing.reason = "failed", "its lease was over"
@@ -126,10 +129,8 @@ async def _write_in_parts(
         if isinstance(found, Rejected):
             writing.outcome, writing.reason = "rejected", found.reason
             return None
-        text = found.text
-        faults |= dict.fromkeys(found.faults)
-        writing.left_out += len(found.faults)
-    writing.text, writing.outcome, writing.reason = text, "accepted", " and ".join(faults)
+        text, faults = found.text, (*faults, *found.faults)
+    writing.accept(text, faults)
     return None
 
 

@@ -49,11 +49,8 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
 
 
 class _ChatStream:
-    """The streams of the answers of one request, as the client is to see them.
-
-    Text and thinking go on as they come. From the chunk that says why an answer ended, which usage follows, everything is
-    withheld until it is known whether that is the end.
-    """
+    # Text and thinking go on as they come. From the chunk that says why an answer ended, which usage follows, everything is
+    # withheld until it is known whether that is the end.
 
     def __init__(self, tool: str) -> None:
         self._tool = tool

@@ -38,11 +38,8 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
 
 
 class _MessageStream:
-    """The streams of the answers of one request, as the client is to see them.
-
-    Blocks of text and thinking go on as they come, numbered through. `message_delta` and `message_stop` are withheld until
-    it is known whether that is the end; `message_start` of a further answer is hidden.
-    """
+    # Blocks of text and thinking go on as they come, numbered through. `message_delta` and `message_stop` are withheld
+    # until it is known whether that is the end; `message_start` of a further answer is hidden.
 
     def __init__(self, tool: str) -> None:
         self._tool = tool

@@ -53,11 +53,8 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
 
 
 class _ResponseStream:
-    """The streams of the answers of one request, as the client is to see them.
-
-    Items go on as they come, numbered through, and so are the events. The event that ends a response is withheld until it
-    is known whether that is the end; those that open a further answer are hidden.
-    """
+    # Items go on as they come, numbered through, and so are the events. The event that ends a response is withheld until it
+    # is known whether that is the end; those that open a further answer are hidden.
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
