@@ -24,7 +24,6 @@ REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
-    """Return the user message that answers `call`."""
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id, "content": text}
     if is_error:
         block["is_error"] = True
@@ -36,7 +35,6 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
-    """Return the neutral message of one message with its blocks."""
     content = raw.get("content")
     parts: tuple[Part, ...]
     parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)

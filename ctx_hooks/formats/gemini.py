@@ -52,7 +52,6 @@ def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration's field with what changes in it."""
     name, config = _config_of(fields)
     return {name: {**config, **changed}}
 
@@ -65,9 +64,8 @@ def _value_of(fields: Any, name: str) -> Any:
     return fields.get(_snake(name)) if found is None else found
 
 
-def _snake(name: str) -> str:
-    """Return a name in camelCase as one in snake_case."""
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+def _snake(camel_case: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in camel_case)
 
 
 def _items(given: Any) -> Any:

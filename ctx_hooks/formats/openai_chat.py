@@ -38,7 +38,6 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
-    """Return the neutral message of one chat message."""
     role = ROLES.get(text_or_empty(raw.get("role")), "other")
     content = text_parts(raw.get("content"), TEXT_TYPES)
     parts: tuple[Part, ...] = content

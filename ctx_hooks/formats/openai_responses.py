@@ -45,7 +45,6 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
-    """Return the neutral message of one input item."""
     kind = text_or_empty(raw.get("type")) or "message"
     if kind == "message":
         role = ROLES.get(text_or_empty(raw.get("role")), "other")

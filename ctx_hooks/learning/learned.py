@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.learning import redis_store, updates
-from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation
+from ctx_hooks.learning.stats import DeploymentStats, Key, Observation
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.telemetry.listeners import emit
 
@@ -99,7 +99,7 @@ class Learned:
         """Write what was gathered, unless a refusal was written meanwhile with it."""
         gathered = self._unwritten.pop(deployment, None)
         if gathered:
-            args = redis_store.arguments(gathered, KEPT_SECONDS)
+            args = redis_store.arguments(gathered)
             write = partial(self._store.run, redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
             with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
                 await self._store.briefly(write)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 from uuid import uuid4
 
-from ctx_hooks.learning.stats import LARGEST_STAYS, DeploymentStats, Key, Kind, Observation, valid
+from ctx_hooks.learning.stats import KEPT_SECONDS as HELD_SECONDS
+from ctx_hooks.learning.stats import KINDS, LARGEST_STAYS, DeploymentStats, Key, Observation, valid
 
 KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
@@ -87,19 +88,17 @@ commands, however many fields; dropping tenants takes more."""
 
 def observations(answer: Any, now: float) -> DeploymentStats:
     """Return what READ answers, field and value in turn, without whatever is no observation or too old."""
-    fields = list(answer) if isinstance(answer, (list, tuple)) else []
     found: dict[Key, Observation] = {}
-    for name, value in zip(fields[::2], fields[1::2], strict=False):
-        key, observation = _key(_text(name)), _observation(_text(value))
-        if key is not None and observation is not None and valid(key[0], observation, now):
-            found[key] = observation
+    for name, value in _fields(answer).items():
+        (kind, _, tenant), observation = name.partition(":"), _observation(value)
+        if kind in KINDS and observation is not None and valid(kind, observation, now):
+            found[kind, tenant] = observation
     return DeploymentStats(found)
 
 
 def refusal(answer: Any) -> str:
     """Return which refusal is the newest by what READ answers."""
-    fields = [_text(item) for item in answer] if isinstance(answer, (list, tuple)) else []
-    return dict(zip(fields[::2], fields[1::2], strict=False)).get(REFUSAL, NO_REFUSAL)
+    return _fields(answer).get(REFUSAL, NO_REFUSAL)
 
 
 def shows_refusal(shown: Mapping[Key, Observation]) -> bool:
@@ -107,23 +106,20 @@ def shows_refusal(shown: Mapping[Key, Observation]) -> bool:
     return any(kind in SHOWN_BY_REFUSALS for kind, _ in shown)
 
 
-def arguments(shown: Mapping[Key, Observation], kept_seconds: Mapping[Kind, float]) -> list[Any]:
+def arguments(shown: Mapping[Key, Observation]) -> list[Any]:
     """Return the arguments by which MERGE merges observations."""
     args: list[Any] = [uuid4().hex if shows_refusal(shown) else ""]
     for (kind, tenant), o in shown.items():
         order = o.values[0] if kind in LARGEST_STAYS else o.at
         text = f"{order}|{o.at}|{json.dumps(list(o.values))}"
-        args += [f"{kind}:{tenant}", order, text, o.at - kept_seconds[kind]]
+        args += [f"{kind}:{tenant}", order, text, o.at - HELD_SECONDS[kind]]
     return args
 
 
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _key(name: str) -> Key | None:
-    kind, _, tenant = name.partition(":")
-    return (kind, tenant) if kind in get_args(Kind) else None  # type: ignore[return-value]  # it is one of the literal's
+def _fields(answer: Any) -> dict[str, str]:
+    found = answer if isinstance(answer, (list, tuple)) else []
+    texts = [each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in found]
+    return dict(zip(texts[::2], texts[1::2], strict=False))
 
 
 def _observation(text: str) -> Observation | None:

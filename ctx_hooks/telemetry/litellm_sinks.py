@@ -23,12 +23,7 @@ TAGGED = frozenset({"output_lowered", "compressed", "retried"})
 
 
 def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mapping[str, Any]:
-    """Return what was decided for an attempt: its figures and the scopes of its policy, never a text of the request.
-
-    Args:
-        event: the record of the decision.
-        output_limits: the fields by which less output is asked for.
-    """
+    """Return what was decided for an attempt: figures, scopes of its policy, and lowered limits of its output."""
     return {**figures_for("spend", event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
 
 
