@@ -6,12 +6,12 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 
 import click
 
 from ctx_hooks.cli.commands import commands
-from ctx_hooks.cli.terminal import printable
+from ctx_hooks.cli.terminal import print_error
 
 INTERRUPTED = 130
 """What a shell returns for a process that Ctrl-C ended: 128 and the number of SIGINT."""
@@ -26,10 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
         return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)
-    except click.ClickException as error:
-        told = StringIO()
-        error.show(told)
-        click.echo(printable(told.getvalue()), err=True, nl=False)  # an argument may be the name of any file
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
         return error.exit_code
+    except click.UsageError as error:
+        help_of = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        return print_error(f"{error.format_message().rstrip('.')}{help_of}")
     except click.Abort:
         return INTERRUPTED  # what was started has ended with its context managers

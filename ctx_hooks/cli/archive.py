@@ -16,9 +16,9 @@ from typing import Any
 import click
 
 from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
-from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, values_of
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, teams_by_digest, values_of
 from ctx_hooks.cli.redis_client import opened_redis
-from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
+from ctx_hooks.cli.terminal import CommandError, as_json, counted, table, tell
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
 from ctx_hooks.store.sealing import (
     SECRET_VARIABLE,
@@ -44,22 +44,28 @@ class Places:
     redis: Any
 
 
-def print_kept(*, config: Path | None, as_json: bool) -> None:
-    """Print how much is kept of each tenant, below the place where it is."""
-    found = asyncio.run(_kept(config))
-    if as_json:
-        print_json([{"place": place, **asdict(stored)} for place, texts in found.items() for stored in texts])
-    else:
-        print_text("\n".join(_lines(found, time.time())) or "Nothing is kept.")
+def print_kept(*, config: Path | None) -> None:
+    """Print how much is kept of each tenant, and where; a team by its name if the configuration has it."""
+    read = configuration_without_mistakes(config)
+    found, now = asyncio.run(_kept(read)), time.time()
+    secret = secret_of_environment()
+    names = teams_by_digest(read, lambda team: tenant_name(tenant_key("team", team, secret)))
+    shown = table("tenant", "texts", "bytes", "hours left", "place", right=(1, 2, 3))
+    shown.columns[0].no_wrap = True  # a digest is to be copied
+    for place, stored in found:
+        left = [(at - now) / HOUR_SECONDS for at in (stored.first_expires_at, stored.last_expires_at)]
+        size = (f"{stored.texts:,}", f"{stored.size_bytes:,}", f"{left[0]:,.1f} to {left[1]:,.1f}")
+        shown.add_row(names.get(stored.name, stored.name), *size, place)
+    tell([{"place": place, **asdict(stored)} for place, stored in found], shown if found else "Nothing is kept.")
 
 
-async def _kept(config: Path | None) -> dict[str, list[Stored]]:
-    async with open_places(configuration_without_mistakes(config)) as places:
-        found = {str(folder): disk.tenants(folder) for folder in places.folders}
-        return found | ({} if places.redis is None else {"redis": await redis.tenants(places.redis)})
+async def _kept(config: Configuration) -> list[tuple[str, Stored]]:
+    async with open_places(config) as places:
+        found = [(str(folder), stored) for folder in places.folders for stored in disk.tenants(folder)]
+        return found + [("redis", stored) for stored in (await redis.tenants(places.redis) if places.redis else [])]
 
 
-def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:
+def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) -> None:
     """Print the text of a handle; raises CommandError where its owner has none."""
     kind, identifier = _named(owner)
     secret = secret_of_environment()
@@ -69,10 +75,8 @@ def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner:
     text = next((text for text in texts if text is not None), None)
     if text is None:
         raise CommandError(NOT_AVAILABLE)
-    if as_json:
-        print_json({"handle": handle, "text": text})
-    elif sys.stdout.isatty():
-        print_text(text)
+    if as_json() or sys.stdout.isatty():
+        tell({"handle": handle, "text": text}, text)
     else:
         click.echo(text.encode("utf-8", "replace"))
 
@@ -83,13 +87,10 @@ async def _values(config: Path | None, tenant: str, handle: str) -> list[bytes |
         return values + ([await redis.read(places.redis, tenant, handle)] if places.redis is not None else [])
 
 
-def prune(*, config: Path | None, as_json: bool) -> None:
+def prune(*, config: Path | None) -> None:
     """Delete what has expired on disk, and print how many texts that were."""
     gone = asyncio.run(_pruned(config))
-    if as_json:
-        print_json({"deleted": gone})
-    else:
-        click.echo(f"{counted(gone, 'text')} deleted")
+    tell({"deleted": gone}, f"{counted(gone, 'text')} deleted")
 
 
 async def _pruned(config: Path | None) -> int:
@@ -108,6 +109,7 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
 
     Raises:
         CommandError: no place is known, or one cannot be reached.
+        OSError: a folder cannot be used.
     """
     named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
@@ -118,19 +120,6 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
             yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
         except sqlite3.Error as error:
             raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
-        except OSError as error:
-            raise CommandError(f"A folder cannot be used: {error}") from None
-
-
-def _lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
-    told = []
-    for place, listed in found.items():
-        told += [place] if listed else []
-        for stored in listed:
-            hours = [(at - now) / HOUR_SECONDS for at in (stored.first_expires_at, stored.last_expires_at)]
-            kept = f"{counted(stored.texts, 'text'):>14}{stored.size_bytes:16,} bytes"
-            told.append(f"  {stored.name:34}{kept}  for {hours[0]:,.1f} to {hours[1]:,.1f} hours")
-    return told
 
 
 def _named(owner: Mapping[str, str | None]) -> tuple[str, str]:

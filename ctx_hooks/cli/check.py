@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
 from ctx_hooks.cli.findings import Finding, print_findings
-from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
+from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, table
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Resolved
@@ -68,11 +68,11 @@ def default_of(name: str) -> Any:
     return DEFAULT_POLICY.model_dump(mode="json", include={name})[name]
 
 
-def run(*, config: Path, as_json: bool) -> int:
+def run(*, config: Path) -> int:
     """Print the mistakes of a configuration, else what it comes to; return the exit code."""
     found = read_configuration(config)
     findings = weak_spots(found)
-    if as_json:
+    if as_json():
         print_json(_document(found, findings))
     else:
         _print(console(), config, found, findings)
@@ -142,7 +142,7 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
         shown.add_row(row.whom or "everybody", row.field, _shown(row.value), _shown(default_of(row.field)), row.set_by)
     out.print(shown)
     if same:
-        out.print(f"Not listed: {same} that {'is' if same == 1 else 'are'} set to the default.", style="dim")
+        out.print(f"Not listed: {counted(same, 'field')} with the value of the default.", style="dim")
 
 
 def _shown(value: Any) -> str:

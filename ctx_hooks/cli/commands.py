@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable
@@ -11,10 +10,8 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.terminal import FAILED, CommandError, json_option, print_error, print_json, yes_option
+from ctx_hooks.cli.terminal import CommandError, json_option, print_error, print_json, yes_option
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What a disk says that takes no more, of the output as of a temporary file."""
 READER_GONE = 141
 """What a shell returns for a process that SIGPIPE ended, 128 and its number: `head` closes what it reads."""
 FILE = click.Path(path_type=Path)
@@ -28,7 +25,18 @@ OWNERS = {
 
 
 class Commands(click.Group):
-    """The group of all commands, which turns what a command raises into a line of text and an exit code."""
+    """A group of commands, which turns what a command raises into a line of text and an exit code."""
+
+    group_class = type
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find a command by its name; what is misspelt is an error that names the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from ctx_hooks.policy.scopes import suggestion
+
+            raise click.UsageError(f"no command {args[0]!r:.60}{suggestion(args[0], self.commands)}", ctx) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands, in the order of this module."""
@@ -41,16 +49,16 @@ class Commands(click.Group):
             if sys.stdout is not None:  # closed by the caller
                 sys.stdout.flush()
         except CommandError as failure:
-            return print_error(ctx, failure)
+            return print_error(failure)
         except BrokenPipeError:
             _discard_output()
             return READER_GONE
         except OSError as error:
-            if error.errno not in FULL:
-                raise
-            _discard_output()
-            click.echo(f"Error: {error.strerror}", err=True)
-            return FAILED
+            if error.filename is None:  # of the output: a disk that takes no more
+                _discard_output()
+            return print_error(
+                ": ".join(str(part) for part in (error.filename, error.strerror or error) if part is not None)
+            )
         return int(code or 0)
 
 
@@ -63,7 +71,7 @@ def _discard_output() -> None:
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 fine, 1 something is wrong and is told, 2 wrong usage of the command.",
+    epilog="Exit codes: 0 fine, 1 something wrong was found, 2 the command cannot be done.",
 )
 @click.version_option(package_name="ctx-hooks", prog_name="ctx-hooks")
 def commands() -> None:
@@ -293,7 +301,7 @@ def _limits_clear(**options: Any) -> None:
 
 @commands.command(short_help="Print the JSON Schema of the settings, for editors.")
 @json_option
-def schema(*, as_json: bool) -> None:  # noqa: ARG001 - it is JSON in any case
+def schema() -> None:
     """Print the JSON Schema of the settings, for editors."""
     from ctx_hooks.policy.loading import configuration_schema
 

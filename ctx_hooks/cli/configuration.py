@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -76,6 +76,11 @@ class Configuration:
         return self.policies.resolve(Caller(group=listed.group, deployment=listed.overrides, **names))
 
 
+def teams_by_digest(config: Configuration, digest: Callable[[str], str]) -> dict[str, str]:
+    """Return the teams of a configuration, as "team research", by what a store knows them by."""
+    return {digest(name): f"team {name}" for name in config.settings.teams}
+
+
 def read_configuration(path: Path) -> Configuration:
     """Return the configuration of a file; raises CommandError where it cannot be read."""
     return replace(configuration_of(read_config(path)), folder=path.parent)
@@ -89,7 +94,7 @@ def configuration_without_mistakes(path: Path | None) -> Configuration:
     """
     found = read_configuration(path) if path else configuration_of({})
     if found.mistakes:
-        raise CommandError("\n".join(found.mistakes))
+        raise CommandError("; ".join(found.mistakes))
     return found
 
 

@@ -11,7 +11,7 @@ import click
 import httpx
 import yaml
 
-from ctx_hooks.cli.terminal import FAILED, print_json, working
+from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, print_json, working
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.behaviour import Format
 from ctx_hooks.testing.counting import count_payload
@@ -49,18 +49,21 @@ TRIALS = (
 )
 
 
-def run(*, as_json: bool) -> int:
+def run() -> int:
     """Print each request as it is answered; return the exit code."""
-    if not as_json:
+    if not as_json():
         click.echo(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
         click.echo(HEADING)
     found = []
-    for answer in answers():
-        found.append(answer)
-        if not as_json:
-            click.echo(_row(answer))
+    try:
+        for answer in answers():
+            found.append(answer)
+            if not as_json():
+                click.echo(_row(answer))
+    except (RuntimeError, ImportError) as error:
+        raise CommandError(f"the proxy does not start (`ctx-hooks doctor` says more): {error}") from error
     answered = all(answer["answered"] for answer in found)
-    if as_json:
+    if as_json():
         print_json({"window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
     else:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from ctx_hooks.cli.configuration import Configuration, read_configuration
 from ctx_hooks.cli.findings import Finding, finding, print_findings
 from ctx_hooks.cli.redis_client import redis_client
-from ctx_hooks.cli.terminal import FAILED, CommandError, console, counted, print_json, working
+from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, console, counted, print_json, working
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.learning import redis_store
 from ctx_hooks.litellm_compat.registry import KEYS, NAMES, missing
@@ -29,7 +29,7 @@ WAIT_SECONDS = 5.0
 """A Redis that takes longer is of no use to a request."""
 
 
-def run(*, config: Path | None, proxy: bool, as_json: bool) -> int:
+def run(*, config: Path | None, proxy: bool) -> int:
     """Print the findings of each section as soon as they are made; return the exit code."""
     read = read_configuration(config) if config else None
     out = console()
@@ -37,15 +37,15 @@ def run(*, config: Path | None, proxy: bool, as_json: bool) -> int:
     for name, look in _sections(read, proxy=proxy):
         with working(name):
             told[name] = list(look())
-        if not as_json:
+        if not as_json():
             out.print(f"\n{name}", style="bold")
             print_findings(out, told[name])
     failing, weak = ([f for found in told.values() for f in found if f.level == level] for level in ("fails", "weak"))
-    if as_json:
+    if as_json():
         findings = [{"section": name, **asdict(f)} for name, found in told.items() for f in found]
         print_json({"works": not failing, "findings": findings})
     elif failing:
-        out.print("\n1 check fails." if len(failing) == 1 else f"\n{len(failing)} checks fail.", style="bold red")
+        out.print(f"\n{counted(len(failing), 'finding')} of the level `fails`.", style="bold red")
     else:
         out.print("\nNo check fails." if weak else "\nAll checks pass.", style="bold green")
     return FAILED if failing else 0
@@ -146,4 +146,4 @@ def _configuration(config: Configuration) -> Iterator[Finding]:
     found = weak_spots(config)
     yield from found
     if not found and not config.mistakes:
-        yield finding("configuration", deployments=len(config.listed))
+        yield finding("configuration", deployments=counted(len(config.listed), "deployment"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.table import Table
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.addons.summaries import stored as summaries
 from ctx_hooks.cli.archive import Places, archives_of, open_places
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
-from ctx_hooks.cli.terminal import FAILED, CommandError, confirmed, print_json, print_text, printable
+from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell
 from ctx_hooks.learning import redis_store, stored_histories
+from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import delete_keys, keys_like
 
@@ -74,13 +76,12 @@ class Held:
     remove: Callable[[], Awaitable[int]]
 
 
-def run(*, config: Path, yes: bool, as_json: bool, **named: Sequence[str]) -> int:
+def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     """Remove what is kept of owners, and print the receipt.
 
     Args:
         config: the proxy's configuration.
         yes: whether nobody is asked before.
-        as_json: whether the receipt is a JSON document.
         named: the ids of each kind of owner.
 
     Returns:
@@ -99,11 +100,12 @@ def run(*, config: Path, yes: bool, as_json: bool, **named: Sequence[str]) -> in
         {"store": h.store, "place": h.place, "owner": h.owner, "found": h.entries, "removed": gone} for h, gone in removed
     ]
     stays = [*_not_named(read, owners), *STAYS]
-    if as_json:
-        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        print_json({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays})
-    else:
-        print_text("\n".join([*_lines(removed), "What stays, and how long:", *(f"- {line}" for line in stays)]))
+    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _table(removed))
+    if not as_json():
+        print_text(
+            "\n".join(["What stays, and how long:", *(f"- {line}" for line in stays), *_resembling(read, named, removed)])
+        )
     return 0 if any(held.entries for held, _ in removed) else FAILED
 
 
@@ -123,7 +125,7 @@ async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) 
     async with open_places(config) as places:
         found = [held for owner in owners for held in [*_on_disk(places, owner), *await _in_redis(places.redis, owner)]]
         if not yes and any(held.entries for held in found):
-            click.echo(printable("\n".join(_lines([(held, 0) for held in found]))), err=True)
+            console(stderr=True).print(_table([(held, 0) for held in found]))
             if not confirmed("Remove this for good?"):
                 raise CommandError("Nothing was removed.")
         return [(held, await held.remove() if held.entries else 0) for held in found]
@@ -172,7 +174,16 @@ def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
         yield f"Event files in {config.settings.events.path}: figures with ids of team and key, until they are rotated away."
 
 
-def _lines(removed: Sequence[tuple[Held, int]]) -> Iterator[str]:
-    yield f"{'found':>9}{'removed':>9}  entries of"
+def _resembling(config: Configuration, named: Mapping[str, Sequence[str]], removed: Sequence[tuple[Held, int]]) -> list[str]:
+    """Return which team of the configuration a name may mean, if nothing is found of it."""
+    found = {held.owner for held, _ in removed if held.entries}
+    hints = {team: suggestion(team, config.settings.teams) for team in named["team"] if f"team {team}" not in found}
+    return [f"Nothing is kept of the team {team}{hint}" for team, hint in hints.items() if hint]
+
+
+def _table(removed: Sequence[tuple[Held, int]]) -> Table:
+    shown = table("found", "removed", "owner", "store", "place", right=(0, 1))
+    shown.columns[2].no_wrap = True  # an id is to be copied
     for held, gone in removed:
-        yield f"{held.entries:9,}{gone:9,}  {held.owner}: {held.store} in {held.place}"
+        shown.add_row(f"{held.entries:,}", f"{gone:,}", held.owner, held.store, held.place)
+    return shown

@@ -12,18 +12,24 @@ from typing import Any
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.request import Request
 
 STDIN = Path("-")
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, `-` for standard input; raises CommandError if it cannot be read, or is no text."""
+    """Return the text of a file, `-` for standard input.
+
+    Raises:
+        CommandError: there is no such file, or it is no text.
+        OSError: it cannot be read.
+    """
     try:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8-sig")
-    except OSError as error:
-        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except FileNotFoundError:
+        raise _missing(str(path)) from None
     except UnicodeDecodeError:
         raise CommandError(f"{path}: not a text file in UTF-8") from None
 
@@ -62,14 +68,18 @@ def yaml_of(text: str) -> Any:
 
 
 def paths_of(name: str) -> list[Path]:
-    """Return what a path or a pattern names; raises CommandError if that is nothing, or cannot be looked at."""
-    try:
-        found = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
-    except OSError as error:
-        raise CommandError(f"{name}: {(error.strerror or str(error)).lower()}") from None
+    """Return what a path or a pattern names; raises CommandError if that is nothing, OSError if it cannot be looked at."""
+    found = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
     if not found:
-        raise CommandError(f"{name}: there is no such file or folder")
+        raise _missing(name)
     return [Path(path) for path in found]
+
+
+def _missing(name: str) -> CommandError:
+    """Return the error of a name that no file has, with the nearest one beside it."""
+    folder = Path(name).parent
+    beside = [str(path) for path in folder.iterdir()] if folder.is_dir() else []
+    return CommandError(f"{name}: there is no such file or folder{suggestion(name, beside)}")
 
 
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.cli.files import read_config, read_text, yaml_of
-from ctx_hooks.cli.terminal import CommandError, confirmed, print_json, print_text
+from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_json, print_text
 from ctx_hooks.policy.caller import Caller
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SETTINGS, CALLBACKS, OWN_SETTINGS = "litellm_settings", "callbacks", "callback_s
 OBSERVE = {"defaults": {"mode": "observe"}}
 
 
-def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) -> None:
+def run(*, config: Path, observe: bool, remove: bool, yes: bool) -> None:
     """Show what would change in a configuration, and write it if that is confirmed.
 
     Raises:
@@ -48,12 +48,12 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool, as_json: bool) 
             raise CommandError(f"{config}: its layout is one that this command cannot edit; see docs/index.md, step 2")
     old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
     difference = "".join(difflib.unified_diff(old, new, str(config), str(config)))
-    if not as_json:
+    if not as_json():
         print_text(difference.rstrip("\n") or f"{config}: nothing to change")
-    is_written = bool(difference) and (yes or (not as_json and confirmed(f"Write {config}?")))
+    is_written = bool(difference) and (yes or (not as_json() and confirmed(f"Write {config}?")))
     if is_written:
-        _write(config, changed)
-    if as_json:
+        config.write_bytes(changed.encode("utf-8"))  # in place: a container's mounted file cannot be replaced
+    if as_json():
         print_json({"config": str(config), "difference": difference, "written": is_written})
     elif is_written:
         print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
@@ -178,10 +178,3 @@ def _read(text: str) -> Any:
         return yaml_of(text) or {}
     except ValueError:
         return None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_bytes(text.encode("utf-8"))  # in place: a container's mounted file cannot be replaced
-    except OSError as error:
-        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from None

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ctx_hooks.cli.configuration import read_configuration
+from rich.table import Table
+
+from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, teams_by_digest
 from ctx_hooks.cli.redis_client import opened_redis
-from ctx_hooks.cli.terminal import CommandError, confirmed, print_json, print_text
+from ctx_hooks.cli.terminal import CommandError, confirmed, table, tell
 from ctx_hooks.learning.redis_store import KEY_PREFIX, READ, observations
 from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.litellm_compat import tenant_digest
+from ctx_hooks.policy.scopes import suggestion
+from ctx_hooks.store.shared_store import delete_keys, keys_like
 
 WITHOUT_REDIS = (
     "No Redis is configured: name the proxy's configuration with --config, or set REDIS_URL, or REDIS_HOST and REDIS_PORT, "
@@ -22,25 +29,25 @@ MOST_SHOWN = 2
 """Of an observation of more values than a line has room for, the median is shown."""
 
 
-def print_learned(*, deployment: str, config: Path | None, as_json: bool) -> None:
-    """Print what was learned of the deployments of a pattern, the newest first."""
-    now = time.time()
-    found = asyncio.run(_learned(config, deployment, now))
-    if as_json:
-        print_json([document(name, stats, now) for name, stats in found.items()])
-    else:
-        print_text("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
+def print_learned(*, deployment: str, config: Path | None) -> None:
+    """Print what was learned of the deployments of a pattern, the newest first; known teams by their names."""
+    now, read = time.time(), _read(config)
+    found, hint = asyncio.run(_learned(read, deployment, now))
+    names = teams_by_digest(read, partial(tenant_digest, "team"))
+    shown = table_of(found, names, now) if found else hint
+    tell([document(name, stats, now) for name, stats in found.items()], shown)
 
 
-def clear(*, deployment: str, config: Path | None, yes: bool, as_json: bool) -> None:
+def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
     """Forget what was learned of the deployments of a pattern, if that is confirmed, and print which they are."""
     if not yes and not confirmed(f"Forget what was learned of {deployment}?"):
         return
-    cleared = asyncio.run(_cleared(config, deployment))
-    if as_json:
-        print_json({"cleared": cleared})
-    else:
-        print_text("\n".join(f"cleared {name}" for name in cleared) or "Nothing was learned.")
+    cleared, hint = asyncio.run(_cleared(_read(config), deployment))
+    tell({"cleared": cleared}, "\n".join(f"cleared {name}" for name in cleared) or hint)
+
+
+def _read(config: Path | None) -> Configuration:
+    return read_configuration(config) if config else configuration_of({})
 
 
 def document(deployment: str, stats: DeploymentStats, now: float) -> dict[str, Any]:
@@ -53,12 +60,14 @@ def document(deployment: str, stats: DeploymentStats, now: float) -> dict[str, A
     return {"deployment": deployment, "observations": observations}
 
 
-def lines(deployment: str, stats: DeploymentStats, now: float) -> list[str]:
-    """Return the same, one observation a line."""
-    return [deployment] + [
-        f"  {o['kind']:16}{_values(o['values']):>20}  {o['tenant'] or 'anyone':18}{o['age_seconds'] / 60:8.0f} min ago"
-        for o in document(deployment, stats, now)["observations"]
-    ]
+def table_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], now: float) -> Table:
+    """Return the same of several deployments as a table, one observation a row; `names` are of tenants, by their digest."""
+    shown = table("deployment", "learned", "value", "tenant", "minutes ago", right=(2, 4))
+    for name, stats in found.items():
+        for o in document(name, stats, now)["observations"]:
+            tenant = names.get(o["tenant"], o["tenant"] or "anyone")
+            shown.add_row(name, o["kind"], _values(o["values"]), tenant, f"{o['age_seconds'] / 60:,.0f}")
+    return shown
 
 
 def _values(values: tuple[float, ...]) -> str:
@@ -67,26 +76,31 @@ def _values(values: tuple[float, ...]) -> str:
     return f"{median(values):,.4g} of {len(values)}"
 
 
-async def _learned(config: Path | None, deployment: str, now: float) -> dict[str, DeploymentStats]:
-    async with opened_redis(read_configuration(config) if config else None) as client:
-        return {_name(k): observations(await client.eval(READ, 1, k), now) for k in await _keys(client, deployment)}
+async def _learned(config: Configuration, deployment: str, now: float) -> tuple[dict[str, DeploymentStats], str]:
+    async with opened_redis(config) as client:
+        keys, hint = await _keys(client, deployment)
+        return {_name(k): observations(await client.eval(READ, 1, k), now) for k in keys}, hint
 
 
-async def _cleared(config: Path | None, deployment: str) -> list[str]:
-    async with opened_redis(read_configuration(config) if config else None) as client:
-        keys = await _keys(client, deployment)
-        for key in keys:
-            await client.delete(key)
-    return [_name(key) for key in keys]
+async def _cleared(config: Configuration, deployment: str) -> tuple[list[str], str]:
+    async with opened_redis(config) as client:
+        keys, hint = await _keys(client, deployment)
+        await delete_keys(client, keys)
+        return list(map(_name, keys)), hint
 
 
-async def _keys(client: Any, deployment: str) -> list[str]:
-    """Return the keys of the deployments of a pattern; raises CommandError if no Redis is configured."""
+async def _keys(client: Any, deployment: str) -> tuple[list[bytes], str]:
+    """Return the keys of the deployments of a pattern, and what to say if there are none.
+
+    Raises:
+        CommandError: no Redis is configured.
+    """
     if client is None:
         raise CommandError(WITHOUT_REDIS)
-    found = client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")  # may yield a key twice
-    return sorted({key.decode("utf-8", "replace") async for key in found})
+    found = await keys_like(client, f"{KEY_PREFIX}{deployment}")
+    others = [] if found else map(_name, await keys_like(client, f"{KEY_PREFIX}*"))
+    return found, f"Nothing was learned{suggestion(deployment, others) or '.'}"
 
 
-def _name(key: str) -> str:
-    return key.split(KEY_PREFIX, 1)[1]
+def _name(key: bytes) -> str:
+    return key.decode("utf-8", "replace").split(KEY_PREFIX, 1)[1]

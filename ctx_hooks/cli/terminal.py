@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 FAILED = 1
-"""The exit code of a command that found something wrong, or could not do what it was asked for."""
+"""The exit code of a command that found something wrong, or nothing."""
+ERROR = 2
+"""The exit code of a command that could not do what it was asked for."""
 _AS_JSON = "ctx_hooks.as_json"
 _CONTROL = {n: f"\\u{n:04x}" for n in (*range(0x20), *range(0x7F, 0xA0)) if chr(n) not in "\n\t"}
 """What a terminal would obey, each with the escape that JSON has for it: the text of a JSON document stays one."""
@@ -26,12 +28,11 @@ class CommandError(Exception):
     """A command cannot do what it was asked for; the text says why, and what to do."""
 
 
-def _note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:  # noqa: FBT001 - click's signature
+def _note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     ctx.meta[_AS_JSON] = value
-    return value
 
 
-json_option = click.option("--json", "as_json", is_flag=True, callback=_note, help="Print one JSON document.")
+json_option = click.option("--json", is_flag=True, expose_value=False, callback=_note, help="Print one JSON document.")
 """The option that every command has."""
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 """The option of commands that change or delete something."""
@@ -57,13 +58,30 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def print_error(ctx: click.Context, error: CommandError) -> int:
-    """Print why a command failed, to stderr, or as its JSON document; return the exit code."""
-    if ctx.meta.get(_AS_JSON):
-        print_json({"error": str(error)})
+def as_json() -> bool:
+    """Whether the running command prints a JSON document."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(_AS_JSON))
+
+
+def tell(document: Any, shown: str | Table) -> None:
+    """Print what a command has found out: the document with `--json`, else a text that may quote a file, or a table."""
+    if as_json():
+        print_json(document)
+    elif isinstance(shown, str):
+        print_text(shown)
     else:
-        click.echo(printable(f"Error: {error}"), err=True)
-    return FAILED
+        console().print(shown)
+
+
+def print_error(error: object) -> int:
+    """Print why a command failed in one line, to stderr, or as its JSON document; return the exit code."""
+    line = " ".join(str(error).split())
+    if as_json():
+        print_json({"error": line})
+    else:
+        click.echo(printable(f"Error: {line}"), err=True)
+    return ERROR
 
 
 def console(*, stderr: bool = False) -> Console:

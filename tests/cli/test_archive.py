@@ -90,8 +90,10 @@ def test_ls_says_how_much_is_kept_of_each_tenant(stored, run):
     assert found[name_of("team", team)]["size_bytes"] > 0
     days = (found[name_of("team", team)]["last_expires_at"] - time.time()) / 86_400
     assert 6.9 < days <= 7.0
+    stored("team", "red")
     code, listed = run("ls")
     assert code == 0
+    assert "team red" in listed, "a team of the configuration is named"
     assert name_of("team", team) in listed
     assert team not in listed, "who it is stands nowhere"
 
@@ -104,7 +106,7 @@ def test_show_prints_a_text_to_its_owner_alone(stored, run):
         assert (code, shown) == (0, text.encode("utf-8", "replace").decode() + "\n")
         assert json.loads(run("show", handle, "--team", team, "--json")[1])["text"] == text
         for other in (["--key", team], ["--organization", team], ["--user", team], []):
-            assert run("show", handle, *other) == (1, "")
+            assert run("show", handle, *other) == (2, "")
 
 
 def test_show_needs_no_owner_for_what_came_without_a_key(stored, run):
@@ -130,7 +132,7 @@ def test_a_file_that_is_none_of_sqlites_is_told(config, capsys, tmp_path):
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
     for arguments in (["ls"], ["prune"], ["show", "b" * 12]):
-        assert main(["archive", *arguments, "--config", config]) == 1
+        assert main(["archive", *arguments, "--config", config]) == 2
         assert "not a database" in capsys.readouterr().err
 
 

@@ -50,6 +50,7 @@ def inputs(tmp_path_factory):
     (folder / "archive.yaml").write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
     (folder / "mistake.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {reserve: many}}}")
     (folder / "plain.yaml").write_text("model_list: []\n")
+    (folder / "unplugged.yaml").write_text("model_list: []\n")
     (folder / "no.txt").write_text("]: no JSON, no YAML")
     (folder / "binary").write_bytes(bytes(range(256)))
     (folder / "list.json").write_text("[1, 2]")
@@ -175,34 +176,58 @@ NO_CONFIGURATION = ("none.yaml", "events", "no.txt", "binary", "list.json", "dee
 NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 
 
-CANNOT_BE_DONE = [
-    *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
-    *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
-    *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
-    ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
-    ["replay", "request.json", "--policy", "pii"],
-    ["replay", "request.json", "--policy", "released: 2026-13-45"], ["replay", "request.json", "--policy", "[\n" * 2_000],
-    ["archive", "ls"],
-    ["archive", "show", "b" * 12, "--config", "archive.yaml"],
-    ["erase", CONFIG, "--team", "red"], ["limits", "ls"],
-    ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
-    ["report", "events", "-o", "none/page.html"],
-    ["report", "events", "-o", "events"],
-]  # fmt: skip
-"""Said as text and as JSON in turn."""
+CANNOT_BE_DONE = {
+    "": [
+        *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
+        *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
+        *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
+        ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
+        ["replay", "request.json", "--policy", "pii"],
+        ["replay", "request.json", "--policy", "released: 2026-13-45"],
+        ["replay", "request.json", "--policy", "[\n" * 2_000],
+        ["archive", "ls"], ["archive", "show", "b" * 12, "--config", "archive.yaml"],
+        ["erase", CONFIG, "--team", "red"], ["limits", "ls"],
+        ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
+        ["report", "events", "-o", "none/page.html"], ["report", "events", "-o", "events"],
+    ],
+    "no --yes": [["limits", "clear", "x"], ["init", "unplugged.yaml"]],
+    "see ctx-hooks": [
+        ["init"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
+        ["doctor", "a", "b"], ["report"], ["archive", "show", "X"], ["erase", CONFIG],
+        ["archive", "show", "b" * 12, "--team", "a", "--key", "b"], ["limits", "clear"], ["limits", "frob"],
+        ["demo", "a"], ["schema", "a"], ["frob"],
+    ],
+    "did you mean 'check'?": [["chek", CONFIG]],
+    "did you mean 'clear'?": [["limits", "claer", "x"]],
+    "Did you mean one of: '--config'": [["explain", "request.json", "--confg", CONFIG]],
+    "did you mean 'small.yaml'?": [["check", "smal.yaml"]],
+    "did you mean 'events'?": [["report", "event"]],
+    "did you mean 'local'?": [["explain", "request.json", "--model", "locale", "--config", CONFIG]],
+    "did you mean 'gentle'?": [["replay", "request.json", "--policy", "gentel"]],
+    "did you mean 'reserve'?": [["replay", "request.json", "--policy", "resrve: 9"]],
+}  # fmt: skip
+"""By what stands in the line."""
+CASES = [(words, arguments) for words, listed in CANNOT_BE_DONE.items() for arguments in listed]
 
 
-@pytest.mark.parametrize(("arguments", "as_json"), [(a, bool(n % 2)) for n, a in enumerate(CANNOT_BE_DONE)], ids=str)
-def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, here):
-    done = here(*arguments, *(["--json"] if as_json else []))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    if as_json:
-        assert done.stderr == ""
-        assert json.loads(done.stdout)["error"]
-    else:
-        assert done.stdout == ""
-        assert done.stderr.startswith("Error: ")
+@pytest.mark.parametrize(("words", "arguments"), CASES, ids=lambda value: " ".join(value)[:60] if value else "")
+def test_what_cannot_be_done_is_one_line_on_stderr_and_ends_with_2(words, arguments, here):
+    done = here(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == "" or arguments[0] == "init", "which has shown what would change"
+    assert re.fullmatch(r"Error: .+\n", done.stderr)
+    assert words in done.stderr
+    if "see ctx-hooks" not in done.stderr:
+        done = here(*arguments, "--json")
+        assert (done.returncode, done.stderr) == (0 if arguments[0] == "init" else 2, "")
+        assert len(json.loads(done.stdout)) == (3 if arguments[0] == "init" else 1)
+
+
+@pytest.mark.parametrize("arguments", [[], ["archive"], ["limits"]], ids=" ".join)
+def test_without_a_command_the_help_is_shown(arguments, here):
+    done = here(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Usage: ctx-hooks" in done.stderr
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
@@ -213,21 +238,6 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, h
     assert "defaults.reserve" in done.stdout
     if as_json:
         json.loads(done.stdout)
-
-
-@pytest.mark.parametrize("arguments", [
-    [], ["frob"], ["init"],
-    ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
-    ["doctor", "a", "b"],
-    ["report"], ["archive"], ["archive", "show", "X"], ["erase", CONFIG],
-    ["archive", "show", "b" * 12, "--team", "a", "--key", "b"], ["limits"], ["limits", "clear"], ["limits", "frob"],
-    ["demo", "a"], ["schema", "a"],
-], ids=lambda arguments: " ".join(arguments)[:60])  # fmt: skip
-def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, here):
-    done = here(*arguments)
-    assert done.returncode == 2
-    assert "Usage: ctx-hooks" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_request_may_come_from_standard_input_and_what_a_terminal_cannot_show_is_escaped(inputs, here):
@@ -271,7 +281,7 @@ def test_a_reader_that_has_left_is_no_error(arguments, inputs):
 @pytest.mark.parametrize("arguments", [["schema"], ["check", CONFIG], ["check", CONFIG, "--help"]], ids=" ".join)
 def test_output_that_cannot_be_written_is_told_in_a_line(arguments, inputs):
     done = run(inputs, f"{shlex.join([*PROGRAM, *arguments])} > /dev/full", program=["sh", "-c"])
-    assert (done.returncode, done.stderr) == (1, "Error: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, "Error: No space left on device\n")
 
 
 @pytest.mark.parametrize("arguments", [["schema"], ["check", "--help"]], ids=" ".join)

@@ -129,8 +129,8 @@ def test_nothing_goes_before_the_operator_agrees(world, monkeypatch):
     world.leave(call_of("team", team))
     before = world.kept()
     code, printed = world.erase("--team", team)
-    assert (code, printed.out) == (1, "")
-    assert f"team {team}: summaries in redis" in printed.err
+    assert (code, printed.out) == (2, "")
+    assert re.search(rf"1 +0 +team {team} +summaries", printed.err)
     assert world.kept() == before
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.confirm", lambda *_, **__: True)
@@ -156,3 +156,4 @@ def test_the_receipt_says_what_stays(world):
     assert "Archived texts of the scope `team` belong to each team" in stays
     assert "summaries and histories of requests with a team belong to the team" in stays
     assert "Event files in" in stays
+    assert "Nothing is kept of the team rediss; did you mean 'redis'?" in world.erase("--team", "rediss", "--yes")[1].out

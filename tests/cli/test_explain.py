@@ -105,7 +105,7 @@ def test_a_name_that_the_configuration_does_not_have_is_told(option, explained):
     listed = [{"model_name": "m", "litellm_params": {"model": "openai/gpt-4o"}}]
     config, request = {"model_list": listed, **settings(**NAMED)}, {"model": "m", **HELLO}
     assert explained(request, config=config)
-    told = explained(request, *option, config=config, as_json=False, code=1)
+    told = explained(request, *option, config=config, as_json=False, code=2)
     assert f"nothing for the {'model group' if option[0] == '--model' else option[0][2:]}" in told
 
 

@@ -74,14 +74,14 @@ def test_what_was_added_is_taken_out(text, config):
 )
 def test_a_layout_that_cannot_be_edited_is_left_alone(text, config, capsys):
     write(config, text)
-    assert main(["init", str(config), "--yes"]) == 1
+    assert main(["init", str(config), "--yes"]) == 2
     assert config.read_text() == text
     assert "Error" in capsys.readouterr().err
 
 
 def test_nothing_is_written_unless_it_is_confirmed(config, capsys):
     write(config, LAYOUTS["a section"])
-    assert main(["init", str(config)]) == 1
+    assert main(["init", str(config)]) == 2
     assert "+  callbacks:" in capsys.readouterr().out
     assert main(["init", str(config), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -93,7 +93,7 @@ def test_nothing_is_written_unless_it_is_confirmed(config, capsys):
 @pytest.mark.parametrize("settings", ["", "{}", "{teams: {a: {mode: observe}}}", "{defaults: {mode: {enforce: 10%}}}"])
 def test_observe_never_adds_a_plugin_that_enforces(settings, config, capsys):
     write(config, text := f"callback_settings:\n  ctx_hooks: {settings}\n")
-    assert main(["init", str(config), "--observe", "--yes"]) == 1
+    assert main(["init", str(config), "--observe", "--yes"]) == 2
     assert config.read_text() == text
     assert "mode: observe" in capsys.readouterr().err
     write(config, "callback_settings:\n  ctx_hooks: {defaults: observe}\n")
@@ -104,5 +104,5 @@ def test_observe_never_adds_a_plugin_that_enforces(settings, config, capsys):
 @pytest.mark.parametrize("text", ["litellm_settings: [a]\n", "litellm_settings: a\n", "callback_settings: [a]\n"])
 def test_a_section_that_is_no_mapping_is_an_error_in_a_line(text, config, capsys):
     write(config, text)
-    assert main(["init", str(config), "--observe", "--yes"]) == 1
+    assert main(["init", str(config), "--observe", "--yes"]) == 2
     assert "has to be a mapping" in capsys.readouterr().err

@@ -405,7 +405,7 @@ def test_a_wildcard_or_an_alias_of_the_configuration_is_a_model_group(tmp_path, 
 
 def test_a_configuration_with_a_mistake_is_not_replayed(tmp_path, capsys):
     (tmp_path / "config.yaml").write_text("model_list: [{model_name: gpt, litellm_params: {}}]")
-    assert main(["replay", written(tmp_path / "log", bodies(turns=2)), "--config", str(tmp_path / "config.yaml")]) == 1
+    assert main(["replay", written(tmp_path / "log", bodies(turns=2)), "--config", str(tmp_path / "config.yaml")]) == 2
     assert "litellm_params.model" in capsys.readouterr().err
 
 

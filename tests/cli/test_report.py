@@ -240,7 +240,7 @@ class TestThePage:
         given, page = tmp_path / "request.json", tmp_path / "report.html"
         given.write_text(text)
         page.write_text("a good report")
-        assert main(["report", str(given), "-o", str(page)]) == 1
+        assert main(["report", str(given), "-o", str(page)]) == 2
         assert page.read_text() == "a good report"
         assert "no events" in capsys.readouterr().err
 

@@ -215,6 +215,7 @@ def test_the_operator_lists_and_clears_what_was_learned(redis_server, worker, ca
         return capsys.readouterr().out
 
     asyncio.run(worker().learn("listed:model", seen("limit", "ann", 12_345)))
+    assert limits("ls", "listed:modl") == "Nothing was learned; did you mean 'listed:model'?\n"
     assert "12,345" in limits("ls", "listed:model")
     assert limits("clear", "listed:model", "--yes") == "cleared listed:model\n"
     assert limits("ls", "listed:model") == "Nothing was learned.\n"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks.cli.explain.decided import Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
 from ctx_hooks.cli.rendering import render
-from ctx_hooks.cli.terminal import console, print_json, print_text, table
+from ctx_hooks.cli.terminal import as_json, console, counted, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, outcome_of
@@ -37,14 +37,14 @@ REMOVED_BY_RULE = "a message rule of the provider would be broken"
 GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
 
-def run(*, sent: bool, as_json: bool, **asked: Any) -> None:
+def run(*, sent: bool, **asked: Any) -> None:
     """Print what would be done with a request; the arguments are the form of the output, and those of `decided`."""
     found = decided(**asked)
     if sent:
         print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
         return
     messages = messages_of(found)
-    if as_json:
+    if as_json():
         print_json({**document(found), "messages": [asdict(message) for message in messages]})
         return
     _print_decided(console(), found, messages)
@@ -79,7 +79,9 @@ def document(found: Decided) -> dict[str, Any]:
 def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) -> None:
     """Print the decision, its figures, steps and policy, and what became of each message."""
     asked = f"{found.group} ({found.target.model})" if found.group != found.target.model else found.group
-    out.print(f"{asked}: {found.request.format}, {sum(m.received is not None for m in messages)} messages", style="bold")
+    out.print(
+        f"{asked}: {found.request.format}, {counted(sum(m.received is not None for m in messages), 'message')}", style="bold"
+    )
     defaults, values, origins = DEFAULT_POLICY.model_dump(), found.resolved.policy.model_dump(), found.resolved.origins
     text = render(
         "explain.txt",

@@ -13,17 +13,17 @@ from ctx_hooks.cli.rendering import dollars, percent, render, short, whole
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay, replayed
 from ctx_hooks.cli.replay.sessions import Bill, Session
-from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
+from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, table
 
 WITHOUT = "without ctx_hooks"
 RECORDED = "as recorded"
-HEADINGS = ("", "Answered", "Refused", "Compacted", "Re-reads", "Prompts", "Cached", "Cost")
+HEADINGS = ("Policy", "Answered", "Refused", "Compacted", "Re-reads", "Prompts", "Cached", "Cost")
 
 
-def run(*, as_json: bool, **asked: Any) -> int:
+def run(**asked: Any) -> int:
     """Print what came of a replay; the arguments are the form of the output, and those of `replayed`."""
     reading, replay = replayed(**asked)
-    if as_json:
+    if as_json():
         print_json(document(reading, replay))
     else:
         print_tables(console(), reading, replay)
@@ -47,7 +47,7 @@ def _read(reading: Reading, replay: Replay) -> Iterator[str]:
     total = replay.total()
     requests = total.without.requests + total.without.refused
     yield f"Read: {kinds or 'nothing'}"
-    yield f"{whole(requests)} requests of {whole(len(replay.sessions))} sessions are replayed. Nothing is sent anywhere."
+    yield f"{counted(requests, 'request')} of {counted(len(replay.sessions), 'session')}. Nothing is sent anywhere."
 
 
 def _bills(replay: Replay) -> Table:

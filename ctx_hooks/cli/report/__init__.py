@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ctx_hooks.cli.files import paths_of
-from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.listeners import Event
 
@@ -22,18 +21,11 @@ def files_of(name: str) -> set[Path]:
 
 
 def read_events(paths: Iterable[Path]) -> Iterator[Event | None]:
-    """Yield each event, None for a line that is none, as the last one of a process that was killed.
-
-    Raises:
-        CommandError: a file cannot be read.
-    """
+    """Yield each event, None for a line that is none, as the last one of a process that was killed."""
     for path in paths:
-        try:
-            with path.open("rb") as lines:
-                for line in lines:
-                    try:
-                        yield from_json(line)
-                    except ValueError:
-                        yield None
-        except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}") from None
+        with path.open("rb") as lines:
+            for line in lines:
+                try:
+                    yield from_json(line)
+                except ValueError:
+                    yield None

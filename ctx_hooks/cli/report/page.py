@@ -12,7 +12,7 @@ from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
 from ctx_hooks.cli.report.rollout import Interval
 from ctx_hooks.cli.report.sessions import MARKS, Session
-from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text, working
+from ctx_hooks.cli.terminal import CommandError, counted, tell, working
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import EVENTS
 
@@ -38,11 +38,12 @@ class Names(NamedTuple):
     rest: Tally
 
 
-def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
+def run(*, events: Sequence[str], output: Path) -> None:
     """Write the report of files, folders and patterns of files.
 
     Raises:
-        CommandError: one of them is not there or cannot be read, none holds an event, or the page cannot be written.
+        CommandError: one of them is not there, or none holds an event.
+        OSError: one cannot be read, or the page cannot be written.
     """
     paths = sorted({path for name in events for path in files_of(name)})
     files, figures = counted(len(paths), "file"), Figures()
@@ -50,20 +51,14 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
         for event in read_events(paths):
             figures.count(event)
     if not figures.events:
-        read = f"; {figures.unreadable:,} lines are something else" if figures.unreadable else ""
+        read = f"; {counted(figures.unreadable, 'line')} of something else" if figures.unreadable else ""
         raise CommandError(f"{' '.join(events)}: no events{read}. {output} is left as it is.")
     with working("Reading the sessions"):
         sessions = figures.largest.sessions(read_events(paths))
-    try:
-        output.write_text(page(figures, sessions=sessions), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{output}: {error.strerror}") from None
-    if as_json:
-        written = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
-        print_json({"output": str(output), **written})
-    else:
-        missing = f"; {figures.unreadable:,} lines are no events" if figures.unreadable else ""
-        print_text(f"{output}: {figures.events:,} events of {files}{missing}")
+    output.write_text(page(figures, sessions=sessions), encoding="utf-8")
+    written = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
+    missing = f"; left out: {counted(figures.unreadable, 'line')}, no events" if figures.unreadable else ""
+    tell({"output": str(output), **written}, f"{output}: {counted(figures.events, 'event')} of {files}{missing}")
 
 
 def page(figures: Figures, events: Mapping[str, Any] = EVENTS, sessions: Sequence[Session] = ()) -> str:
