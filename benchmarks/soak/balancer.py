@@ -81,6 +81,11 @@ class Balancer:
         self._process.terminate()
         self._process.wait()
 
+    @property
+    def status(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.poll()
+
     def set_state(self, worker: Worker, state: str) -> None:
         """Set a worker `ready` or to `drain`: it gets no new request by turns, nor by session."""
         for backend in ("any", "session"):

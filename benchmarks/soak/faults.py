@@ -37,6 +37,7 @@ class Bench:
         workers: of both planes.
         balancer: before them.
         relays: before each plane's Redis.
+        provider: of both planes.
         masters, replicas: each plane's.
         database: of both planes.
         older: a source tree with another version of the plugin.
@@ -45,10 +46,18 @@ class Bench:
     workers: list[Worker]
     balancer: Balancer
     relays: Service
+    provider: Service
     masters: dict[str, RedisProcess]
     replicas: dict[str, RedisProcess]
     database: DatabaseProcess
     older: Path
+
+    def ended(self) -> dict[str, int]:
+        """Return the exit statuses of what is no worker and does not run; before the faults everything runs."""
+        found = {"HAProxy": self.balancer.status, "the provider": self.provider.status, "the relays": self.relays.status}
+        for name, servers in (("Redis", self.masters), ("the replica", self.replicas)):
+            found |= {f"{name} of {plane}": server._process.poll() for plane, server in servers.items()}  # noqa: SLF001
+        return {name: status for name, status in found.items() if status is not None}
 
     def redis_work(self, plane: str) -> dict[str, float]:
         """Return the plane's Redis' commands, those in scripts included, scripts and processor seconds so far.

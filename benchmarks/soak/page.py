@@ -72,7 +72,13 @@ def load(results: Mapping[str, Any]) -> str:
         table(timed, steps),
         table(("before the faults", *PLANES), used),
     )
-    return "\n\n".join((said, tables[0], explained, *tables[1:]))
+    return "\n\n".join((said, tables[0], explained, *tables[1:], ended_alone(results["ended_alone"])))
+
+
+def ended_alone(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the sentence on the processes that ended outside a fault."""
+    named = ", ".join(f"{end['name']} (status {end['status']})" for end in found)
+    return f"Processes that ended outside a fault: {named or 'none'}."
 
 
 def during(results: Mapping[str, Any]) -> str:

@@ -81,6 +81,31 @@ async def sampled(bench: Bench, samples: list[dict[str, Any]]) -> None:
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
+async def watched(bench: Bench, ended: list[dict[str, Any]], windows: list[dict[str, Any]]) -> None:
+    """Note each process that ends outside a fault, and start a worker again, as an orchestrator does."""
+    while True:
+        known = {found["name"] for found in ended}
+        found = [] if windows else [{"name": n, "at": time.time(), "status": s} for n, s in bench.ended().items()]
+        ended += [end for end in found if end["name"] not in known]
+        for worker in bench.workers:
+            if (end := worker.ended()) is not None:
+                print(
+                    f"{time.strftime('%X')} {worker.name} ended with {end['status']}",
+                    *end["last_lines"],
+                    sep="\n  ",
+                    flush=True,
+                )
+                ended.append(end | {"killed_for_memory": killed_for_memory()})
+                await asyncio.to_thread(worker.start)
+        await asyncio.sleep(1)
+
+
+def killed_for_memory() -> int:
+    """Return how many processes of this machine the kernel has ended since its start because memory was used up."""
+    counts = dict(line.split() for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines())
+    return int(counts.get("oom_kill", 0))
+
+
 async def on_the_way(bench: Bench, seconds: float, windows: list[dict[str, Any]]) -> None:
     """Begin and end each fault in its part of the time."""
     listed = list(faults(bench))
@@ -144,11 +169,12 @@ async def driven(bench: Bench, keys: list[str], arguments: argparse.Namespace) -
     sessions += recorded(_recorded(arguments.recorded), arguments.sessions, TENANTS)
     samples: list[dict[str, Any]] = []
     windows: list[dict[str, Any]] = []
+    ended: list[dict[str, Any]] = []
     found = [(w.plane, figures["resident_bytes"] / 1e6) for w in bench.workers if (figures := w.figures())]
     started = {plane: fmean(mb for of, mb in found if of == plane) for plane in PLANES}
     urls = {plane: f"http://127.0.0.1:{port}" for plane, port in bench.balancer.ports.items()}
     seconds = arguments.minutes * 60
-    sampling = asyncio.create_task(sampled(bench, samples))
+    aside = [asyncio.create_task(sampled(bench, samples)), asyncio.create_task(watched(bench, ended, windows))]
     async with Driver(urls, keys, sessions) as driver:
         await driver.run(seconds * WARM_SHARE, arguments.rate / 2)
         quiet_from = time.time()
@@ -162,7 +188,10 @@ async def driven(bench: Bench, keys: list[str], arguments: argparse.Namespace) -
             acting = asyncio.create_task(on_the_way(bench, faulty, windows))
             await driver.run(0, arguments.rate, acting)
             await acting
-    sampling.cancel()
+    for task in aside:
+        if task.done():
+            task.result()  # raises what ended it
+        task.cancel()
     lines = {
         w.name: [json.loads(line) for line in w.loop_file.read_text(encoding="utf-8").splitlines()] for w in bench.workers
     }
@@ -180,7 +209,7 @@ async def driven(bench: Bench, keys: list[str], arguments: argparse.Namespace) -
         "compressed": times(plain, lambda o: o.kind == "tight" and o.size != "recorded"),
         "loops": loops(lines, quiet), "affinity": affinity(plain), "by_size": by_size, "redis": kept,
         "faults": of_faults(driver.outcomes, windows),
-        "decisions": Counter(o.decision for o in driver.outcomes), "started_mb": started,
+        "ended_alone": ended, "decisions": Counter(o.decision for o in driver.outcomes), "started_mb": started,
         "strange": [asdict(o) for o in strange[:50]], "samples": samples,
     }  # fmt: skip
 
@@ -240,7 +269,7 @@ def soak(arguments: argparse.Namespace) -> dict[str, Any]:
         print(f"{time.strftime('%X')} {len(workers)} workers run", flush=True)
         balancer = stack.enter_context(Balancer(workers, folder))
         older = older_tree(folder / "older", arguments.older)
-        bench = Bench(workers, balancer, relayed, masters, replicas, database, older)
+        bench = Bench(workers, balancer, relayed, served, masters, replicas, database, older)
         results = asyncio.run(driven(bench, keys_of(workers[0]), arguments))
         for worker in workers:
             worker.stop()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,11 @@ class Service:
         self._process.terminate()
         self._process.join()
 
+    @property
+    def status(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.exitcode
+
     def tell(self, *what: Any) -> None:
         """Send what the function reads."""
         self._pipe.send(what)
@@ -204,16 +210,18 @@ class Worker:
         self.log_lines: Counter[str] = Counter()
         self._config, self._environment, self._folder = config, environment, folder
         self._proxy: ProxyProcess | None = None
+        self._tree, self._is_stopped = ROOT, True
 
-    def start(self, tree: Path = ROOT) -> None:
-        """Start with the plugin of a source tree, and wait until it answers; raises RuntimeError if it does not."""
+    def start(self, tree: Path | None = None) -> None:
+        """Start with the plugin of a source tree, by default the last one's; raises RuntimeError if it does not answer."""
+        self._tree = tree = tree or self._tree
         paths = os.pathsep.join([str(tree), str(self._folder), self._environment["PYTHONPATH"]])
         environment = {**self._environment, "PYTHONPATH": paths, "SOAK_LOOP": str(self.loop_file)}
         for is_last in (False, True):
             proxy = ProxyProcess(self._config, environment)
             proxy.port, proxy.url = self.port, self.url
             try:
-                self._proxy = proxy.__enter__()
+                self._proxy, self._is_stopped = proxy.__enter__(), False
             except RuntimeError:  # a machine that others use may need longer than a start may take
                 if is_last:
                     raise
@@ -222,6 +230,7 @@ class Worker:
 
     def stop(self) -> None:
         """End it as a rolling restart does."""
+        self._is_stopped = True
         if self._proxy is not None:
             self._read_log()
             self._proxy.__exit__(None, None, None)
@@ -229,9 +238,22 @@ class Worker:
 
     def kill(self) -> None:
         """End it as the kernel does if it is out of memory."""
+        self._is_stopped = True
         if self._proxy is not None:
             os.kill(self.pid, 9)
             self.stop()
+
+    def ended(self) -> dict[str, Any] | None:
+        """Return how its process ended that nobody has stopped or killed, None while there is none such.
+
+        `status` is the exit status, a signal's number with a minus; `last_lines` are those of its log.
+        """
+        if self._is_stopped or self._proxy is None:
+            return None
+        status = self._proxy._process.poll()  # noqa: SLF001 - only the soak asks
+        if status is None:
+            return None
+        return {"name": self.name, "at": time.time(), "status": status, "last_lines": self._proxy.log().splitlines()[-20:]}
 
     def _read_log(self) -> None:
         for line in self._proxy.log().splitlines() if self._proxy else ():
