@@ -38,24 +38,21 @@ def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VA
         most_values: with more values than these the answer is above `enough`, whatever they hold.
     """
     waiting = list(values)
-    tokens, looked = VALUE_TOKENS * len(waiting), 0
+    if _is_more(waiting, enough, most_values):
+        return enough + 1
+    tokens = VALUE_TOKENS * len(waiting)
     while waiting and tokens <= enough:
         value = waiting.pop()
-        looked += 1
         if isinstance(value, str):
             tokens += _string_tokens(value, enough - tokens)
         elif isinstance(value, Mapping):
             tokens += VALUE_TOKENS * len(value)
             if text_or_empty(value.get("type")) in MEDIA_KINDS or not MEDIA_FIELDS.isdisjoint(value):
                 tokens += MOST_MEDIA_TOKENS
-            if looked + len(waiting) + len(value) > most_values:
-                return enough + 1
             tokens += sum(_string_tokens(str(key), enough - tokens) for key in value)
             waiting += value.values()
         elif isinstance(value, (list, tuple)):
             tokens += VALUE_TOKENS * len(value)
-            if looked + len(waiting) + len(value) > most_values:
-                return enough + 1
             waiting += value
         elif isinstance(value, int) and value.bit_length() > INTEGER_BITS:
             tokens += value.bit_length() // BITS_PER_DIGIT + NUMBER_TOKENS
@@ -64,6 +61,24 @@ def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VA
         else:  # what is no JSON is counted as its text
             tokens += _string_tokens(str(value), enough - tokens)
     return tokens
+
+
+def _is_more(values: Iterable[Any], enough: int, most_values: float) -> bool:
+    """Return whether the values' strings have more characters than `enough`, or there are too many values.
+
+    A bound by bytes is no smaller. Of a string only its length is read, which takes a fifth of the time.
+    """
+    waiting, chars, held = list(values), 0, 0
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            chars += len(value)
+        elif isinstance(value, (list, tuple, Mapping)):
+            held += len(value)
+            waiting += value.values() if isinstance(value, Mapping) else value
+        if chars > enough or held > most_values:
+            return True
+    return False
 
 
 def _string_tokens(text: str, enough: int) -> int:
