@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.settings import Language, Policy
-    from ctx_hooks.tokens.units import ProviderTokens
 
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""
@@ -36,11 +35,6 @@ def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | No
         sentences.append(words["said"].format(sentence=overflow.sentence))
     sentences.append(words["output_advice" if _is_output(overflow) else "advice"])
     return " ".join((opening, *sentences))
-
-
-def small_window(window_tokens: ProviderTokens, least_tokens: int) -> str:
-    """Return the answer to a request whose model has a window below what the operator allows (`block_below_tokens`)."""
-    return f"The model's window of {window_tokens} tokens is below the least that is served here, {least_tokens} tokens."
 
 
 def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) -> str:

@@ -31,7 +31,6 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
-from ctx_hooks.serving.final_error import small_window
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running, holds_more
 from ctx_hooks.store.shared_store import SharedStore
@@ -96,7 +95,8 @@ class RequestFlow:
             state.headers |= of_ignored(group.ignored)
         least_tokens = group.policy.block_below_tokens or 0
         if group.window.tokens < least_tokens:
-            raise litellm_compat.refusal(small_window(group.window.tokens, least_tokens))
+            served = f"the least that is served here, {least_tokens} tokens"
+            raise litellm_compat.refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
             fields = await self.addons.received(request, group.policy)
         fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)

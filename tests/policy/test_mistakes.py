@@ -222,15 +222,7 @@ def test_a_team_whose_name_yaml_reads_as_a_number_has_its_policy(name):
     assert Policies(read).resolve(Caller(team_names=(str(name),))).policy.mode == "off"
 
 
-def test_a_name_in_a_list_that_is_none_is_called_what_the_list_is_of():
-    _, wrong = settings_of({"request_policies": ["gentlee"], "teams": {"alpha": {"locked": ["reserve_token"]}}})
-    assert any("'gentlee' is no policy" in line for line in wrong)
-    assert any("'reserve_token' is no field" in line for line in wrong)
-
-
-def test_what_is_expected_in_the_place_of_a_text_is_said():
-    _, wrong = settings_of({"teams": {"alpha": {"locked": "reserve"}}})
-    assert any("teams.alpha.locked: a list is expected" in line for line in wrong)
+def test_settings_of_no_mapping_are_told():
     found, wrong = located({"callback_settings": "observe"})
     assert found == ["observe"]
     assert wrong == ["callback_settings: a mapping is expected, with the key `ctx_hooks`, not 'observe'"]

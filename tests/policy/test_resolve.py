@@ -133,6 +133,9 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     ({"defaults": {"reserve": -1}}, "defaults.reserve"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
     ({"defaults": {"locked": ["reserv"]}}, "defaults.locked"),
+    ({"request_policies": ["gentlee"]}, "'gentlee' is no policy"),
+    ({"teams": {"alpha": {"locked": ["reserve_token"]}}}, "'reserve_token' is no field"),
+    ({"teams": {"alpha": {"locked": "reserve"}}}, "teams.alpha.locked: a list is expected"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
 ])  # fmt: skip
 def test_every_mistake_is_logged_with_its_path(raw, path, caplog):

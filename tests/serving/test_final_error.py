@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.serving.final_error import readable_error, small_window
+from ctx_hooks.serving.final_error import readable_error
 
 ENGLISH = Policy()
 FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
@@ -163,8 +163,3 @@ def test_the_operators_own_words_stand_behind_the_opening(fmt):
     own = readable_error(fmt, *facts, Policy(error_text="Ask the help desk."))
     assert own.endswith(". Ask the help desk.")
     assert readable_error(fmt, *facts, ENGLISH).startswith(own.removesuffix("Ask the help desk."))
-
-
-def test_a_small_window_names_both_figures():
-    assert "512" in small_window(512, 4_096)
-    assert "4096" in small_window(512, 4_096)

@@ -6,6 +6,7 @@ import traceback
 from dataclasses import replace
 
 import pytest
+from fastapi import HTTPException
 
 import ctx_hooks
 from ctx_hooks.compaction import pipeline
@@ -13,7 +14,7 @@ from ctx_hooks.compaction.steps import Step
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.policy.settings import Policy
+from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
@@ -265,6 +266,13 @@ async def test_a_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
     await RequestFlow().decide(SMALL, to(20_000, block_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
+
+
+async def test_a_request_to_a_window_below_the_least_that_is_served_is_answered_400_with_both_figures():
+    flow = RequestFlow(Settings(defaults={"block_below_tokens": 400_000}))
+    with pytest.raises(HTTPException, match=r"128000 .* 400000") as refused:
+        await flow.before_choice(session(model="openai/gpt-4o", metadata={}))
+    assert refused.value.status_code == 400
 
 
 SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA" + "Zq3x" * 2_000}
