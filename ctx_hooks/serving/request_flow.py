@@ -74,7 +74,7 @@ class RequestFlow:
         self.recorder = Recorder()
         self._short_workers = Workers()
         self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice, self._short_workers))
-        self.ends = AttemptEnds(self.policies, self.running, self.learned, self.stored, self.recorder, self.addons)
+        self.ends = AttemptEnds(self)
         self._engine_workers = Workers()
 
     async def before_choice(self, request: Request) -> dict[str, Any]:

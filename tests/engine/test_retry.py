@@ -84,10 +84,6 @@ class TestRetries:
         assert isinstance(decision, NotRetried)
         assert attempt.spent
 
-    def test_a_limit_without_a_count_is_kept_to_with_room_to_spare(self):
-        known, _, attempt = self.retry(Overflow("input", "x", int(self.size * 0.7)))
-        assert attempt.sent_tokens < known.window.tokens < self.size * 0.7
-
     @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
     def test_what_is_not_known_of_a_refusal_says_nothing_of_the_window(self, unknown):
         refused = replace(self.refused(Overflow("input", "x", 20_000, self.size)), **unknown)
