@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.selection.user_words import free_tokens
+from ctx_hooks.compaction.selection.user_words import chars_of, free_tokens
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Text
 from ctx_hooks.conversation.protection import older_exchanges
@@ -37,7 +37,7 @@ def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spa
     for form in (_ends, _whole):
         for position, text in texts.items():
             spans = form(text)
-            price = (_chars(spans) - _chars(kept.get(position, ()))) * tokens_per_char[position]
+            price = (chars_of(spans) - chars_of(kept.get(position, ()))) * tokens_per_char[position]
             if price <= room_tokens:
                 room_tokens -= price
                 kept[position] = spans
@@ -77,7 +77,3 @@ def _ends(text: str) -> Spans:
     """Return where the ends of a text stand, of a short one all."""
     head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
     return ((0, head), (tail, len(text))) if head < tail else _whole(text)
-
-
-def _chars(spans: Spans) -> int:
-    return sum(b - a for a, b in spans)

@@ -62,13 +62,16 @@ class Segments:
         """The beginning and end of each segment."""
         return list(pairwise(self.bounds.tolist()))
 
+    @property
+    def size_bytes(self) -> int:
+        """The memory that is held."""
+        return sum(map(getsizeof, (self, self.bounds, self.cover, self.added))) + names_bytes(self.identifiers)
+
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
 
-_Analysis: TypeAlias = tuple[Integers, Integers, Integers, tuple[str, ...]]
-
-_analyses: ContentCache[_Analysis] = ContentCache()
+_segments: ContentCache[Segments] = ContentCache()
 
 
 def segments(text: str) -> Segments:
@@ -78,17 +81,7 @@ def segments(text: str) -> Segments:
 
 def remembered(key: Hashable, analyse: Callable[[], Segments]) -> Segments:
     """Return what `analyse` finds, remembered by a key that stands for the text and for what else it depends on."""
-
-    def found() -> _Analysis:
-        analysed = analyse()
-        return analysed.bounds, analysed.cover, analysed.added, analysed.identifiers
-
-    return Segments(*_analyses.get(key, found, _analysis_bytes))
-
-
-def _analysis_bytes(analysis: _Analysis) -> int:
-    *arrays, names = analysis
-    return sum(map(getsizeof, arrays)) + names_bytes(names)
+    return _segments.get(key, analyse, lambda found: found.size_bytes)
 
 
 def _analyse(text: str) -> Segments:

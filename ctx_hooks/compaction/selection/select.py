@@ -140,42 +140,25 @@ class Selector:
     def _order(self, room_tokens: float) -> Order:
         if self._newest_first:
             return Order(self.items, tuple(range(len(self.items)))[::-1], (), Knapsack({}, ()), frozenset())
-        share = self._dialogue_share()
+        spoken_tokens = sum(item.whole_tokens for item in self.items if item.spoken)
+        share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
         goal_tokens = self._budget.goal_tokens
         usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
         recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share if self._asks else usual
-        newest = self._newest(room_tokens)
+        prices = {n: item.whole_tokens for n, item in enumerate(self.items)}
+        newest = _newest(prices, room_tokens)
         if len(newest) < len(self.items):
-            newest = self._newest(room_tokens * recent)
+            newest = _newest(prices, room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
         stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
-        frames = tuple(self._frames(room_tokens * FRAMES_FRACTION, besides={*whole, *stay}))
+        prices = {n: item.frame_tokens for n, item in enumerate(self.items) if n not in stay.union(whole)}
+        frames = _newest(prices, room_tokens * FRAMES_FRACTION)
         return Order(self.items, whole, frames, self._lines(whole, {*frames, *stay}), stay)
 
     @property
     def _asks(self) -> bool:
         request = self._conversation.newest_request
         return request is not None and is_question(self._conversation.messages[request])
-
-    def _newest(self, room_tokens: float) -> list[int]:
-        """Return the newest exchanges that a room holds whole, newest first."""
-        held = accumulate(item.whole_tokens for item in reversed(self.items))
-        count = sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))
-        return list(range(len(self.items)))[::-1][:count]
-
-    def _frames(self, room_tokens: float, besides: Collection[int]) -> Iterator[int]:
-        """Yield the newest exchanges whose frames a room holds, newest first, without those that stay in any case."""
-        for n in reversed(range(len(self.items))):
-            if n not in besides:
-                room_tokens -= self.items[n].frame_tokens
-                if room_tokens < 0:
-                    return
-                yield n
-
-    def _dialogue_share(self) -> float:
-        """Return how much of the older exchanges is plain dialogue."""
-        spoken = sum(item.whole_tokens for item in self.items if item.spoken)
-        return spoken / max(1.0, sum(item.whole_tokens for item in self.items))
 
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.
@@ -226,3 +209,10 @@ class Selector:
         shown = identifiers_of(m for m in kept if m.role != "assistant")
         opened = {n: item for n, item in enumerate(self.items) if n in framed and n not in recorded and n not in whole}
         return Knapsack(opened, shown)
+
+
+def _newest(prices: Mapping[int, float], room_tokens: float) -> tuple[int, ...]:
+    """Return the newest of some exchanges that a room holds together at their prices, newest first."""
+    newest = sorted(prices, reverse=True)
+    held = accumulate(prices[n] for n in newest)
+    return tuple(newest[: sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))])

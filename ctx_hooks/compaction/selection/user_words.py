@@ -98,7 +98,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
     room_tokens = max(goal_tokens * LEAST_WORDS_FRACTION, min(goal_tokens * WORDS_FRACTION, free * MOST_FREE_FRACTION))
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
-    if sum(_chars(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
+    if sum(chars_of(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}
     telling_tokens = min(goal_tokens * TELLING_FRACTION, free * MOST_TELLING_FRACTION)
     if _is_talk(conversation):
@@ -196,7 +196,7 @@ def _pieces(
     In what opens the conversation clients enclose what they are told: there such elements count as typed, and of 4 as much
     stays as there is room for; elsewhere all or nothing.
     """
-    if _chars(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
+    if chars_of(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
         yield from _short_pieces(position, text, typed, repeated=repeated)
         return
     long = [found for found in enclosed(text) if found[1] - found[0] > LONGEST_TYPED_CHARS or found[2] in FILE_TAGS]
@@ -244,7 +244,8 @@ def _without(spans: Spans, gone: Sequence[tuple[int, int, str]]) -> Iterator[tup
         yield from zip((start, *(b for _, b in inside)), (*(a for a, _ in inside), end), strict=True)
 
 
-def _chars(spans: Spans) -> int:
+def chars_of(spans: Spans) -> int:
+    """Return how long some spans are together."""
     return sum(b - a for a, b in spans)
 
 

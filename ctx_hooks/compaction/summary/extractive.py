@@ -12,18 +12,17 @@ from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.done import changed_files, done_in, with_names
-from ctx_hooks.compaction.summary.transcript import transcript
+from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ctx_hooks.compaction.summary.done import Entry, Removed
-    from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.conversation.model import Message
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
@@ -116,14 +115,33 @@ def _headed(
         heading = (
             placeholders.written_heading if is_summary else placeholders.record_heading if found[n] else placeholders.dropped
         )
-        first_line = heading(len(messages), language, _whole_of(messages, budget), is_scattered=end - n > 1)
+        whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.cut_texts is not None else None
+        first_line = heading(len(messages), language, whole, is_scattered=end - n > 1)
         records[removed.gaps[n]] = "\n".join((first_line, *found[n]))
     return records
 
 
-def _whole_of(messages: Sequence[Message], budget: Budget) -> Reference | None:
-    """Return where the whole of the removed messages is; None where nothing is archived."""
-    return budget.reference(transcript(messages, budget.policy.language)) if budget.cut_texts is not None else None
+def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str]:
+    """Yield what was said, called and returned, in order, each under a line with its source: what the archive keeps.
+
+    Texts stand as they came, whatever steps have cut of them, with a mark in front of every line: none can write the line of
+    another source. Media and reasoning are no part of it: the one is no text, the other is for the model that thought it.
+    """
+    calls = call_names(messages)
+    for i, message in enumerate(messages):
+        for k, part in enumerate(message.parts):
+            if isinstance(part, Text) and part.original_text:
+                source = placeholders.source_of_speaker(message.role, message.name, language)
+                yield f"{source}\n{_marked(part.original_text)}"
+            elif isinstance(part, ToolCall):
+                yield f"{placeholders.source_of_arguments(part.name, language)}\n{_marked(part.arguments)}"
+            elif isinstance(part, ToolResult) and part.original_text:
+                tool = calls.get((i, k), ("", ""))[0]
+                yield f"{placeholders.source_of_call(tool, language)}\n{_marked(part.original_text)}"
+
+
+def _marked(text: str) -> str:
+    return "".join(f"> {line}" for line in text.splitlines(keepends=True))
 
 
 def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[str]]:
