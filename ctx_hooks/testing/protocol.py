@@ -41,15 +41,22 @@ class Protocol:
     media_type: str = SERVER_SENT
 
 
-def _own(fmt: Format, *paths: str) -> Protocol:
-    def read(body: Payload, path: str) -> dict[str, Any]:
-        model, _, method = path.rsplit("/", 1)[1].partition(":")  # Google's stand in the path
-        return {**body, "model": model, "stream": method == "streamGenerateContent"} if fmt == "gemini" else dict(body)
+def as_sent(body: Payload, _path: str) -> dict[str, Any]:
+    """Return a request that is a payload of its format."""
+    return dict(body)
 
+
+def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
+    """Return Google's request, whose model and method stand in the path."""
+    model, _, method = path.rsplit("/", 1)[1].partition(":")
+    return {**body, "model": model, "stream": method == "streamGenerateContent"}
+
+
+def _own(fmt: Format, *paths: str) -> Protocol:
     return Protocol(
         paths=paths,
         fmt=fmt,
-        read=read,
+        read=_named_by_path if fmt == "gemini" else as_sent,
         whole=partial(streams.whole, fmt),
         stream=partial(streams.stream, fmt),
         told=partial(streams.error_stream, fmt),

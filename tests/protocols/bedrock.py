@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.protocol import Payload, Protocol
 from protocols import event_stream
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 
 INVOKE_VERSION = "bedrock-2023-05-31"
 
@@ -66,14 +64,12 @@ def _usage(tokens: int, cached: int) -> dict[str, int]:
     return {**counts, "totalTokens": tokens + streams.OUTPUT_TOKENS}
 
 
-def _whole_converse(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
-    del payload
+def _whole_converse(_payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     output = {"message": {"role": "assistant", "content": [{"text": reply.text}]}}
     return {"output": output, "stopReason": "end_turn", "usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}}
 
 
-def _converse_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
-    del payload
+def _converse_events(_payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
     yield event_stream.event("messageStart", {"role": "assistant"})
     for word in reply.text.split(" "):
         yield event_stream.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": word + " "}})
@@ -88,8 +84,7 @@ def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[b
     yield from _told_alone(payload, body, settings)
 
 
-def _told_alone(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
-    del payload, settings
+def _told_alone(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[bytes]:
     yield event_stream.exception("validationException", body)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+from ctx_hooks.testing.protocol import Payload, Protocol, as_sent
 from ctx_hooks.testing.responses import new_id
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 
 ACCEPTED = {
     "model", "messages", "tools", "tool_choice", "documents", "citation_options", "response_format", "safety_mode",
@@ -30,14 +28,12 @@ def _usage(tokens: int) -> dict[str, Any]:
     return {"billed_units": counts, "tokens": counts}
 
 
-def _whole(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
-    del payload, cached  # neither is said in an answer
+def _whole(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> dict[str, Any]:
     message = {"role": "assistant", "content": [{"type": "text", "text": reply.text}]}
     return {"id": new_id("chat"), "finish_reason": "COMPLETE", "message": message, "usage": _usage(tokens)}
 
 
-def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
-    del payload, cached
+def _events(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> Iterator[str]:
     yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
     yield _sent({"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}})
     for word in reply.text.split(" "):
@@ -47,8 +43,7 @@ def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterato
     yield _sent({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": _usage(tokens)}})
 
 
-def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
-    del payload
+def _told(_payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
     if settings.refused_after_opening:
         yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
     delta = {"finish_reason": "ERROR", "error": body["message"], "usage": _usage(0)}
@@ -63,7 +58,7 @@ def _sent(event: Payload) -> str:
 COHERE = Protocol(
     paths=("/v2/chat",),
     fmt="openai-chat",
-    read=lambda body, path: dict(body),  # noqa: ARG005 - the path says nothing
+    read=as_sent,
     violations=_broken,
     refused=lambda message: {"id": new_id("error"), "message": message},
     whole=_whole,

@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.protocol import Payload, Protocol, no_rules
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 
 MEDIA_TYPE = "application/x-ndjson"
 Form = Callable[[str], dict[str, Any]]
@@ -20,9 +18,8 @@ Form = Callable[[str], dict[str, Any]]
 ROLES = {"system", "user", "assistant", "tool"}
 
 
-def _read_chat(body: Payload, path: str) -> dict[str, Any]:
+def _read_chat(body: Payload, _path: str) -> dict[str, Any]:
     """Return the request with an id for each call and result, which Ollama has none of."""
-    del path
     calls = results = 0
     messages = []
     for m in body.get("messages") or []:
@@ -42,8 +39,7 @@ def _numbered(call: Mapping[str, Any], number: int) -> dict[str, Any]:
     return {"id": str(number), "type": "function", "function": function}
 
 
-def _read_generate(body: Payload, path: str) -> dict[str, Any]:
-    del path
+def _read_generate(body: Payload, _path: str) -> dict[str, Any]:
     return {**_read(body), "messages": [{"role": "user", "content": body.get("prompt")}]}
 
 
@@ -83,20 +79,17 @@ def _generated(text: str) -> dict[str, Any]:
     return {"response": text}
 
 
-def _whole(form: Form, payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
-    del cached  # Ollama does not say
+def _whole(form: Form, payload: Payload, reply: Reply, tokens: int, _cached: int) -> dict[str, Any]:
     return {**_head(payload), **form(reply.text), **_end(tokens)}
 
 
-def _lines(form: Form, payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
-    del cached
+def _lines(form: Form, payload: Payload, reply: Reply, tokens: int, _cached: int) -> Iterator[str]:
     for word in reply.text.split(" "):
         yield _line({**_head(payload), **form(word + " "), "done": False})
     yield _line({**_head(payload), **form(""), **_end(tokens)})
 
 
-def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
-    del payload, settings  # a stream has no opening
+def _told(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
     yield _line(body)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import Reply
-from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.protocol import Payload, Protocol, as_sent
 from ctx_hooks.testing.rules import SIGNATURE_PREFIX, sign
 
 BETA = "compact-2026-09-04"
@@ -20,10 +20,6 @@ REJECTED = ("context_management", "stop_sequences")
 """What may not stand beside `compaction`: the first would compact too, the other would do nothing."""
 NO_LONGER_TAKEN: set[str] = set()
 """Signatures that are refused, though they are the provider's own."""
-
-
-def _as_sent(body: Payload, _path: str) -> dict[str, Any]:
-    return dict(body)
 
 
 def _broken(payload: Payload, headers: Mapping[str, str]) -> Iterator[str]:
@@ -94,7 +90,7 @@ def _signed(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]
 ON_DEMAND = Protocol(
     paths=("/v1/messages",),
     fmt="anthropic",
-    read=_as_sent,
+    read=as_sent,
     violations=_broken,
     whole=_whole,
     stream=_events,

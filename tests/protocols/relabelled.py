@@ -22,8 +22,7 @@ def _spoken(fmt: Format) -> dict[str, Any]:
     return {"fmt": fmt, **{name: partial(say, fmt) for name, say in said.items()}}
 
 
-def _read_mistral(body: Payload, path: str) -> dict[str, Any]:
-    del path
+def _read_mistral(body: Payload, _path: str) -> dict[str, Any]:
     return {**body, **USAGE_IN_STREAMS}
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.protocol import Payload, Protocol
-
-if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 
 
 def _read(body: Payload, path: str) -> dict[str, Any]:
@@ -24,14 +22,12 @@ def _refused(message: str) -> dict[str, str]:
     return {"error": message, "error_type": "validation"}
 
 
-def _whole(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
-    del payload, cached
+def _whole(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> dict[str, Any]:
     details = {"finish_reason": "eos_token", "generated_tokens": streams.OUTPUT_TOKENS, "prefill": [], "tokens": []}
     return {"generated_text": reply.text, "details": {**details, "prompt_tokens": tokens}}
 
 
-def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
-    del payload, tokens, cached  # none of it is said in a stream
+def _events(_payload: Payload, reply: Reply, _tokens: int, _cached: int) -> Iterator[str]:
     words = [word + " " for word in reply.text.split(" ")]
     for number, word in enumerate(words):
         last = number == len(words) - 1
@@ -40,8 +36,7 @@ def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterato
         yield _sent({"token": token, "generated_text": reply.text if last else None, "details": details})
 
 
-def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
-    del payload, settings  # a stream has no opening
+def _told(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
     yield _sent(body)
 
 
