@@ -51,11 +51,7 @@ _LABEL_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a text names.
-
-    >>> figures_of("the limit is 8192 tokens, you sent 9000 tokens").input_tokens
-    9000
-    """
+    """What a text names."""
 
     limit_tokens: ProviderTokens | None = None
     input_tokens: ProviderTokens | None = None

@@ -147,13 +147,7 @@ def _changed(value: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def used_hosted_tools(answer: Any) -> bool:
-    """Return whether an answer of any route says that the provider ran a tool for it.
-
-    >>> used_hosted_tools({"output": [{"type": "web_search_call"}, {"type": "message"}]})
-    True
-    >>> used_hosted_tools({"output": [{"type": "function_call"}]})
-    False
-    """
+    """Return whether an answer of any route says that the provider ran a tool for it."""
     usage = _field(answer, "usage") or _field(answer, "usageMetadata")
     details = _field(usage, "prompt_tokens_details")
     blocks = [_field(block, "type") for name in ("output", "content") for block in _items(_field(answer, name))]

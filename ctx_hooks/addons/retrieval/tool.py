@@ -110,13 +110,7 @@ class Asked:
 
 
 def asked_of(arguments: str) -> Asked:
-    """Return what the arguments of a call, as JSON, ask for; what they say wrongly counts as not said.
-
-    >>> asked_of('{"handle": "abcdefgh2345", "limit": 10}')
-    Asked(handle='abcdefgh2345', query='', offset_chars=0, limit_chars=10)
-    >>> asked_of('{"handle": "../etc').handle
-    ''
-    """
+    """Return what the arguments of a call, as JSON, ask for; what they say wrongly counts as not said."""
     fields = mapping_or_empty(parsed(arguments))
     handle = text_or_empty(fields.get("handle")).strip().lower()
     return Asked(

@@ -26,9 +26,6 @@ class FileStates:
         changed: the paths, as they are written; a change that failed is none.
         read: the paths.
         acting: the arguments of all calls that may do more than read: a command may change a file that it only names.
-
-    >>> FileStates(frozenset(), frozenset({"src/app.py"}), ()).contradict("- `app.py`: changed")
-    True
     """
 
     changed: frozenset[str]

@@ -62,12 +62,6 @@ class Flight:
         owner: the worker that has it in flight; "" where none has.
         until_seconds: the end of its lease, or of the pause after failures, in epoch seconds: none begins before.
         failures: how many in a row have failed.
-
-    >>> flight = begun(Flight(), "worker-1", now=0.0, lease_seconds=20.0)
-    >>> begun(flight, "worker-2", now=19.0, lease_seconds=20.0) is None
-    True
-    >>> begun(flight, "worker-2", now=20.0, lease_seconds=20.0).owner
-    'worker-2'
     """
 
     owner: str = ""

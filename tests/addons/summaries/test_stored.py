@@ -19,9 +19,7 @@ from ctx_hooks.addons.summaries.record import (
     WRITTEN,
     Signed,
     begun,
-    failed,
     fields_of,
-    given_up,
 )
 from ctx_hooks.addons.summaries.stored import HANDLE, KEY_PREFIX, StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
@@ -150,22 +148,6 @@ async def test_who_has_lost_the_flight_does_not_end_that_of_another(workers, con
     assert await two.fly(conversation, mine, yours), "its lease was over"
     assert not await one.fly(conversation, mine, IDLE)
     assert (await one.of(conversation)).flight == yours
-
-
-@pytest.mark.parametrize("failures", [0, 1])
-async def test_after_a_flight_that_was_cancelled_another_begins(workers, conversation, failures):
-    one, two = workers
-    found = IDLE
-    for _ in range(failures):
-        mine = flight_of("one")
-        assert await one.fly(conversation, found, mine)
-        found = failed(mine, 0.0)
-        assert await one.fly(conversation, mine, found)
-    mine = begun(found, "one", time.time(), 60.0)
-    assert await one.fly(conversation, found, mine)
-    assert await one.fly(conversation, mine, given_up(mine))
-    left = (await two.of(conversation)).flight
-    assert await two.fly(conversation, left, begun(left, "two", time.time(), 60.0))
 
 
 @pytest.mark.parametrize("value", [

@@ -39,15 +39,6 @@ class Archives:
     Args:
         store: what the workers share.
         secret: the operator's; unset, the environment's. With one, what is stored is encrypted.
-
-    >>> archives = Archives(SharedStore(), secret=b"")
-    >>> tenant = archives.tenant("team", "research")
-    >>> async def example():
-    ...     settings = ArchiveSettings()
-    ...     archives.put(settings, tenant, {"pz5bbqm3fvxm": "1,204 lines of a log"})
-    ...     return await archives.get(settings, tenant, "pz5bbqm3fvxm")
-    >>> asyncio.run(example())
-    '1,204 lines of a log'
     """
 
     def __init__(self, store: SharedStore, secret: bytes | None = None) -> None:
