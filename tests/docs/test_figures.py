@@ -56,7 +56,6 @@ SAYS = [
 IN_WORDS = {
     "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
     "more than a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
-    "a fifth, or a twentieth": (calibration.OTHER_FRACTION, calibration.LEAST_OTHER_FRACTION) == (0.2, 0.05),
     "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
     "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
     "a tenth for another turn": (retrieval_share.QUESTION_FRACTION, retrieval_share.USUAL_FRACTION) == (1 / 3, 0.1),
