@@ -19,6 +19,7 @@ from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, teams_by_digest, values_of
 from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, as_json, counted, table, tell
+from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
 from ctx_hooks.store.sealing import (
     SECRET_VARIABLE,
@@ -67,6 +68,8 @@ async def _kept(config: Configuration) -> list[tuple[str, Stored]]:
 
 def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) -> None:
     """Print the text of a handle; raises CommandError where its owner has none."""
+    if not is_handle(handle):
+        raise CommandError(f"{handle!r:.60} is no handle: it has {HANDLE_CHARS} characters of a to z and 2 to 7")
     kind, identifier = _named(owner)
     secret = secret_of_environment()
     tenant = tenant_key(kind, identifier, secret)

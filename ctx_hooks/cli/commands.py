@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,19 @@ class Commands(click.Group):
         return int(code or 0)
 
 
+def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], Callable[..., Any]]:
+    """Have a command call a function of a module of this package, which is imported only then."""
+
+    def made(declared: Callable[[], None]) -> Callable[..., Any]:
+        @wraps(declared)
+        def run(**options: Any) -> Any:
+            return getattr(import_module(f"ctx_hooks.cli.{module}"), function)(**options)
+
+        return run
+
+    return made
+
+
 def _discard_output() -> None:
     """Lead the rest of the output nowhere: Python flushes once more at its end."""
     if sys.stdout is not None:  # closed by the caller
@@ -80,15 +95,13 @@ def commands() -> None:
 
 @commands.command(short_help="Ask a real proxy over every route; no key, no network.")
 @json_option
-def demo(**options: Any) -> int:
+@_runs("demo")
+def demo() -> None:
     """Ask a real proxy over every route; no key, no network.
 
     A LiteLLM proxy with this plugin and a provider with a small window start on loopback. The provider counts for itself and
     refuses what is too long or breaks a rule of its API.
     """
-    from ctx_hooks.cli.demo import run
-
-    return run(**options)
 
 
 @commands.command(short_help="Add the plugin to a proxy configuration, or take it out.")
@@ -97,28 +110,24 @@ def demo(**options: Any) -> int:
 @click.option("--remove", is_flag=True, help="Take the plugin out; its settings stay, and do nothing.")
 @yes_option
 @json_option
-def init(**options: Any) -> None:
+@_runs("init")
+def init() -> None:
     """Add the plugin to a proxy configuration, or take it out.
 
     CONFIG is the YAML file that `litellm --config` is given. What would change is shown, and written if you agree.
     """
-    from ctx_hooks.cli.init import run
-
-    run(**options)
 
 
 @commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
 @click.argument("config", type=FILE)
 @json_option
-def check(**options: Any) -> int:
+@_runs("check")
+def check() -> None:
     """Find the mistakes of a proxy configuration, or print its policies.
 
     CONFIG is the YAML file that `litellm --config` is given. All mistakes are named with their path; without one you see the
     window of each deployment, every field of a policy that differs from its default, and what could be better.
     """
-    from ctx_hooks.cli.check import run
-
-    return run(**options)
 
 
 @commands.command(short_help="Try the plugin in this installation, and look at a configuration.")
@@ -127,16 +136,14 @@ def check(**options: Any) -> int:
     "--proxy/--no-proxy", default=True, help="Whether to start a proxy and try an overflow on it.  [default: proxy]"
 )
 @json_option
-def doctor(**options: Any) -> int:
+@_runs("doctor")
+def doctor() -> None:
     """Try the plugin in this installation, and look at a configuration.
 
     A LiteLLM proxy and a provider with a small window start on loopback, and an overflow goes through every route.
     CONFIG is your proxy's configuration: its Redis is asked, and what keeps the plugin from its work is named. Nothing is
     sent to your providers. Exits with 1 if a check fails.
     """
-    from ctx_hooks.cli.doctor import run
-
-    return run(**options)
 
 
 @commands.command(short_help="Say what would be done with a request, and why.")
@@ -147,15 +154,13 @@ def doctor(**options: Any) -> int:
 @click.option("--key", help="Alias of a virtual key.")
 @click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
 @json_option
-def explain(**options: Any) -> None:
+@_runs("explain.printed")
+def explain() -> None:
     """Say what would be done with a request, message by message, and why.
 
     REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or - for
     standard input. Nothing is sent.
     """
-    from ctx_hooks.cli.explain.printed import run
-
-    run(**options)
 
 
 @commands.command(short_help="Replay recorded sessions: tokens, cache and cost.")
@@ -165,39 +170,27 @@ def explain(**options: Any) -> None:
 @click.option("--model", default="", help="Replay all for this model or model group.")
 @click.option("--window", type=click.IntRange(min=1), help="Replay all for a window of so many tokens.")
 @json_option
-def replay(**options: Any) -> int:
+@_runs("replay.printed")
+def replay() -> None:
     """Replay recorded requests: compactions, prompt cache, cost, and what would have overflowed.
 
     HISTORIES are files, folders or patterns: LiteLLM's spend log (JSON lines or a JSON array), logs of requests to
     OpenAI, Anthropic and Google, or lines with `format` and `messages`. Each is recognised by its content. Nothing is sent
     anywhere.
     """
-    from ctx_hooks.cli.replay.printed import run
-
-    return run(**options)
 
 
 @commands.command(short_help="Make a page of what was done, from event files.")
 @click.argument("events", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page.")
 @json_option
-def report(**options: Any) -> None:
+@_runs("report.page")
+def report() -> None:
     """Make a page of what was done, or would have been, from event files.
 
     EVENTS are files, folders or patterns; the proxy writes them with `events: {path: FOLDER}` under
     callback_settings.ctx_hooks.
     """
-    from ctx_hooks.cli.report.page import run
-
-    run(**options)
-
-
-def _handle(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
-    from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
-
-    if not is_handle(text):
-        raise click.BadParameter(f"a handle has {HANDLE_CHARS} characters of a to z and 2 to 7")
-    return text
 
 
 def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
@@ -222,33 +215,27 @@ def archive() -> None:
 @archive.command("ls")
 @_config_option
 @json_option
-def _archive_ls(**options: Any) -> None:
+@_runs("archive", "print_kept")
+def _archive_ls() -> None:
     """List how much is kept of each tenant."""
-    from ctx_hooks.cli.archive import print_kept
-
-    print_kept(**options)
 
 
 @archive.command("show", short_help="Print a text by its handle.")
-@click.argument("handle", callback=_handle)
+@click.argument("handle")
 @_config_option
 @_owner_options(multiple=False)
 @json_option
-def _archive_show(**options: Any) -> None:
+@_runs("archive", "print_kept_text")
+def _archive_show() -> None:
     """Print a text by the handle of its placeholder; without an owner one that came without a key."""
-    from ctx_hooks.cli.archive import print_kept_text
-
-    print_kept_text(**options)
 
 
 @archive.command("prune")
 @_config_option
 @json_option
-def _archive_prune(**options: Any) -> None:
+@_runs("archive", "prune")
+def _archive_prune() -> None:
     """Delete what has expired; Redis does that by itself."""
-    from ctx_hooks.cli.archive import prune
-
-    prune(**options)
 
 
 @commands.command(short_help="Remove what is kept of a team, key, user or organization.")
@@ -257,15 +244,13 @@ def _archive_prune(**options: Any) -> None:
 @click.option("--tenant", multiple=True, help="The digest that `archive ls` or `limits ls` prints.")
 @yes_option
 @json_option
-def erase(**options: Any) -> int:
+@_runs("erase")
+def erase() -> None:
     """Remove what is kept of a team, key, user or organization, and print a receipt.
 
     CONFIG is the proxy's configuration. The archive, statistics, summaries and sizes of histories are searched, on disk and
     in Redis. You see what was found, and are asked unless --yes. Exits with 1 if nothing was found.
     """
-    from ctx_hooks.cli.erase import run
-
-    return run(**options)
 
 
 @commands.group(short_help="Print or clear what was learned of each deployment.")
@@ -280,11 +265,9 @@ def limits() -> None:
 @click.argument("deployment", default="*")
 @_config_option
 @json_option
-def _limits_ls(**options: Any) -> None:
+@_runs("limits", "print_learned")
+def _limits_ls() -> None:
     """Print what was learned of each deployment, the newest first."""
-    from ctx_hooks.cli.limits import print_learned
-
-    print_learned(**options)
 
 
 @limits.command("clear", short_help="Forget what was learned.")
@@ -292,11 +275,9 @@ def _limits_ls(**options: Any) -> None:
 @_config_option
 @yes_option
 @json_option
-def _limits_clear(**options: Any) -> None:
+@_runs("limits", "clear")
+def _limits_clear() -> None:
     """Forget what was learned of deployments; the running workers still have it for a while."""
-    from ctx_hooks.cli.limits import clear
-
-    clear(**options)
 
 
 @commands.command(short_help="Print the JSON Schema of the settings, for editors.")

@@ -79,13 +79,7 @@ class Held:
 def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     """Remove what is kept of owners, and print the receipt.
 
-    Args:
-        config: the proxy's configuration.
-        yes: whether nobody is asked before.
-        named: the ids of each kind of owner.
-
-    Returns:
-        The exit code: FAILED if nothing was found.
+    `named` has the ids of each kind of owner. Returns the exit code: FAILED if nothing was found.
 
     Raises:
         UsageError: no owner is named.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,15 @@ def paths_of(name: str) -> list[Path]:
     if not found:
         raise _missing(name)
     return [Path(path) for path in found]
+
+
+def files_of(names: Iterable[str], *below: str) -> list[Path]:
+    """Return the files of paths and patterns, and of each folder those that match `below`, each once and sorted."""
+    found: dict[Path, Path] = {}
+    for path in chain.from_iterable(map(paths_of, names)):
+        listed = chain.from_iterable(map(path.glob, below)) if path.is_dir() else [path]
+        found |= {file.resolve(): file for file in listed if not file.is_dir()}
+    return sorted(found.values())
 
 
 def _missing(name: str) -> CommandError:

@@ -193,7 +193,7 @@ CANNOT_BE_DONE = {
     "no --yes": [["limits", "clear", "x"], ["init", "unplugged.yaml"]],
     "see ctx-hooks": [
         ["init"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
-        ["doctor", "a", "b"], ["report"], ["archive", "show", "X"], ["erase", CONFIG],
+        ["doctor", "a", "b"], ["report"], ["erase", CONFIG],
         ["archive", "show", "b" * 12, "--team", "a", "--key", "b"], ["limits", "clear"], ["limits", "frob"],
         ["demo", "a"], ["schema", "a"], ["frob"],
     ],

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import click
 
-from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
+from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.litellm_compat import Deployment
-from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.request import Request
@@ -68,7 +67,8 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
         if name and not any(fnmatchcase(name, pattern) for pattern in scopes):
             raise _unknown(kind, name, scopes)
     deployment = listed[0].deployment if listed else Deployment(group, {})
-    resolved = _resolved(proxy, group, deployment, team, key)
+    names = {"team_names": tuple(filter(None, [team])), "key_names": tuple(filter(None, [key]))}
+    resolved = proxy.resolved(listed[0] if listed else Listed("", group, deployment, {}), **names)
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
     decision = asyncio.run(RequestFlow().decide(received, _without_stores(target)))
@@ -79,16 +79,6 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
     return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{suggestion(name, known)}")
-
-
-def _resolved(config: Configuration, group: str, deployment: Deployment, team: str | None, key: str | None) -> Resolved:
-    caller = Caller(
-        group=group,
-        deployment=as_text(deployment.model_info.get("ctx_hooks")),
-        team_names=(team,) if team else (),
-        key_names=(key,) if key else (),
-    )
-    return config.policies.resolve(caller)
 
 
 def _without_stores(target: Target) -> Target:

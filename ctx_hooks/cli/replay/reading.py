@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter as Occurrences
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.replay.histories import request_log, sessions, spend_log
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, loads
 from ctx_hooks.cli.terminal import working
 
-ENDINGS = ("*.jsonl", "*.json", "*.ndjson")
+ENDINGS = ("**/*.jsonl", "**/*.json", "**/*.ndjson")
 """Of the files that are read in a folder, and in the folders below it."""
 MOST_NAMED = 10
 """Broken places that are named one by one; all are counted."""
@@ -49,19 +48,6 @@ READERS: tuple[Reader, ...] = (spend_log, sessions, request_log)
 def reader_of(fields: Mapping[str, Any]) -> Reader | None:
     """Return the reader of a file that has this row, None where it says nothing."""
     return next((reader for reader in READERS if reader.recognises(fields)), None)
-
-
-def files_of(names: Sequence[str]) -> list[Path]:
-    """Return the files of paths, folders and patterns, each once and sorted.
-
-    Raises:
-        CommandError: one of them is not there.
-    """
-    found: set[Path] = set()
-    for path in chain.from_iterable(map(paths_of, names)):
-        below = (file for ending in ENDINGS for file in path.rglob(ending) if file.is_file())
-        found |= set(below) if path.is_dir() else {path}
-    return sorted(found)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
-from ctx_hooks.cli.replay.reading import Reading, files_of
+from ctx_hooks.cli.files import files_of
+from ctx_hooks.cli.replay.reading import ENDINGS, Reading
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded
 from ctx_hooks.cli.replay.sessions import (
     Bill,
@@ -155,7 +156,7 @@ def replayed(
     tried = [tried_way(text, proxy.settings.policies) for text in dict.fromkeys(policies)]
     reading = Reading()
     replay = Replay([*own, *tried] or [Way(DEFAULT, proxy.policies)], Deployments(proxy, model, window))
-    for path in files_of(histories):
+    for path in files_of(histories, *ENDINGS):
         for found in reading.of(path):
             replay.add(found)
     replay.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -22,15 +22,6 @@ class Layer(NamedTuple):
     values: Sequence[float]
 
 
-class Bar(NamedTuple):
-    """One bar: the class of its colour, its slot, its upper edge and its height in percent of the chart's."""
-
-    style: str
-    slot: int
-    y: float
-    height: float
-
-
 @dataclass(frozen=True, slots=True)
 class Chart:
     """A chart of bars, the layers upon each other.
@@ -48,15 +39,14 @@ class Chart:
         """The value at the upper edge."""
         return nice(max(map(sum, zip(*(layer.values for layer in self.layers), strict=True))))
 
-    def bars(self) -> list[Bar]:
-        """Return the bars of each slot, from the axis upwards."""
-        found, below = [], [0.0] * len(self.times)
+    def bars(self) -> Iterator[tuple[str, int, float, float]]:
+        """Yield each bar: the class of its colour, its slot, its upper edge and its height in percent of the chart's."""
+        below = [0.0] * len(self.times)
         for layer in self.layers:
             for slot, value in enumerate(layer.values):
                 below[slot] += value
                 if value:
-                    found.append(Bar(layer.style, slot, 100 - 100 * below[slot] / self.most, 100 * value / self.most))
-        return found
+                    yield layer.style, slot, 100 - 100 * below[slot] / self.most, 100 * value / self.most
 
     def hint(self, slot: int) -> str:
         """Return the values of a slot in words."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import render, whole
-from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
 from ctx_hooks.cli.report.rollout import Interval
 from ctx_hooks.cli.report.sessions import MARKS, Session
 from ctx_hooks.cli.terminal import CommandError, counted, tell, working
+from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.figures import names_for
-from ctx_hooks.telemetry.listeners import EVENTS
+from ctx_hooks.telemetry.listeners import EVENTS, Event
 
 MOST_ROWS = 12
 """Of a table; of names the rest is one row."""
@@ -45,7 +46,7 @@ def run(*, events: Sequence[str], output: Path) -> None:
         CommandError: one of them is not there, or none holds an event.
         OSError: one cannot be read, or the page cannot be written.
     """
-    paths = sorted({path for name in events for path in files_of(name)})
+    paths = files_of(events, "events.*.jsonl*")
     files, figures = counted(len(paths), "file"), Figures()
     with working(f"Reading {files}"):
         for event in read_events(paths):
@@ -59,6 +60,17 @@ def run(*, events: Sequence[str], output: Path) -> None:
     written = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
     missing = f"; left out: {counted(figures.unreadable, 'line')}, no events" if figures.unreadable else ""
     tell({"output": str(output), **written}, f"{output}: {counted(figures.events, 'event')} of {files}{missing}")
+
+
+def read_events(paths: Iterable[Path]) -> Iterator[Event | None]:
+    """Yield each event, None for a line that is none, as the last one of a process that was killed."""
+    for path in paths:
+        with path.open("rb") as lines:
+            for line in lines:
+                try:
+                    yield from_json(line)
+                except ValueError:
+                    yield None
 
 
 def page(figures: Figures, events: Mapping[str, Any] = EVENTS, sessions: Sequence[Session] = ()) -> str:

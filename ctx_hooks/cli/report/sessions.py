@@ -133,7 +133,8 @@ class Turn:
             end = "" if self.billed is None else ", then answered"
             yield Happened("" if self.failed else "rescue", f"{counted(self.refused, 'attempt')} refused{end}")
         if self.failed:
-            yield Happened("failure", f"refused in the end{decided and decided.reason and f': {decided.reason}'}")
+            why = decided.reason if decided else ""
+            yield Happened("failure", f"refused in the end{why and f': {why}'}")
         for tool, times in self.rereads.items():
             yield Happened("reread", f"read again: {tool}{f', {times} times' * (times > 1)}")
         yield from sorted(self.others)
