@@ -45,16 +45,20 @@ def events_of(fmt, reply, tokens=100):
     return [data for text in asyncio.run(sent()) if (data := data_of(text.encode())) is not None]
 
 
-def shown(fmt, replies):
-    """Return the stream of all replies as a client gets it, and the turns behind it."""
+def shown_of(fmt, *rounds):
+    """Return the stream of these events as a client gets it, and the turns behind it."""
     stream = FORMS[fmt].stream(TOOL)
     seen, turns = [], []
-    for i, reply in enumerate(replies):
+    for i, events in enumerate(rounds):
         if i:
             stream.go_on()
-        seen += [s for event in events_of(fmt, reply) if (s := stream.seen(event)) is not None]
+        seen += [s for event in events if (s := stream.seen(event)) is not None]
         turns.append(stream.turn())
     return [*seen, *stream.end()], turns
+
+
+def shown(fmt, replies):
+    return shown_of(fmt, *(events_of(fmt, reply) for reply in replies))
 
 
 def comparable(value):
@@ -196,12 +200,8 @@ def test_an_answer_of_responses_does_not_say_that_the_tool_was_offered():
     payload = {"model": "served", "tools": [OWN, OURS]}
     whole = streams.whole("openai-responses", payload, Reply("text"), 1, 0)
     events = responses.events(whole)
-    stream = RESPONSES.stream(TOOL)
-    seen = [s for event in events if (s := stream.seen(event)) is not None]
-    answers = [
-        RESPONSES.joined([whole], TOOL),
-        *(e["response"] for e in (*seen, *stream.end()) if "response" in e),
-    ]
+    seen, _ = shown_of("openai-responses", events)
+    answers = [RESPONSES.joined([whole], TOOL), *(e["response"] for e in seen if "response" in e)]
     assert len(answers) == 4
     assert all(answer["tools"] == [OWN] for answer in answers)
     assert whole["tools"] == events[0]["response"]["tools"] == [OWN, OURS]
@@ -237,25 +237,11 @@ def test_no_reasoning_stands_at_the_end_of_what_a_client_gets_or_sends_back():
 
 def test_what_a_stream_has_said_is_known_where_its_end_does_not_repeat_it():
     """As of servers whose last event has no items."""
-    stream = RESPONSES.stream(TOOL)
-    events = events_of("openai-responses", Reply("text", calls=[Call(TOOL, {})]))
-    for event in events[:-1]:
-        stream.seen(event)
-    stream.seen({**events[-1], "response": {**events[-1]["response"], "output": []}})
-    assert [item["type"] for item in stream.turn().messages] == ["message", "function_call"]
-    (end,) = stream.end()
-    assert [item["type"] for item in end["response"]["output"]] == ["message"]
-
-
-def seen_of(*rounds):
-    """Return the stream of these events as a client of Responses gets it, and the stream itself."""
-    stream = RESPONSES.stream(TOOL)
-    seen = []
-    for i, events in enumerate(rounds):
-        if i:
-            stream.go_on()
-        seen += [s for event in events if (s := stream.seen(event)) is not None]
-    return [*seen, *stream.end()], stream
+    *events, end = events_of("openai-responses", Reply("text", calls=[Call(TOOL, {})]))
+    silent = {**end, "response": {**end["response"], "output": []}}
+    (*_, shown_end), (turn,) = shown_of("openai-responses", [*events, silent])
+    assert [item["type"] for item in turn.messages] == ["message", "function_call"]
+    assert [item["type"] for item in shown_end["response"]["output"]] == ["message"]
 
 
 CUT_OFF_IN_THOUGHT = {
@@ -273,7 +259,7 @@ def test_what_hides_nothing_ends_as_it_came_whatever_its_end_has(end, output):
     assert RESPONSES.joined([answer], TOOL) == answer
     events = events_of("openai-responses", Reply("text", thinking="hm"))
     events[-1] = {**events[-1], "type": f"response.{end}", "response": answer}
-    assert seen_of(events)[0] == events
+    assert shown_of("openai-responses", events)[0] == events
 
 
 @pytest.mark.parametrize("silent", range(3))
@@ -288,13 +274,14 @@ def test_an_answer_that_states_no_usage_leaves_the_sum_of_the_others(silent):
 def test_a_call_is_hidden_and_the_rest_passes_whatever_a_server_leaves_out_of_its_events(lost):
     reply = Reply("text", calls=[Call("read_file", {}), Call(TOOL, {"handle": "x" * 99}), Call("read_file", {})])
     events = [{k: v for k, v in event.items() if k != lost} for event in events_of("openai-responses", reply)]
-    shown, stream = seen_of([*events[:-1], {"type": "error", "message": "overloaded"}, events[-1]])
+    fault = {"type": "error", "message": "overloaded"}
+    shown, (turn,) = shown_of("openai-responses", [*events[:-1], fault, events[-1]])
     assert TOOL not in json.dumps(shown)
     assert "xxxx" not in json.dumps(shown)
-    assert [item["type"] for item in stream.turn().messages] == ["message", *3 * ["function_call"]]
+    assert [item["type"] for item in turn.messages] == ["message", *3 * ["function_call"]]
     kept = [event for event in shown if event["type"] == "response.output_item.done"]
     assert [e["item"]["type"] for e in kept] == ["message", "function_call", "function_call"]
-    assert {"type": "error", "message": "overloaded"} in shown
+    assert fault in shown
 
 
 @pytest.mark.parametrize("ids", [("", "own"), (None, "own"), ("own", "own")], ids=["empty", "none", "the client's"])
@@ -340,8 +327,7 @@ any_event = st.fixed_dictionaries(
 @settings(max_examples=50)
 def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
     before = copy.deepcopy(rounds)
-    _, stream = seen_of(*rounds)
-    stream.turn()
+    shown_of("openai-responses", *rounds)
     assert rounds == before
 
 
