@@ -1,6 +1,7 @@
 """The pages that promise something state the figures that the package has."""
 
 import re
+import runpy
 
 import pytest
 from documentation import ROOT
@@ -36,12 +37,9 @@ SAYS = [
         f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages",
     ),
     ("appendix/threat_model", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
-    ("appendix/threat_model", f"at most {WORDS[MOST_RETRIES]} retries"),
     ("appendix/threat_model", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[reclassification.MOST_READ]} events"),
-    ("security", f"of the last {calibration.REMEMBERED} counted requests"),
-    ("security", f"each worker makes {WORDS[worker.PLACES]} at a time"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
@@ -77,3 +75,8 @@ def test_a_figure_is_the_packages(page, sentence):
 def test_a_figure_in_words_is_the_packages(sentence):
     assert any(sentence in text_of(page) for page in ("appendix/threat_model", "security", "policies", "how_it_works"))
     assert IN_WORDS[sentence]
+
+
+def test_events_and_metrics_are_listed_as_their_classes_declare_them():
+    writer = runpy.run_path(str(ROOT / "benchmarks" / "events_page.py"))
+    assert writer["PAGE"].read_text(encoding="utf-8") == writer["page"]()
