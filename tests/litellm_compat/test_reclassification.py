@@ -157,18 +157,24 @@ async def test_an_overflow_told_in_the_opening_is_raised_and_its_stream_is_close
     assert [fields["litellm_call_id"] for fields in noted.told] == ["one"]
 
 
-async def test_a_caller_that_leaves_during_the_look_ends_the_stream(call):
+@pytest.mark.parametrize("is_read", [False, True], ids=["during the look", "behind it"])
+async def test_a_caller_that_leaves_ends_the_stream(is_read, call):
     waits, ended = asyncio.Event(), asyncio.Event()
 
     async def waiting():
         try:
+            if is_read:
+                yield EVENTS[1]
             waits.set()
             await asyncio.Event().wait()
             yield b""
         finally:
             ended.set()
 
-    asked = asyncio.ensure_future(call(Noted(), lambda: answer_of(waiting())))
+    async def reading():
+        return [event async for event in await call(Noted(), lambda: answer_of(waiting()))]
+
+    asked = asyncio.ensure_future(reading())
     await asyncio.wait_for(waits.wait(), 30)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -295,27 +301,6 @@ async def test_it_is_asked_for_its_class_and_attributes_and_told_them_as_before(
     await stream.aclose()
     assert original.closed
     assert inspect.isasyncgen(await looked_into(generator([])))
-
-
-async def test_a_reader_that_is_cancelled_ends_the_stream():
-    began, ended = asyncio.Event(), asyncio.Event()
-
-    async def waiting():
-        try:
-            yield OPENING[0]
-            began.set()
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    stream = ReadAhead(waiting(), [b"read before"])
-    assert [await anext(stream), await anext(stream)] == [b"read before", OPENING[0]]
-    reader = asyncio.ensure_future(anext(stream))
-    await began.wait()
-    reader.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reader
-    assert ended.is_set()
 
 
 async def test_what_cannot_be_closed_is_left():
