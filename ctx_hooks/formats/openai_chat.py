@@ -29,6 +29,8 @@ ROLES: Mapping[str, Role] = {
 TEXT_TYPES = frozenset({"text"})
 REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reasoning_details")
 """Where LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
+ARGUMENTS = {"function": "arguments", "custom": "input"}
+"""The fields of a call that may hold its tool's name, and the field beside that of its arguments."""
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -63,29 +65,23 @@ def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
     legacy = raw.get("function_call")
     found = [_call(c) for c in calls] if isinstance(calls, (list, tuple)) else []
     if isinstance(legacy, MAPPINGS):
-        found.append(_call_of("", legacy, legacy))
+        found.append(_call_of("", legacy, legacy, "arguments"))
     return tuple(found)
 
 
 def _call(raw: Any) -> ToolCall | Opaque:
-    function = raw.get("function") if isinstance(raw, MAPPINGS) else None
-    if isinstance(function, MAPPINGS):
-        return _call_of(text_or_empty(raw.get("id")), function, raw)
-    custom = raw.get("custom") if isinstance(raw, MAPPINGS) else None
-    if isinstance(custom, MAPPINGS):
-        return ToolCall(
-            text_or_empty(raw.get("id")),
-            text_or_empty(custom.get("name")),
-            text_or_empty(custom.get("input")),
-            raw,
-        )
-    return opaque_of(raw)
+    kind = _kind(raw) if isinstance(raw, MAPPINGS) else None
+    return opaque_of(raw) if kind is None else _call_of(text_or_empty(raw.get("id")), raw[kind], raw, ARGUMENTS[kind])
 
 
-def _call_of(call_id: str, function: Mapping[str, Any], raw: Mapping[str, Any]) -> ToolCall:
-    arguments = function.get("arguments")
+def _kind(raw: Mapping[str, Any]) -> str | None:
+    return next((kind for kind in ARGUMENTS if isinstance(raw.get(kind), MAPPINGS)), None)
+
+
+def _call_of(call_id: str, tool: Mapping[str, Any], raw: Mapping[str, Any], field: str) -> ToolCall:
+    arguments = tool.get(field)
     text = arguments if isinstance(arguments, str) else compact_json(arguments)
-    return ToolCall(call_id, text_or_empty(function.get("name")), text, raw)
+    return ToolCall(call_id, text_or_empty(tool.get("name")), text, raw)
 
 
 def _write(message: Message) -> dict[str, Any]:
@@ -117,12 +113,10 @@ def _write_call(call: ToolCall | Opaque) -> Any:
     if isinstance(call, Opaque):
         return write_block(call, "text")
     raw = call.raw
-    if "custom" in raw:
-        custom = raw["custom"]
-        return raw if custom.get("input") == call.arguments else {**raw, "custom": {**custom, "input": call.arguments}}
-    function = raw["function"]
-    unchanged = raw.get("id", "") == call.id and function.get("arguments") == call.arguments
-    return raw if unchanged else {**raw, "id": call.id, "function": {**function, "arguments": call.arguments}}
+    kind = _kind(raw) or "function"
+    tool, field = raw[kind], ARGUMENTS[kind]
+    unchanged = raw.get("id", "") == call.id and tool.get(field) == call.arguments
+    return raw if unchanged else {**raw, "id": call.id, kind: {**tool, field: call.arguments}}
 
 
 WIRE = WireFormat(
