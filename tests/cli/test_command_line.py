@@ -182,7 +182,7 @@ CANNOT_BE_DONE = {
         *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
         *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
         ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
-        ["replay", "request.json", "--policy", "pii"],
+        ["replay", "request.json", "--config", "mistake.yaml"], ["replay", "request.json", "--policy", "pii"],
         ["replay", "request.json", "--policy", "released: 2026-13-45"],
         ["replay", "request.json", "--policy", "[\n" * 2_000],
         ["archive", "ls"], ["archive", "show", "b" * 12, "--config", "archive.yaml"],

@@ -403,12 +403,6 @@ def test_a_wildcard_or_an_alias_of_the_configuration_is_a_model_group(tmp_path, 
     assert (session["model"], session["window_tokens"]) == ("openai/small", 12_000)
 
 
-def test_a_configuration_with_a_mistake_is_not_replayed(tmp_path, capsys):
-    (tmp_path / "config.yaml").write_text("model_list: [{model_name: gpt, litellm_params: {}}]")
-    assert main(["replay", written(tmp_path / "log", bodies(turns=2)), "--config", str(tmp_path / "config.yaml")]) == 2
-    assert "litellm_params.model" in capsys.readouterr().err
-
-
 def test_a_price_of_0_that_a_configuration_states_is_a_price(tmp_path, capsys):
     config = tmp_path / "config.yaml"
     config.write_text("model_list: [{model_name: own, litellm_params: {model: openai/free, input_cost_per_token: 0}}]")
