@@ -8,13 +8,15 @@ the placeholder has a reference to it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.policy.settings import Language
+
+    Below = Literal["nothing", "record", "summary"]
 
 MARK = "[ctx_hooks]"
 """Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
@@ -186,38 +188,22 @@ def source_of_speaker(role: str, name: str | None, language: Language) -> str:
     return f"{role}{named} said:"
 
 
-def dropped(messages: int, language: Language, reference: Reference | None = None, *, is_scattered: bool = False) -> str:
-    """Return what stands where messages were removed, and begins the record of them; some may have stood further below."""
-    where = whole(reference, language)
+def dropped(
+    messages: int,
+    language: Language,
+    reference: Reference | None = None,
+    *,
+    is_scattered: bool = False,
+    below: Below = "nothing",
+) -> str:
+    """Return what stands where messages were removed, some perhaps further below, and what of them is quoted `below` it."""
+    quoted_below, where = BELOW[language][below], whole(reference, language)
     if language == "zh":
         place = "此处及以下消息之间" if is_scattered else "此处"
-        return f"{MARK} 为适应上下文窗口,{place}移除了 {messages} 条消息{where}。"
+        return f"{MARK} 为适应上下文窗口,{place}移除了 {messages} 条消息{where}。{quoted_below}"
     went = "1 message was" if messages == 1 else f"{messages} messages were"
     place = "here and between the messages below" if is_scattered else "here"
-    return f"{MARK} {went} removed {place} to fit the context window{where}."
-
-
-def record_heading(
-    messages: int, language: Language, reference: Reference | None = None, *, is_scattered: bool = False
-) -> str:
-    """Return the first line of the record that stands where exchanges were removed."""
-    quoted_below = "以下按来源引用其要点:" if language == "zh" else " Quoted by source:"
-    return dropped(messages, language, reference, is_scattered=is_scattered) + quoted_below
-
-
-def written_heading(
-    messages: int, language: Language, reference: Reference | None = None, *, is_scattered: bool = False
-) -> str:
-    """Return the first line of a model's summary that stands for removed exchanges; the summary is quoted below."""
-    what = (
-        "以下引用模型为此前对话所写的摘要:" if language == "zh" else " A model's summary of the conversation before, quoted:"
-    )
-    return dropped(messages, language, reference, is_scattered=is_scattered) + what
-
-
-def extracts_heading(language: Language) -> str:
-    """Return the line between a model's summary and what is quoted of the removed messages themselves."""
-    return "以下按来源引用这些消息的要点:" if language == "zh" else "Quoted from these messages, by source:"
+    return f"{MARK} {went} removed {place} to fit the context window{where}.{quoted_below}"
 
 
 def block_quoted(text: str) -> str:
@@ -259,6 +245,17 @@ SUMMARY_SECTIONS = {
     },
 }
 """What was said needs no title: each entry says whose words it quotes; one entry has all other names."""
+BELOW = {
+    "en": {
+        "nothing": "",
+        "record": " Quoted by source:",
+        "summary": " A model's summary of the conversation before, quoted:",
+    },
+    "zh": {"nothing": "", "record": "以下按来源引用其要点:", "summary": "以下引用模型为此前对话所写的摘要:"},
+}
+"""Behind the line that says how many messages were removed."""
+EXTRACTS = {"en": "Quoted from these messages, by source:", "zh": "以下按来源引用这些消息的要点:"}
+"""Between a model's summary and what is quoted of the removed messages themselves."""
 ELSEWHERE = {"en": "Other names that stood there", "zh": "其中的其他名称"}
 """Before names that stood in no file that was read."""
 FAILED = {"en": "the last change failed", "zh": "最后一次更改失败"}

@@ -26,7 +26,7 @@ def all_of(language):
         placeholders.blocks_left_out([], 700, 900, language),
         placeholders.media("image", 70_000, language),
         placeholders.retrieved_heading(language),
-        placeholders.record_heading(12, language),
+        placeholders.dropped(12, language, below="record"),
         placeholders.dropped(12, language),
     ]
 
@@ -49,8 +49,8 @@ def referring(language, reference):
         placeholders.superseded("read", language, reference),
         placeholders.shortened(90_000, language, reference),
         placeholders.blocks_left_out(["a.py"], 700, 900, language, reference),
-        placeholders.record_heading(12, language, reference),
-        placeholders.written_heading(12, language, reference),
+        placeholders.dropped(12, language, reference, below="record"),
+        placeholders.dropped(12, language, reference, below="summary"),
         placeholders.dropped(12, language, reference),
     ]
 
@@ -113,7 +113,6 @@ def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
     assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
 
 
-@pytest.mark.parametrize("heading", [placeholders.dropped, placeholders.record_heading, placeholders.written_heading])
-def test_one_removed_message_is_told_in_the_singular(heading):
-    assert "] 1 message was removed here to fit" in heading(1, "en")
-    assert "] 2 messages were removed here to fit" in heading(2, "en")
+def test_one_removed_message_is_told_in_the_singular():
+    assert "] 1 message was removed here to fit" in placeholders.dropped(1, "en")
+    assert "] 2 messages were removed here to fit" in placeholders.dropped(2, "en")

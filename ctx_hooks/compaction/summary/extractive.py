@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.summary.done import Entry, Removed
     from ctx_hooks.conversation.model import Message
+    from ctx_hooks.conversation.placeholders import Below
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 
@@ -93,7 +94,7 @@ def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, 
     came since.
     """
     *older, newest = sections(removed, budget, stated=text)
-    extracts = [placeholders.extracts_heading(budget.policy.language), *newest] if newest else []
+    extracts = [placeholders.EXTRACTS[budget.policy.language], *newest] if newest else []
     return _headed([*older, [placeholders.block_quoted(text), *extracts]], removed, budget, is_written=True)
 
 
@@ -111,12 +112,9 @@ def _headed(
     for n, end in pairwise([*recorded, len(found)]):
         there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
         messages = [m for m in there if m.text != placeholders.REMOVED_MESSAGE]
-        is_summary = is_written and end == len(found)
-        heading = (
-            placeholders.written_heading if is_summary else placeholders.record_heading if found[n] else placeholders.dropped
-        )
+        below: Below = "summary" if is_written and end == len(found) else "record" if found[n] else "nothing"
         whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.cut_texts is not None else None
-        first_line = heading(len(messages), language, whole, is_scattered=end - n > 1)
+        first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)
         records[removed.gaps[n]] = "\n".join((first_line, *found[n]))
     return records
 
