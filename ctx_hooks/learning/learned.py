@@ -86,17 +86,14 @@ class Learned:
             return
         gathered = self._unwritten.setdefault(deployment, {})
         if not gathered:
-            self._store.begun(self._write_later(deployment))
+            self._store.begun(self._write(deployment, WRITE_SECONDS))
         gathered.update(news)
         if redis_store.shows_refusal(news) or len(gathered) >= MOST_GATHERED:
             await self._write(deployment)
 
-    async def _write_later(self, deployment: str) -> None:
-        await asyncio.sleep(WRITE_SECONDS)
-        await self._write(deployment)
-
-    async def _write(self, deployment: str) -> None:
-        """Write what was gathered, unless a refusal was written meanwhile with it."""
+    async def _write(self, deployment: str, pause_seconds: float = 0.0) -> None:
+        """Write what is gathered after a pause, unless a refusal was written meanwhile with it."""
+        await asyncio.sleep(pause_seconds)
         gathered = self._unwritten.pop(deployment, None)
         if gathered:
             args = redis_store.arguments(gathered)
