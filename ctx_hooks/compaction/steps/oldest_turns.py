@@ -17,6 +17,7 @@ from ctx_hooks.compaction.summary.extractive import (
     brief_records,
     extractive_records,
     most_unanswered,
+    shorter_records,
     written_records,
 )
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
@@ -59,10 +60,10 @@ def with_written(text: str) -> Step:
 
 
 def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) -> Conversation:
-    """Remove what has to go, with the first form of a summary that fits: the whole, what matters most, a line.
+    """Remove what has to go, with the first of the forms of a summary that fits; with none, what matters most stays.
 
-    Where none does, what matters most stays: it is small, and what is too large is protected. The line is no choice if the
-    goal is a wish, for which the newest results are not cut: users' words are worth more.
+    That is small, and what is too large is protected. If the goal is a wish, for which the newest results are not cut, the
+    choice ends with the second form: what was said and done is worth more.
     """
     selector = Selector(conversation, budget, newest_first=forms[0].newest_first)
     shortener = Shortener(conversation, selector.items, budget)
@@ -72,7 +73,7 @@ def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) 
         fitted.append(_fitted(form, conversation, budget, selector, shortener, actions))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
-    return fitted[min(len(fitted) - 1, 1)]
+    return fitted[min(len(fitted) - 1, 2)]
 
 
 def _fitted(
@@ -133,6 +134,12 @@ STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; records say what they were",
     partial(
-        _apply, (Form(extractive_records), Form(brief_records, keeps_turns=False), Form(bare_records, keeps_turns=False))
+        _apply,
+        (
+            Form(extractive_records),
+            Form(shorter_records),
+            Form(brief_records, keeps_turns=False),
+            Form(bare_records, keeps_turns=False),
+        ),
     ),
 )

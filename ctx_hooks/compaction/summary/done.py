@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Message
     from ctx_hooks.policy.settings import Language
 
+MANY_NAMES = 3
+"""So many from one place are worth the line that says which call shows them."""
+
 Entry: TypeAlias = tuple[int, str]
 """Index of a message, and what is recorded of it."""
 
@@ -113,9 +116,10 @@ def with_names(read: Sequence[Entry], removed: Removed, language: Language) -> t
     calls = call_names(removed.messages) if removed.names else {}
     for (i, k), names in removed.names.items():
         results = [p for p in removed.messages[i].parts[k : k + 1] if isinstance(p, ToolResult)]  # an answer may be empty
-        files = action_of(ToolCall("", *calls[i, k]), results[0]).files if results else ()
-        file = placeholders.spoken(files[0]) if len(files) == 1 else ""
-        named.setdefault((removed.gap(i), file), (i, []))[1].extend(n for n in names if n not in file)
+        actions = [action_of(ToolCall("", *calls[i, k]), result) for result in results]
+        calls_told = [a.what for a in actions if a.kind == "read" and len(names) >= MANY_NAMES]
+        source = placeholders.spoken(next((a.files[0] for a in actions if len(a.files) == 1), "".join(calls_told)))
+        named.setdefault((removed.gap(i), source), (i, []))[1].extend(n for n in names if n not in source)
     entries = sorted((i, text, ", ".join(names)) for (_, text), (i, names) in named.items())
     others = [(i, f"{placeholders.ELSEWHERE[language]}: {names}") for i, text, names in entries if names and not text]
     return [(i, f"{text}: {names}" if names else text) for i, text, names in entries if text], others

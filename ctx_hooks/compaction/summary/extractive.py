@@ -45,8 +45,8 @@ BEGINNING_CHARS, END_CHARS = 160, 240
 ANSWER_CHARS = 300
 """What the record has that stands for one."""
 COLONS = (":", "\uff1a")
-BRIEF_CHARS = 3_000
-"""What a list of files may have where there is no room for more."""
+SHORTER_TOKENS = 750
+"""What the records may have where there is no room for more."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 REPEATED_TIMES = 3
@@ -71,10 +71,15 @@ def extractive_records(removed: Removed, budget: Budget) -> dict[range, str]:
     return _headed(sections(removed, budget), removed, budget)
 
 
+def shorter_records(removed: Removed, budget: Budget) -> dict[range, str]:
+    """Return the same records with fewer entries."""
+    return _headed(sections(removed, budget, most_tokens=SHORTER_TOKENS), removed, budget)
+
+
 def brief_records(removed: Removed, budget: Budget) -> dict[range, str]:
     """Return the records with users' words, the newest of the files that were changed, and names."""
     language = budget.policy.language
-    room_chars = min(BRIEF_CHARS, summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN)
+    room_chars = summary_tokens(budget.goal_tokens, SHORTER_TOKENS) * CHARS_PER_TOKEN
     said, _ = _said(removed, 0, 0, language)
     changed, _ = _newest(changed_files(removed, language), room_chars)
     read, named = with_names((), removed, language)
@@ -142,14 +147,16 @@ def _marked(text: str) -> str:
     return "".join(f"> {line}" for line in text.splitlines(keepends=True))
 
 
-def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[str]]:
+def sections(
+    removed: Removed, budget: Budget, stated: str = "", most_tokens: float = MOST_SUMMARY_TOKENS
+) -> list[list[str]]:
     """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
 
     Within each section the newest entries of all gaps win the space. Of what was run, planned and read an entry whose
     identifiers are all named in `stated` is left out; that a file was changed or fails is not said by its name.
     """
     language = budget.policy.language
-    chars = summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN
+    chars = summary_tokens(budget.goal_tokens, most_tokens) * CHARS_PER_TOKEN
     entries = done_in(removed, language)
     found: dict[str, Sequence[Entry]] = {}
     stated_names = frozenset(identifiers(stated))
@@ -159,7 +166,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[list[st
         room = chars * share + unspent
         most = min(room, chars * most_shares.get(section, 1))
         if section == "said":
-            answers_chars = budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN
+            answers_chars = min(most_tokens, budget.goal_tokens * ANSWERS_FRACTION) * CHARS_PER_TOKEN
             found[section], left = _said(removed, most, answers_chars, language)
         else:
             names = () if section in ("changed", "failing") else stated_names

@@ -5,6 +5,7 @@ import json
 import pytest
 from strategies import called
 
+import ctx_hooks
 from ctx_hooks.compaction.pipeline import compress
 from ctx_hooks.compaction.steps import (
     newest_loop,
@@ -209,3 +210,19 @@ def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
     assert outcome.fits
     first = outcome.conversation.messages[0].text
     assert ("messages were removed" in first, "Quoted by source" in first) == (True, spare_tokens == 400)
+
+
+def test_what_was_run_is_told_although_what_is_protected_leaves_no_room_within_the_target():
+    """The budget has room for it: a compaction's target is a wish."""
+    turns = [
+        m for n in range(90) for m in called(f"line of part {n}\n" * 40, f"c{n}", "bash", {"command": f"make part_{n}"})
+    ]
+    messages = [
+        {"role": "system", "content": "Mind the rule. " * 2_000},
+        {"role": "user", "content": "Build all parts."},
+        *turns,
+    ]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=12_000, target_tokens=7_000)
+    (record,) = [m["content"] for m in sent.messages if m["role"] == "user"]
+    assert sent.fits
+    assert record.count("- make part_") >= 8

@@ -316,6 +316,14 @@ def test_names_stand_behind_the_file_that_they_were_read_in_which_is_no_name_of_
     assert lines[1:] == ["- /repo/src/a.py: used_once"]
 
 
+def test_many_names_of_one_result_stand_behind_the_command_that_showed_them_and_few_stand_together():
+    run = calls(("bash", {"command": "git diff"}, "text"), ("bash", {"command": "git status"}, "text"))
+    names = {(2, 0): ("load_all", "load_one", "rare_case"), (4, 0): ("used_once",)}
+    removed = Removed(run, [range(1, 5)], {}, actions_of(run), names)
+    (lines,) = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
+    assert lines[1:] == ["- git diff: load_all, load_one, rare_case", "- Other names that stood there: used_once"]
+
+
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
     texts = [f"Found the cause of leak {n}." for n in range(40)]
     texts += ["Say that again?", "Reading on:", "Say that again?", "**Next:**", "x" * 9_999, "Done."]
