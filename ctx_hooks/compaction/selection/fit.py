@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.selection.names import NAMES_FRACTION, names_of_cut
+from ctx_hooks.compaction.selection.names import MOST_NAMES_FRACTION, NAMES_FRACTION, names_of_cut
 from ctx_hooks.compaction.selection.select import Selection
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.units import LocalTokens
@@ -47,14 +47,20 @@ SHARES_OF_REST = (1.0, 0.8, 0.5)
 
 
 def fit(conversation: Conversation, budget: Budget, selector: Selector, build: Build) -> Conversation:
-    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits."""
+    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits.
+
+    If the goal is a wish, names have the least of their room in any case.
+    """
     lines_tokens = LocalTokens(int(budget.goal_tokens * (1 - NAMES_FRACTION)))
     fitted, selection = _with_lines(budget.with_goal(lines_tokens), selector, build)
-    if budget.excess(fitted) > 0:
+    most_tokens = int(budget.goal_tokens * MOST_NAMES_FRACTION)
+    left_tokens = -budget.excess(fitted)
+    if left_tokens < 0 and budget.cut_newest:
         return fitted
     for share in SHARES_OF_REST:
-        named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget, share))
-        if budget.excess(named) <= 0:
+        room_tokens = min(most_tokens, int(left_tokens * share)) if left_tokens > 0 else budget.goal_tokens - lines_tokens
+        named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget.counter, room_tokens))
+        if budget.excess(named) <= 0 or left_tokens <= 0:
             return named
     return fitted
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.selection.select import Selection
     from ctx_hooks.compaction.selection.user_words import Position
     from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.budget import Budget
+    from ctx_hooks.tokens.counter import Counter
 
     Names: TypeAlias = Mapping[Position, Sequence[str]]
     """By the part that they stand in."""
@@ -47,13 +47,10 @@ def names_of_cut(
     items: Sequence[Item],
     selection: Selection,
     left: Conversation,
-    budget: Budget,
-    share: float,
+    counter: Counter,
+    room_tokens: int,
 ) -> Names:
-    """Return names that were cut and stand in nothing that is `left`, most used first.
-
-    They take a `share` of the room beside it, if that holds no more than anyone reads.
-    """
+    """Return names that were cut and stand in nothing that is `left`, most used first, as many as the room holds."""
     used = Occurrences(
         name for message in conversation.messages if message.role == "assistant" for name in identifiers_of((message,))
     )
@@ -77,12 +74,11 @@ def names_of_cut(
         if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and (_WORDS.fullmatch(n) or is_opaque(n))))
     )
     listed = (n for n in cut if not n[0].isdigit() or used[n] >= LEAST_FIGURE_USES)
-    room_tokens = min(int(-budget.excess(left) * share), int(budget.goal_tokens * MOST_NAMES_FRACTION))
     found: dict[Position, list[str]] = {}
     longer: set[str] = set()
     for name in sorted(listed, key=lambda n: (n in used, used[n] + seen[n], places[n], n), reverse=True):
         place = places[name]
-        room_tokens -= budget.counter.text(f" {name},") + (CLAUSE_TOKENS if place not in found else 0)
+        room_tokens -= counter.text(f" {name},") + (CLAUSE_TOKENS if place not in found else 0)
         if room_tokens < 0:
             break
         found.setdefault(place, []).append(name)
