@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
+from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
+from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.message_rules.rule import Repair
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, Budget, Window, budget_tokens_of, target_tokens_of
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ctx_hooks.compaction.pipeline import StepReport
-    from ctx_hooks.conversation.model import Format
-    from ctx_hooks.message_rules.rule import Repair
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,19 @@ showed is found again from its compaction. In doubt a call is no re-read, which 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import call_digest, request_points
 from ctx_hooks.compaction.prefix_stable import shown_results
-from ctx_hooks.compaction.summary.actions import action_of, acts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.summary.actions import Action
-    from ctx_hooks.compaction.summary.model_written import Summaries
-    from ctx_hooks.compaction.thresholds import Thresholds
-    from ctx_hooks.conversation.model import ToolCall, ToolResult
+from ctx_hooks.compaction.summary.actions import Action, action_of, acts
+from ctx_hooks.compaction.summary.model_written import Summaries
+from ctx_hooks.compaction.thresholds import Thresholds
+from ctx_hooks.conversation.model import ToolCall, ToolResult
 
 MOST_CALLS = 32
 """Of one answer that are looked for: agents make a few at once, and each is looked for in the whole history."""

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import TYPE_CHECKING
 
-from ctx_hooks.conversation.model import Opaque, ToolCall
+from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.summary.model_written import WrittenSummary
+from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolCall
 from ctx_hooks.runtime.content_cache import json_bytes
-
-if TYPE_CHECKING:
-    from ctx_hooks.compaction.pipeline import StepReport
-    from ctx_hooks.compaction.summary.model_written import WrittenSummary
-    from ctx_hooks.conversation.model import Conversation, Message
-    from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.counter import Counter
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""

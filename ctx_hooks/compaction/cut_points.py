@@ -7,21 +7,17 @@ the compacted form so far and what came since exceed the trigger tokens, a compa
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import TokenSums, request_points, settled_length
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
 from ctx_hooks.compaction.summary.extractive import summary_tokens
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.thresholds import Thresholds
 
 MOST_GENERATIONS = 8
 """So many compactions are made behind the first: a process that knows none of them makes each once."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.message_index import MessageStats, digest_of, request_points
+from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.formats.reader import MessageReader
-    from ctx_hooks.tokens.counter import Counter
 
 
 @dataclass(frozen=True, slots=True)

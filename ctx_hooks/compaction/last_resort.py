@@ -5,8 +5,6 @@ Time and memory are linear in the request, with a small factor: each text is mea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
@@ -14,17 +12,14 @@ from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Format, Media, Message, Part, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, stays
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.texts.pieces import utf8_bytes
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation, Format
-    from ctx_hooks.tokens.budget import Budget
 
 NAME = "last_resort"
 BYTES_PER_TOKEN = 2

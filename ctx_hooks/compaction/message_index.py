@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import accumulate, starmap
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from ctx_hooks.conversation.exchanges import is_question, is_request
-from ctx_hooks.conversation.model import Role, ToolResult
+from ctx_hooks.conversation.model import Message, Role, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import replaces_history, stays
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS, DIGEST_BYTES, ContentCache, digest, digest_of_bytes
 from ctx_hooks.texts.json_text import parsed
+from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ctx_hooks.conversation.model import Message, ToolCall
-    from ctx_hooks.formats.reader import MessageReader
-    from ctx_hooks.tokens.counter import Counter
 
 BLOCK_MESSAGES = 32
 """A block of so many messages is known by one digest: of a long history in a third of the time that each of its own takes,

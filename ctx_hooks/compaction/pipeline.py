@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
     Step,
@@ -15,14 +15,10 @@ from ctx_hooks.compaction.steps import (
     oversized_results,
     repeats,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.compaction.summary.model_written import Choice
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.budget import Budget
-    from ctx_hooks.tokens.units import LocalTokens
+from ctx_hooks.compaction.summary.model_written import Choice
+from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.units import LocalTokens
 
 STEPS: tuple[Step, ...] = (
     repeats.STEP,

@@ -9,34 +9,29 @@ that a model has written: which one, is chosen once (`summary/model_written.py`)
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
 from ctx_hooks.compaction.compaction import NONE_YET, Compaction, size_bytes, unsettled_in
 from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import newest_loop, oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
-from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, is_current
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Forms, Summaries, WrittenSummary, is_current
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.tokens.budget import keep_recent_tokens_of
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
-    from ctx_hooks.compaction.thresholds import Thresholds
-    from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 
 _compactions: ContentCache[Compaction] = ContentCache()
 _capped_tokens: ContentCache[LocalTokens] = ContentCache()

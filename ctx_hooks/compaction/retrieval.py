@@ -6,34 +6,27 @@ of agents no quotation of them held a name that the next step took.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, groupby, pairwise
 from math import inf
 from operator import itemgetter
 from sys import getsizeof
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import chain
-from ctx_hooks.compaction.retrieval_index import blocks, lines_in, pieces_of, postings_of
-from ctx_hooks.compaction.retrieval_share import asks
+from ctx_hooks.compaction.retrieval_index import Block, blocks, lines_in, pieces_of, postings_of
+from ctx_hooks.compaction.retrieval_share import Share, asks
 from ctx_hooks.compaction.selection import bm25
+from ctx_hooks.compaction.selection.bm25 import Integers, Postings
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Message, Text
 from ctx_hooks.runtime.content_cache import ContentCache
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.retrieval_index import Block
-    from ctx_hooks.compaction.retrieval_share import Share
-    from ctx_hooks.compaction.selection.bm25 import Integers, Postings
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""

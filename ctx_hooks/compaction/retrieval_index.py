@@ -5,23 +5,19 @@ No text is held, only Python's hashes of stems and texts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_behind
 from ctx_hooks.compaction.selection import bm25
+from ctx_hooks.compaction.selection.bm25 import Hashes, Integers, Postings
+from ctx_hooks.conversation.model import Message
 from ctx_hooks.runtime.content_cache import ContentCache
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.selection.bm25 import Hashes, Integers, Postings
-    from ctx_hooks.conversation.model import Message
-    from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.counter import Counter
 
 BLOCK_MESSAGES = 16
 """So many messages are indexed together: of a history that has grown only what stands in its last block is indexed again,

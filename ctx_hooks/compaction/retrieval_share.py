@@ -7,20 +7,15 @@ messages up to a compaction stays as it is until the next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.message_index import TokenSums
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.message_index import MessageStats, TokenSums
 from ctx_hooks.policy.settings import fraction_of
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.message_index import MessageStats
-    from ctx_hooks.tokens.budget import Budget
 
 USUAL_FRACTION = 0.1
 """The share of a user turn that asks nothing, in a conversation that is plain dialogue throughout."""

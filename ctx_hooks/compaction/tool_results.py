@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
 from ctx_hooks.conversation.protection import older_results
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
 
 
 def edit_older_results(conversation: Conversation, edit: Callable[[ToolResult], ToolResult]) -> Conversation:

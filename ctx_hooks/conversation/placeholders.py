@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.policy.settings import Language
 
-    Below = Literal["nothing", "record", "summary"]
+Below = Literal["nothing", "record", "summary"]
 
 MARK = "[ctx_hooks]"
 """Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.request.output_limit import is_output_change
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.compaction.pipeline import StepReport
-    from ctx_hooks.formats.wire_format import WireFormat
-    from ctx_hooks.telemetry.events import Outcome
-    from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.telemetry.events import Outcome
+from ctx_hooks.tokens.units import ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import newest_turns
+from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
-from ctx_hooks.learning.attempts import attempt_at
+from ctx_hooks.learning.attempts import Attempt, attempt_at
+from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
 from ctx_hooks.request.output_limit import allowed_output_tokens, with_output
-from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
-from ctx_hooks.runtime.deadline import Timings
+from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
+from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.deadline import Deadline, Timings
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.pipeline import Outcome
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.learning.known import Known
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.runtime.deadline import Deadline
-    from ctx_hooks.tokens.budget import Budget
 
 KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 

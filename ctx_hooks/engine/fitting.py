@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import cost, last_resort
 from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain, asked_again
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
+from ctx_hooks.learning.known import Known
+from ctx_hooks.overflow.retry_plan import RetryPlan
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget, target_tokens_of
+from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.learning.known import Known
-    from ctx_hooks.overflow.retry_plan import RetryPlan
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.tokens.counter import Counter
 
 
 def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, received: LocalTokens) -> Budget:

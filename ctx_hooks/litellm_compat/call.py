@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pydantic import BaseModel
@@ -15,10 +15,8 @@ from pydantic import BaseModel
 from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty
 from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.litellm_compat.session_digits import SESSION_DIGITS, digits_of
+from ctx_hooks.policy.addon_settings import ArchiveScope
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, Caller, as_text
-
-if TYPE_CHECKING:
-    from ctx_hooks.policy.addon_settings import ArchiveScope
 
 REQUEST_KEY = "ctx_hooks"
 """The plugin's key in the metadata of keys, teams, projects, organizations and requests."""

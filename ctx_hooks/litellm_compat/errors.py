@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ctx_hooks.conversation.model import Format
 from ctx_hooks.litellm_compat.registry import PROXY_ERROR
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.texts import own_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ctx_hooks.conversation.model import Format
 
 logger = logging.getLogger("ctx_hooks")
 _listeners: list[Callable[[str], object]] = []

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_ID, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format
 
 
 def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:

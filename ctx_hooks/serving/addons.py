@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.learned import Learned
 from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-
-    from ctx_hooks.engine.engine import Decided
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.learning.known import Known
-    from ctx_hooks.learning.learned import Learned
-    from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.runtime.worker import Workers
-    from ctx_hooks.serving.running import RequestState, Running
-    from ctx_hooks.store.shared_store import SharedStore
-    from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.running import RequestState, Running
+from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.tokens.usage import Billed
 
 logger = logging.getLogger("ctx_hooks")
 

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.history import History
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.request import target
-from ctx_hooks.request.request import counted_history
+from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
-from ctx_hooks.serving.request_flow import LOOP_BYTES
+from ctx_hooks.serving.request_flow import LOOP_BYTES, RequestFlow
 from ctx_hooks.tokens.counter import Counter, VocabularyName, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.serving.request_flow import RequestFlow
 
 
 class Option(NamedTuple):

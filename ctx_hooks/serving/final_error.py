@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from ctx_hooks.conversation.model import Format
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.policy.settings import Language, Policy
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.settings import Language, Policy
 
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""

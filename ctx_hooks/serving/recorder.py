@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, outcome_of
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.litellm_compat import Call
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import output_limits_in
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
+from ctx_hooks.serving.running import RequestState
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, Trigger
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
@@ -21,19 +28,7 @@ from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of, record_on
 from ctx_hooks.telemetry.process_events import IgnoredEvent
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.tokens.units import ProviderTokens, to_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.litellm_compat import Call
-    from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import RequestState
-    from ctx_hooks.telemetry.events import Trigger
-    from ctx_hooks.tokens.usage import Billed
-
+from ctx_hooks.tokens.usage import Billed
 
 LONGEST_CLIENT_CHARS = 60
 """Of a user agent the first product with its version, as `claude-cli/2.1.197`; what follows is platform and build."""

@@ -6,18 +6,15 @@ once its answer is logged, which may be before the client gets it; so the growth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving.running import RequestState
 from ctx_hooks.tokens.usage import grown, unfinished_line
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import RequestState
 
 BEFORE_CHOICE = ""
 """Stands in the place of a deployment's key for what was cut before the Router chose one."""

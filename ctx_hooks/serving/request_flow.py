@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many, without_flags
-from ctx_hooks.learning.attempts import counted, sent_unchanged
+from ctx_hooks.learning.attempts import Attempt, counted, sent_unchanged
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
@@ -25,6 +27,7 @@ from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
@@ -33,21 +36,13 @@ from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running, holds_more
-from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.store.shared_store import SharedCache, SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from ctx_hooks.engine.engine import Decided
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.store.shared_store import SharedCache
 
 T = TypeVar("T")
 logger = logging.getLogger("ctx_hooks")

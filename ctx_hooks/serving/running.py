@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.litellm_compat.call import DeploymentName
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.request.target import Target
+from ctx_hooks.telemetry.events import DecisionEvent
 from ctx_hooks.tokens.units import to_local
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.litellm_compat.call import DeploymentName
-    from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.telemetry.events import DecisionEvent
 
 RUNNING_REQUESTS = 10_000
 """Requests remembered at once, 3 KB each (measured), 5 KB with refusals of the longest kind (2,000 characters). The oldest

@@ -5,28 +5,23 @@ from __future__ import annotations
 import atexit
 import logging
 import time
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.loading import SECTION
 from ctx_hooks.policy.resolve import Policies, switched_off
+from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime import content_cache
+from ctx_hooks.serving.attempt_ends import AttemptEnds
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.log import LOGGED, log_event, share_log_output
 from ctx_hooks.telemetry.process_events import FaultEvent, StartEvent
 from ctx_hooks.tokens.counter import load_vocabularies
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ctx_hooks.policy.settings import Settings
-    from ctx_hooks.serving.attempt_ends import AttemptEnds
-
 
 logger = logging.getLogger("ctx_hooks")
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.runtime.warnings import CUT, one_line
+from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent
 from ctx_hooks.telemetry.figures import figures_for
-
-if TYPE_CHECKING:
-    from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent
 
 DONE = "x-ctx-hooks"
 """What was done with the request, in words. One header more for each field of a decision that declares one."""

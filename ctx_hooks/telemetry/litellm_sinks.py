@@ -7,15 +7,12 @@ where LiteLLM traces no request there is no span.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import figures_for
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.compaction.cost import Prices
-    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 
 SOURCE = "ctx_hooks"
 TAGGED = frozenset({"output_lowered", "compressed", "retried"})

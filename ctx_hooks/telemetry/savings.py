@@ -7,13 +7,11 @@ in the request that makes it, and saves in those that follow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
-
-if TYPE_CHECKING:
-    from ctx_hooks.compaction.cost import Prices
 
 
 class Saved(NamedTuple):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ctx_hooks.texts.pieces import spans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LONGEST_LINE_CHARS = 2_000
 """Of a longer line only this beginning is yielded."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from sys import getsizeof
-from typing import TYPE_CHECKING
 
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts import pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 """What may be an identifier: `telling` says which of these are."""

@@ -7,10 +7,7 @@ request of the process waits for it. Long texts are therefore read piece by piec
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 PIECE_CHARS = 32_768
 """The slowest pattern of this package takes 40 ns a character, 1.3 ms for a piece (measured on one-letter texts)."""

@@ -6,20 +6,14 @@ context. Of plain dialogue, half of which is answers, those turns stay that the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from ctx_hooks.compaction.selection.user_words import chars_of, free_tokens
+from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of, free_tokens
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Conversation, Text
 from ctx_hooks.conversation.protection import older_exchanges
 from ctx_hooks.texts.pieces import head_end, tail_start
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ctx_hooks.compaction.selection.user_words import Position, Spans
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 ANSWERS_FRACTION = 0.15
 """What answers may have of the goal's free room in a conversation of calls and results; of dialogue in proportion less."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
-from ctx_hooks.compaction.selection.scoring import short_arguments
+from ctx_hooks.compaction.selection.names import Names
+from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
+from ctx_hooks.compaction.selection.select import Selection
+from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import reasoning_may_go
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ctx_hooks.compaction.selection.names import Names
-    from ctx_hooks.compaction.selection.scoring import Item, Source
-    from ctx_hooks.compaction.selection.select import Selection
-    from ctx_hooks.compaction.selection.user_words import Position
-    from ctx_hooks.conversation.model import Role
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
 """What stays of a text of which no segment was kept: it says what the text was about."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ctx_hooks.compaction.selection.segments import Segments, remembered, with_cover
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.texts.identifiers import identifiers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 LEAST_PIECE_CHARS = 500
 """Smaller pieces of a block would have more placeholders and headings than text."""

@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import add
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.pieces import pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 STEM_CHARS = 4
 """Words are compared by their first letters, which inflected forms share. Of 40 dialogues of `benchmarks/dialogues.py` the

@@ -11,23 +11,18 @@ the fullest is the result. Until something has, the room becomes smaller with ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TypeAlias
 
-from ctx_hooks.compaction.selection.names import MOST_NAMES_FRACTION, NAMES_FRACTION, names_of_cut
-from ctx_hooks.compaction.selection.select import Selection
+from ctx_hooks.compaction.selection.names import MOST_NAMES_FRACTION, NAMES_FRACTION, Names, names_of_cut
+from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.summary.extractive import summary_tokens
+from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
+Build: TypeAlias = Callable[[Selection, Names], Conversation]
 
-    from ctx_hooks.compaction.selection.names import Names
-    from ctx_hooks.compaction.selection.select import Selector
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.budget import Budget
-
-    Build: TypeAlias = Callable[[Selection, Names], Conversation]
 
 ATTEMPTS = 4
 """Of 465 fits of generated and real sessions 61 % are close at the first attempt, 83 % at the second, 87 % at the third;

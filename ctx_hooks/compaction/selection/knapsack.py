@@ -9,17 +9,14 @@ What is taken lowers the value of others and raises none: so of these only the o
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ctx_hooks.compaction.selection.scoring import Item
+from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.texts.identifiers import is_opaque
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from ctx_hooks.compaction.selection.scoring import Item
-    from ctx_hooks.compaction.selection.user_words import Position
 
 REQUEST_VALUE = 2.0
 """The value of the segment that fits the newest request best, where an identifier in a result that nothing kept shows yet

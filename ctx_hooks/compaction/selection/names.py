@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Occurrences
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from ctx_hooks.compaction.selection.scoring import identifiers_of
-from ctx_hooks.conversation.model import ToolResult
+from ctx_hooks.compaction.selection.scoring import Item, identifiers_of
+from ctx_hooks.compaction.selection.select import Selection
+from ctx_hooks.compaction.selection.user_words import Position
+from ctx_hooks.conversation.model import Conversation, ToolResult
 from ctx_hooks.texts.identifiers import is_opaque
+from ctx_hooks.tokens.counter import Counter
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import TypeAlias
+Names: TypeAlias = Mapping[Position, Sequence[str]]
+"""By the part that they stand in."""
 
-    from ctx_hooks.compaction.selection.scoring import Item
-    from ctx_hooks.compaction.selection.select import Selection
-    from ctx_hooks.compaction.selection.user_words import Position
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.counter import Counter
-
-    Names: TypeAlias = Mapping[Position, Sequence[str]]
-    """By the part that they stand in."""
 
 NAMES_FRACTION, MOST_NAMES_FRACTION = 0.04, 0.07
 """Of the goal, what lines leave for names, and what these have at most."""

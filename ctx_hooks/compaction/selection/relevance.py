@@ -6,16 +6,12 @@ import re
 from bisect import bisect_right
 from collections import Counter as Occurrences
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from ctx_hooks.compaction.selection.bm25 import rarity
+from ctx_hooks.compaction.selection.segments import Segments
+from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.texts.pieces import lowered, pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ctx_hooks.compaction.selection.segments import Segments
-    from ctx_hooks.conversation.model import Conversation
 
 REQUEST_WORDS = 16
 """The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""

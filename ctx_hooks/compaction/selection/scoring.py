@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.relevance import relevance_of
 from ctx_hooks.compaction.selection.segments import Segments, segments
+from ctx_hooks.compaction.selection.user_words import Position, Spans
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.texts.identifiers import identifiers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ctx_hooks.compaction.selection.user_words import Position, Spans
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
 """What the placeholder above the kept lines of a part costs (22 in English and o200k_base; 40 in Chinese)."""

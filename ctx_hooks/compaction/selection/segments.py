@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +16,6 @@ from numpy.typing import NDArray
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.identifiers import names_bytes, telling, words_in
 from ctx_hooks.texts.pieces import lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-    from collections.abc import Set as AbstractSet
 
 LONGEST_SEGMENT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""

@@ -11,29 +11,20 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
-from ctx_hooks.compaction.selection.knapsack import Knapsack
-from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
+from ctx_hooks.compaction.selection.knapsack import Knapsack, Row
+from ctx_hooks.compaction.selection.scoring import Item, identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, free_tokens, user_words
 from ctx_hooks.conversation.exchanges import is_question
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Conversation, Message, Text
 from ctx_hooks.conversation.protection import protected
-from ctx_hooks.tokens.budget import keep_recent_tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from ctx_hooks.compaction.selection.knapsack import Row
-    from ctx_hooks.compaction.selection.scoring import Item
-    from ctx_hooks.conversation.model import Conversation, Message
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
 
 DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""

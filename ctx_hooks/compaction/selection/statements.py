@@ -7,10 +7,7 @@ in every script, directives by words of a few languages.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 LONGEST_CORRECTED_CHARS = 300
 """Who corrects something seldom says more again."""

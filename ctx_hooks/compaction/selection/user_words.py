@@ -13,22 +13,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Occurrences
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
 from ctx_hooks.compaction.selection.statements import corrections, directs, tells
 from ctx_hooks.conversation.exchanges import is_question, is_request
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Conversation, Text
 from ctx_hooks.conversation.protection import newest_words, older_messages
 from ctx_hooks.texts import pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 WORDS_FRACTION = 0.3
 """The share of the goal that users' words may have whatever else is needed. In recorded sessions of agents they are .001 to

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.steps.oversized_results import cut_result
 from ctx_hooks.conversation.model import Conversation, ToolResult
 from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ctx_hooks.tokens.budget import Budget
 
 LEAST_KEPT_CHARS = 400
 """Below this a result says too little; the request is then given up as too large."""

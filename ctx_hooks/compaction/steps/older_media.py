@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Media, Part, Text, ToolResult
+from ctx_hooks.conversation.model import Conversation, Media, Part, Text, ToolResult
 from ctx_hooks.conversation.protection import older_messages
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.policy.settings import Language
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.policy.settings import Language
+from ctx_hooks.tokens.budget import Budget
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:

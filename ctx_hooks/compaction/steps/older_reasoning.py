@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation.model import Conversation, Part, Reasoning
 from ctx_hooks.conversation.protection import protected, reasoning_may_go
-
-if TYPE_CHECKING:
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
+from ctx_hooks.compaction.selection.names import Names
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.summary.actions import actions_of
+from ctx_hooks.compaction.summary.actions import Action, actions_of
 from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import (
     bare_records,
@@ -23,19 +25,12 @@ from ctx_hooks.compaction.summary.extractive import (
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
+from ctx_hooks.tokens.budget import Budget
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeAlias
-
-    from ctx_hooks.compaction.selection.names import Names
-    from ctx_hooks.compaction.summary.actions import Action
-    from ctx_hooks.conversation.model import Conversation
-    from ctx_hooks.tokens.budget import Budget
-
-    Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]
+Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,16 @@ bytes and lines hold in any case. Of the names that 178 requests of coding sessi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.compaction.tool_results import edit_older_results, with_text
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.cut_texts import Reference
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
+from ctx_hooks.policy.settings import Direction, Language, Policy
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.cut_texts import Reference
-    from ctx_hooks.policy.settings import Direction, Language, Policy
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 LEAST_KEPT_CHARS = 2_000
 """At least this much of a cut result is kept (OpenClaw)."""

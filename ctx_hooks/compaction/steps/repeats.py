@@ -8,7 +8,6 @@ returned again; which tools read is a list of exact names, since a wrong guess d
 from __future__ import annotations
 
 from collections import Counter as Occurrences
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.steps import Step
@@ -18,9 +17,7 @@ from ctx_hooks.conversation.model import Conversation, Text, ToolResult
 from ctx_hooks.conversation.protection import older_messages
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.texts.error_lines import names_an_error
-
-if TYPE_CHECKING:
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_CHARS = 300
 """A pointer of about twenty tokens is no gain over a shorter text."""

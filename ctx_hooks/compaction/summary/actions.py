@@ -8,20 +8,17 @@ a placeholder says of what reads that it may be repeated.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.summary import shell
 from ctx_hooks.compaction.summary.outcomes import ENDS_CHARS, RUNNING, outcome_of
+from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.json_text import parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
 
 Kind = Literal["changed", "read", "ran", "planned"]
 

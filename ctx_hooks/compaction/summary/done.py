@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter as Occurrences
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from ctx_hooks.compaction.summary.actions import action_of, still_failing
+from ctx_hooks.compaction.summary.actions import Action, action_of, still_failing
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import ToolCall, ToolResult
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ctx_hooks.compaction.summary.actions import Action
-    from ctx_hooks.conversation.model import Message
-    from ctx_hooks.policy.settings import Language
+from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
+from ctx_hooks.policy.settings import Language
 
 MANY_NAMES = 3
 """So many from one place are worth the line that says which call shows them."""

@@ -8,25 +8,19 @@ above, which no quoted text can write. Users' words stand in it whole, as far as
 from __future__ import annotations
 
 from collections import Counter as Occurrences
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
-from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.done import changed_files, done_in, with_names
+from ctx_hooks.compaction.summary.done import Entry, Removed, changed_files, done_in, with_names
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.placeholders import Below
+from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ctx_hooks.compaction.summary.done import Entry, Removed
-    from ctx_hooks.conversation.model import Message
-    from ctx_hooks.conversation.placeholders import Below
-    from ctx_hooks.policy.settings import Language
-    from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget
 
 SUMMARY_FRACTION = 0.08
 MOST_SUMMARY_TOKENS = 3_000

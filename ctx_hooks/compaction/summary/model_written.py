@@ -6,18 +6,13 @@ and a compaction that was once sent in one form is always sent in it: that is wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ctx_hooks.compaction.message_index import chain, digest_of
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
 from ctx_hooks.formats.fields import unmarked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.message_index import MessageStats
-
 
 CURRENT_FRACTION = 1 / 3
 """A summary of fewer messages gives way to a new one at the next compaction, though the prompt cache has what it begins."""

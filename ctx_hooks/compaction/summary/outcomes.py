@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import ToolResult
 from ctx_hooks.texts.error_lines import error_lines
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import ToolResult
 
 ENDS_CHARS = 400
 """Tools say at the beginning or the end of what they return how it went."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Conversation, Message, Text
 from ctx_hooks.conversation.protection import newest_replacement, stays
 from ctx_hooks.formats import WIRE_FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ctx_hooks.conversation.model import Conversation, Message
-    from ctx_hooks.policy.settings import Language
+from ctx_hooks.policy.settings import Language
 
 
 def gaps_of(gone: Collection[int]) -> tuple[range, ...]:

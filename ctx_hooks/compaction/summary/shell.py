@@ -6,12 +6,10 @@ What can be resolved within the command is resolved; of a variable or a pattern 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Any
 
 MOST_COMMAND_CHARS = 8_000
 """Of a longer command the beginning is read."""
