@@ -5,16 +5,20 @@ Labels that mean the same have LiteLLM's names and values, "None" for none among
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any
-
-from prometheus_client import CollectorRegistry
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry.figures import metrics_of
-from ctx_hooks.telemetry.listeners import EVENTS, Listener
+from ctx_hooks.telemetry.listeners import EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from prometheus_client import CollectorRegistry
+
+    from ctx_hooks.telemetry.listeners import Listener
 
 LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
