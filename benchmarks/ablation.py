@@ -42,7 +42,7 @@ from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_arguments
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.selection import bm25, fit, names, relevance, scoring, segments, select
+from ctx_hooks.compaction.selection import bm25, fit, knapsack, names, relevance, scoring, segments, select
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.compaction.thresholds import Thresholds
@@ -116,8 +116,10 @@ def parts() -> dict[str, Part]:
         "users' words": _set(select, "user_words", lambda *_: {}, inspect.getmodule(select.user_words)),
         "pasted blocks": _set(scoring, "block_segments", lambda text, *_: segments.segments(text)),
         "newest exchanges whole": _set(select, "keep_recent_tokens_of", lambda *_: 0),
+        "value of used names": _set(knapsack, "USED_VALUE", knapsack.SEEN_VALUE),
         "relevance to the request": _set(scoring, "relevance_of", lambda _, texts: [{} for _ in texts], relevance),
         "relevant dialogue": _without(select.Selector, "_relevant_dialogue", lambda *_, **__: ()),
+        "filling the rest": _without(select.Order, "_fill", lambda *_: None),
         "neighbours in BM25": _set(bm25, "MOST_NEIGHBOURS", 0),
         "spans": _set(segments, "MOST_SPAN_LINES", 1, segments.segment_spans),
         "questions of kept answers": _without(oldest_turns, "_with_questions", lambda selection, *_: selection),

@@ -56,6 +56,7 @@ class Constant:
 
 
 CONSTANTS = (
+    Constant(knapsack, "USED_VALUE", (3.0, 5.0, 9.0, 15.0, 25.0)),
     Constant(knapsack, "REQUEST_VALUE", (0.0, 2.0, 4.0, 8.0)),
     Constant(scoring, "WHOLE_TEXT_CHARS", (300, 600, 1_200, 2_400)),
     Constant(scoring, "MOST_ARGUMENT_CHARS", (500, 1_000, 2_000, 4_000)),

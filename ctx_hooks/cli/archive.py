@@ -111,8 +111,7 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
     """Open the places where something is kept.
 
     Raises:
-        CommandError: no place is known, or one cannot be reached.
-        OSError: a folder cannot be used.
+        CommandError: no place is known, or one cannot be reached or used.
     """
     named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
@@ -123,6 +122,8 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
             yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
         except sqlite3.Error as error:
             raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
+        except OSError as error:  # inside, where it is not taken for Redis's
+            raise CommandError(f"A folder cannot be used: {error}") from None
 
 
 def _named(owner: Mapping[str, str | None]) -> tuple[str, str]:

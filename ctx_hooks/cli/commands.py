@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.terminal import CommandError, json_option, print_error, print_json, yes_option
+from ctx_hooks.cli.terminal import ERROR, CommandError, json_option, print_error, print_json, yes_option
 
 READER_GONE = 141
 """What a shell returns for a process that SIGPIPE ended, 128 and its number: `head` closes what it reads."""
@@ -58,6 +58,8 @@ class Commands(click.Group):
         except OSError as error:
             if error.filename is None:  # of the output: a disk that takes no more
                 _discard_output()
+                click.echo(f"Error: {error.strerror or error}", err=True)
+                return ERROR
             return print_error(
                 ": ".join(str(part) for part in (error.filename, error.strerror or error) if part is not None)
             )

@@ -80,7 +80,8 @@ def _kind(raw: Mapping[str, Any]) -> str | None:
 
 def _call_of(call_id: str, tool: Mapping[str, Any], raw: Mapping[str, Any], field: str) -> ToolCall:
     arguments = tool.get(field)
-    text = arguments if isinstance(arguments, str) else compact_json(arguments)
+    is_missing = arguments is None and field == "input"  # of a custom call, whose input is a text
+    text = "" if is_missing else arguments if isinstance(arguments, str) else compact_json(arguments)
     return ToolCall(call_id, text_or_empty(tool.get("name")), text, raw)
 
 

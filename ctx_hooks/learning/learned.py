@@ -85,21 +85,24 @@ class Learned:
         if not news or not self._store.is_shared:
             return
         gathered = self._unwritten.setdefault(deployment, {})
-        if not gathered:
-            self._store.begun(self._write(deployment, WRITE_SECONDS))
+        is_first = not gathered
         gathered.update(news)
         if redis_store.shows_refusal(news) or len(gathered) >= MOST_GATHERED:
             await self._write(deployment)
+        elif is_first:
+            self._store.begun(self._write(deployment, WRITE_SECONDS))
 
     async def _write(self, deployment: str, pause_seconds: float = 0.0) -> None:
         """Write what is gathered after a pause, unless a refusal was written meanwhile with it."""
-        await asyncio.sleep(pause_seconds)
-        gathered = self._unwritten.pop(deployment, None)
-        if gathered:
-            args = redis_store.arguments(gathered)
-            write = partial(self._store.run, redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
-            with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
-                await self._store.briefly(write)
+        try:
+            await asyncio.sleep(pause_seconds)
+        finally:  # also where the loop ends, or the caller of a refused request leaves
+            gathered = self._unwritten.pop(deployment, None)
+            if gathered:
+                args = redis_store.arguments(gathered)
+                write = partial(self._store.run, redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
+                with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
+                    await self._store.briefly(write)
 
     async def _read(self, deployment: str, known: str) -> None:
         """Read from Redis unless nothing was refused since the refusal that is known."""

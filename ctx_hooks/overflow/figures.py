@@ -34,7 +34,7 @@ _OUTPUT_BEFORE = re.compile(
     r"(?:max_(?:new_|completion_|output_)?tokens|output|completion|generation)\W{0,4}(?:\w{1,9} ){0,2}\W{0,2}$"
 )
 _SMALL_BEFORE = re.compile(
-    r"(?:\b(?:max(?:imum)?|limit|only|most|up to|than|exceeds?|allowed|supports?|window)|[<>]=?)"
+    r"(?:\b(?:max(?:imum)?|limit|only|most|up to|than|exceeds?|allowed|supports?|window)|[<>]=|(?:(?<=\d)|(?<=\d )|(?<=tokens ))[<>])"
     r"(?: (?:of|is|are|was|allowed|tokens?|size|length|to)){0,2}[ :=(]{0,3}$"
 )
 _NAME_BEFORE = re.compile(

@@ -86,6 +86,8 @@ def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
     for name, value in raw.items():
         if name in found:
             continue
+        if name == "session_header" and str(value).lower() != "x-session-id":
+            value = raw.get("sessions")  # noqa: PLW2901 - no scope of it is found any more by what that header says
         meant = next((n for n in resembling(name, Settings.model_fields) if n not in found), None)
         is_known = name in (*Policy.model_fields, *OWN_KEYS)
         if is_known or not meant:

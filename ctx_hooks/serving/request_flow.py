@@ -50,9 +50,8 @@ logger = logging.getLogger("ctx_hooks")
 LOOP_BYTES = 16_000
 """A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
 (40 to 190 ms a million characters, `tokens/counter.py`)."""
-LEAST_WINDOW_BYTES = 8_192
-"""Hardly any model in use has a window below 4,096 tokens, and hardly any text below two bytes a token: no worker has
-learned of a refusal that a shorter request has to know."""
+LEAST_WINDOW_TOKENS = 4_096
+"""Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
 
 
 class RequestFlow:
@@ -183,7 +182,7 @@ class RequestFlow:
         if previous is not None and previous.sent_tokens is None and (to.attempt or holds_more(to, previous)):
             previous = await self._counted(request, to, previous, most_tokens)
         with timings.phase("known"):
-            read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_BYTES)
+            read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
             # Both at once, since each may wait for Redis.
             both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
             stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))

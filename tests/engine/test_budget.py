@@ -20,7 +20,7 @@ from engine_requests import (
     to,
     tokens_of,
 )
-from strategies import FIELDS, every_format
+from strategies import FIELDS, called, every_format
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import WritingPrices
@@ -35,6 +35,22 @@ from ctx_hooks.tokens.budget import Window
 
 
 class TestBeforeACall:
+    @pytest.mark.parametrize("rules", [1_200, 1_260])
+    def test_what_is_protected_may_leave_room_for_no_more_than_the_briefest_record(self, rules):
+        """The first attempt may not cut the newest results, and its budget is no wish."""
+        turns = []
+        for n in range(40):
+            turns += called(
+                f"line of part_{n} in src/file_{n * 7919}.py\n" * 10, f"c{n}", "bash", {"command": f"make part_{n}"}
+            )
+            turns += [{"role": "assistant", "content": f"Part {n} is done: the cause was in handler_{n}; the test passes."}]
+            turns += [{"role": "user", "content": f"Now go on with part {n + 1}, and mind rule_{n} as agreed."}]
+        system = {"role": "system", "content": "Mind the rule of the house now. " * rules}
+        request = Request("openai-chat", {"model": MODEL, "messages": [system, {"role": "user", "content": "Go."}, *turns]})
+        decision, _ = decided(request, to(12_000))
+        assert isinstance(decision, Compressed)
+        assert decision.figures.tokens_after <= decision.figures.budget_tokens
+
     @every_format
     def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, fmt):
         request = session(fmt, turns=40)

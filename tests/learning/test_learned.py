@@ -182,6 +182,26 @@ async def test_what_many_answers_show_is_gathered_and_what_a_refusal_shows_is_no
         task.cancel()
 
 
+async def test_what_is_gathered_is_written_where_the_loop_ends(redis_cache, worker):
+    store = SharedStore(lambda: redis_cache)
+    shown = seen("ratios", "ann", 1.15)
+    await Learned(store).learn("ending", shown)
+    await asyncio.sleep(0)  # the task has begun
+    for task in (tasks := list(store.tasks)):
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert await worker().of("ending") == DeploymentStats(shown)
+
+
+async def test_refusals_are_written_at_once_and_leave_no_timer(redis_cache, worker):
+    store = SharedStore(lambda: redis_cache)
+    one = Learned(store)
+    for n in range(5):
+        await one.learn("refusing often", seen("limit", "ann", 8_000 + n, ago=-n))
+    assert not store.tasks
+    assert (await worker().of("refusing often")).observations[("limit", "ann")].values == (8_004.0,)
+
+
 FOREIGN = {
     "text": lambda client, key: client.set(key, "nonsense"),
     "huge text": lambda client, key: client.set(key, "x" * 3_000_000),

@@ -113,6 +113,15 @@ def test_wordings_nobody_has_written_down_are_known_by_their_family(text, limit,
         assert found.input_tokens == given
 
 
+@pytest.mark.parametrize(("said", "limit"), [
+    ("Input length exceeds the model's maximum context length: 30720 tokens", 30720),
+    ("the prompt has 31000 tokens, which exceeds the context window", None),
+])  # fmt: skip
+@pytest.mark.parametrize("status", ["<400> InternalError: ", "DashscopeException - <400> ", "openai->400: "])
+def test_a_status_in_signs_is_no_limit(status, said, limit):
+    assert recognise_overflow(status + said, status=400).limit_tokens == limit
+
+
 @pytest.mark.parametrize(("text", "limit"), OUTPUTS, ids=[t[:40] for t, _ in OUTPUTS])
 def test_a_limit_of_the_output_is_known_in_any_words(text, limit):
     found = recognise_overflow(text, status=400)

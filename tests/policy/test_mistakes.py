@@ -185,6 +185,19 @@ def test_what_is_blank_asks_for_nothing_and_changes_no_mode(blank):
     assert Policies(read).resolve(Caller(group="gpt", team_names=("alpha",))).policy.mode == "enforce"
 
 
+@pytest.mark.parametrize(("settings", "mode"), [
+    ({"tags": {"secret": "off"}}, "off"), ({"tags": {"secret": False}}, "off"), ({"tags": {"a": "observe"}}, "observe"),
+    ({"tags": {"a": {"language": "zh"}}}, "enforce"), ({"tags": {"a": {"retrieval": False}}}, "enforce"),
+    ({"tags": {"a": {"policy": "off", "language": "zh"}}}, "off"), ({"policies": {"q": {"tags": {"a": "q"}}}}, "enforce"),
+    ({"session_header": "x-mine", "sessions": {"secret*": False}}, "off"), ({"policies": {"q": {"old": "q"}}}, "enforce"),
+    ({"session_header": "x-session-id", "sessions": {"secret*": "off"}}, "enforce"),
+])  # fmt: skip
+def test_what_an_earlier_version_read_says_as_much_of_the_mode_and_no_more(settings, mode):
+    read, wrong = settings_of(settings)
+    assert Policies(read).resolve(Caller()).policy.mode == mode
+    assert wrong
+
+
 def test_metadata_that_says_false_switches_off():
     assert Policies(settings_of({})[0]).resolve(Caller(team=as_text(False))).policy.mode == "off"  # noqa: FBT003 - JSON
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from ctx_hooks.addons.retrieval.conversation_digest import ASSISTANT, ITEM, THINKING, role_of
-from ctx_hooks.formats.fields import CACHE_MARKER, compact_json
+from ctx_hooks.formats.fields import CACHE_MARKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ _TURN = TypeAdapter(HiddenTurn)
 
 def written(turn: HiddenTurn) -> str:
     """Return a turn as a text."""
-    return compact_json(asdict(turn))
+    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
 
 
 def read(text: str) -> HiddenTurn | None:

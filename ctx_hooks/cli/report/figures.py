@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TypeAlias
 
 from ctx_hooks.cli.report.rollout import Group
-from ctx_hooks.cli.report.sessions import Largest
+from ctx_hooks.cli.report.sessions import LATEST_SECONDS, Largest
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import Event
@@ -147,8 +147,6 @@ class Series:
 MOST_NAMES = 5_000
 """Models, teams and steps of one table; further ones are counted together: callers choose names."""
 OTHERS = "all others"
-LATEST_SECONDS = 32_503_680_000
-"""The year 3000: a later time is a mistake, and no calendar has it."""
 
 
 @dataclass(slots=True)

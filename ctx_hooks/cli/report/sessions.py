@@ -25,6 +25,8 @@ MOST_TURNS = 300
 """Requests that are drawn of a session: on a phone each has a pixel."""
 MOST_WINDOWS = 3
 """Of a chart's height: a history of twenty windows would press what is sent to the axis."""
+LATEST_SECONDS = 32_503_680_000
+"""The year 3000: a later time is a mistake, and no calendar has it."""
 Key: TypeAlias = tuple[str, ...]
 MARKS = {
     "compaction": "compacted",
@@ -231,9 +233,11 @@ class Largest:
         """Return them with their turns, from the same events once more, the one that lost most first."""
         found = {key: Session(key) for key in sorted(self.scores, key=lambda key: (self.scores[key], key), reverse=True)}
         for event in events:
-            if isinstance(event, RequestEvent) and (session := found.get(key_of(event))) is not None:
+            if not isinstance(event, RequestEvent) or not 0 <= event.time_seconds < LATEST_SECONDS:
+                continue
+            if (session := found.get(key_of(event))) is not None:
                 session.note(event)
-        return [session.ended() for session in found.values()]
+        return [session.ended() for session in found.values() if session.turns]  # a pipe cannot be read twice
 
 
 def key_of(event: RequestEvent) -> Key:

@@ -50,12 +50,12 @@ def fit(conversation: Conversation, budget: Budget, selector: Selector, build: B
     fitted, selection = _with_lines(budget.with_goal(lines_tokens), selector, build)
     most_tokens = int(budget.goal_tokens * MOST_NAMES_FRACTION)
     left_tokens = -budget.excess(fitted)
-    if left_tokens < 0 and budget.cut_newest:
+    if left_tokens < 0 and not budget.is_wish:
         return fitted
     for share in SHARES_OF_REST:
-        room_tokens = min(most_tokens, int(left_tokens * share)) if left_tokens > 0 else budget.goal_tokens - lines_tokens
+        room_tokens = min(most_tokens, int(left_tokens * share)) if left_tokens >= 0 else budget.goal_tokens - lines_tokens
         named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget.counter, room_tokens))
-        if budget.excess(named) <= 0 or left_tokens <= 0:
+        if budget.excess(named) <= 0 or left_tokens < 0:
             return named
     return fitted
 

@@ -9,7 +9,8 @@ What is taken lowers the value of others and raises none: so of these only the o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import NamedTuple
@@ -18,11 +19,15 @@ from ctx_hooks.compaction.selection.scoring import Item
 from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.texts.identifiers import is_opaque
 
+SEEN_VALUE = 1.0
+"""The value of an identifier that nothing kept shows yet: the unit of all values."""
+USED_VALUE = 9.0
+"""Its value when the assistant has used it, until a kept call or answer of the assistant names it. From the middle of real
+sessions, the assistant's next answers name 13.8 % of the identifiers that it has used before, and 1.6 % of those that it
+was only shown: 8.8 times as many."""
 REQUEST_VALUE = 2.0
-"""The value of the segment that fits the newest request best, where an identifier in a result that nothing kept shows yet
-is worth 1: words of a question also stand in much that does not answer it."""
-SAID_VALUE = 9.0
-"""The value of an identifier in what somebody said, which no tool returns again."""
+"""The value of the segment that fits the newest request best: more than an identifier that was only shown, far less than
+one that was used, since words of a question also stand in much that does not answer it."""
 REFUSALS = 50
 """After so many segments that the room no longer holds it counts as spent: a shorter one may still fit."""
 MOST_VALUATIONS = 8
@@ -40,7 +45,6 @@ class Row(NamedTuple):
         tokens: about what it costs, with the mark beside it.
         relevance: to the newest request, 0 to 1.
         identifiers: those that it brings.
-        is_said: whether somebody said it, where a tool returned others.
     """
 
     item: int
@@ -49,7 +53,6 @@ class Row(NamedTuple):
     tokens: float
     relevance: float
     identifiers: frozenset[str]
-    is_said: bool
 
 
 class Knapsack:
@@ -57,18 +60,26 @@ class Knapsack:
 
     Args:
         items: the exchanges that have a frame, by number.
-        shown: the identifiers that users and tools have said in what is kept in any case.
+        used: the identifiers that the assistant has used.
+        shown: those that stand in what is kept in any case.
+        named: those that the assistant names there.
     """
 
-    def __init__(self, items: Mapping[int, Item], shown: Iterable[str]) -> None:
+    def __init__(
+        self, items: Mapping[int, Item], used: AbstractSet[str], shown: AbstractSet[str], named: AbstractSet[str]
+    ) -> None:
         self._shown = set(shown)
+        self._unnamed = used - shown - named
         self._found: list[Row] = []
         rows = [row for n, item in items.items() for row in _segments(n, item)]
-        self._shown.update(name for row in rows for name in row.identifiers if is_opaque(name))
+        self._shown.update(name for row in rows for name in row.identifiers - used if is_opaque(name))
         self._rest = self._taken(rows)
 
-    def within(self, room_tokens: float, opened: Collection[int]) -> list[Row]:
-        """Return what a room holds of the `opened` exchanges' rows in their order; what does not fit is passed over."""
+    def within(self, room_tokens: float, opened: Collection[int]) -> tuple[list[Row], float]:
+        """Return what a room holds of the rows of the `opened` exchanges in their order, and the tokens that are left of it.
+
+        What does not fit is passed over.
+        """
         taken: list[Row] = []
         refusals = 0
         for row in self._rows():
@@ -80,8 +91,8 @@ class Knapsack:
                 continue
             refusals += 1
             if refusals == REFUSALS:
-                break
-        return taken
+                return taken, 0.0
+        return taken, room_tokens
 
     def _rows(self) -> Iterator[Row]:
         yield from self._found
@@ -103,13 +114,15 @@ class Knapsack:
             if waiting and -density > waiting[0][0] and valuations > 0:
                 heappush(waiting, (-density, n, row))
                 continue
+            self._unnamed -= row.identifiers
             self._shown |= row.identifiers
             yield row
 
     def _density(self, row: Row) -> float:
         """Return the value per token."""
-        value = len(row.identifiers - self._shown) * (SAID_VALUE if row.is_said else 1)
-        return (value + REQUEST_VALUE * row.relevance) / row.tokens
+        new, unnamed = row.identifiers - self._shown, row.identifiers & self._unnamed
+        value = SEEN_VALUE * len(new) + (USED_VALUE - SEEN_VALUE) * len(unnamed) + REQUEST_VALUE * row.relevance
+        return value / row.tokens
 
 
 def _segments(n: int, item: Item) -> Iterator[Row]:
@@ -123,5 +136,4 @@ def _segments(n: int, item: Item) -> Iterator[Row]:
         brought_by = {k: frozenset(of_segment) for k, of_segment in brought.items()}
         relevant = {k: frozenset[str]() for k in sorted(source.relevance) if k not in brought_by}
         for k, identifiers in (brought_by | relevant).items():
-            relevance = source.relevance.get(k, 0.0)
-            yield Row(n, source.position, k, source.tokens(spans[k]), relevance, identifiers, source.is_said)
+            yield Row(n, source.position, k, source.tokens(spans[k]), source.relevance.get(k, 0.0), identifiers)

@@ -44,7 +44,6 @@ class Source:
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
         relevance: to the newest request, of the segments that have any, 0 to 1.
-        is_said: whether somebody said the text, where a tool returned others.
         stays: the numbers of the segments that are the user's own words, or ends of an answer: they stay wherever their
             exchange does.
     """
@@ -54,7 +53,6 @@ class Source:
     segments: Segments
     tokens_per_char: float
     relevance: Mapping[int, float]
-    is_said: bool = False
     stays: frozenset[int] = frozenset()
 
     def tokens(self, span: tuple[int, int]) -> float:
@@ -159,7 +157,7 @@ def _item(
                 spans = words.get((i, k), ())
                 frame += sum(b - a for a, b in spans) * tokens_per_char
                 stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))
-                sources.append(Source((i, k), text, found, tokens_per_char, relevance, isinstance(part, Text), stays))
+                sources.append(Source((i, k), text, found, tokens_per_char, relevance, stays))
             if isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
                 if short is not part.arguments:

@@ -1,9 +1,10 @@
 """Which older exchanges, and which of their lines, are kept: those with the most value for their tokens.
 
 Two sources say what a later step will need. Identifiers: a line has the value of those that stand nowhere else in what is
-kept. Relevance to the newest request: lines by the rare words they share with it, plain dialogue by rank. The newest
-exchanges are kept whole, as many as a share of the room holds. Those before them keep their frame, the newest first, as many
-as another share holds; what is older goes, except answers: what is left reads in one piece.
+kept, and the ones the assistant has used before count more. Relevance to the newest request: lines by the rare words they
+share with it, plain dialogue by rank. The newest exchanges are kept whole, as many as a share of the room holds. Those
+before them keep their frame, the newest first, as many as another share holds; what is older goes, except answers: what is
+left reads in one piece.
 
 All that is put in order once for a room; what a room that is a little larger or smaller holds is the beginning of the same
 order.
@@ -11,14 +12,15 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, takewhile
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
-from ctx_hooks.compaction.selection.knapsack import Knapsack, Row
+from ctx_hooks.compaction.selection.knapsack import Knapsack
 from ctx_hooks.compaction.selection.scoring import Item, identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, free_tokens, user_words
 from ctx_hooks.conversation.exchanges import is_question
@@ -68,40 +70,89 @@ class Order:
 
     def within(self, room_tokens: float) -> Selection:
         """Return what `room_tokens` hold, by estimate; the frames of exchanges that have to stay may exceed them."""
-        opened, whole = set(self.stay), set[int]()
-        room_tokens -= sum(self.items[n].frame_tokens for n in opened)
+        paid_tokens = [item.frame_tokens if n in self.stay else 0.0 for n, item in enumerate(self.items)]
+        room_tokens -= sum(paid_tokens)
+        whole: set[int] = set()
         for n in self.whole:
-            price = self.items[n].whole_tokens - self.items[n].frame_tokens * (n in opened)
+            price = self.items[n].whole_tokens - paid_tokens[n]
             if price > room_tokens:
-                return self._selection(whole, opened, ())
+                return self._selection(whole, paid_tokens, {})
             whole.add(n)
             room_tokens -= price
         for n in self.frames:
             if self.items[n].frame_tokens > room_tokens:
                 break
-            opened.add(n)
-            room_tokens -= self.items[n].frame_tokens
-        rows = self.lines.within(room_tokens, opened)
-        room_tokens -= sum(row.tokens for row in rows)
-        for n in (n for n in reversed(range(len(self.items))) if n not in whole):  # what is left, whatever its value
-            paid_tokens = self.items[n].frame_tokens * (n in opened) + sum(row.tokens for row in rows if row.item == n)
-            price = self.items[n].whole_tokens - paid_tokens
-            if price <= room_tokens:
-                whole.add(n)
-                room_tokens -= price
-            elif n not in opened:
-                break
-        return self._selection(whole, opened, rows)
-
-    def _selection(self, whole: set[int], opened: set[int], rows: Iterable[Row]) -> Selection:
-        lines: dict[Position, set[int]] = {}
+            paid_tokens[n] = self.items[n].frame_tokens
+            room_tokens -= paid_tokens[n]
+        rows, room_tokens = self.lines.within(room_tokens, {n for n, tokens in enumerate(paid_tokens) if tokens > 0})
+        taken: dict[Position, set[int]] = {}
         for row in rows:
-            lines.setdefault(row.position, set()).add(row.segment)
+            paid_tokens[row.item] += row.tokens
+            taken.setdefault(row.position, set()).add(row.segment)
+        self._fill(room_tokens, whole, paid_tokens, taken)
+        return self._selection(whole, paid_tokens, taken)
+
+    def _fill(self, room_tokens: float, whole: set[int], paid_tokens: list[float], taken: dict[Position, set[int]]) -> None:
+        """Keep what still fits whatever its value, newest first: exchanges whole, else the first lines of their texts.
+
+        An exchange without a frame is kept whole or not at all, and so are those before it.
+        """
+        for n in reversed(range(len(self.items))) if room_tokens > 0 else ():
+            item = self.items[n]
+            if n in whole:
+                continue
+            if item.whole_tokens - paid_tokens[n] <= room_tokens:
+                whole.add(n)
+                room_tokens -= item.whole_tokens - paid_tokens[n]
+                continue
+            if not paid_tokens[n]:
+                return
+            for source, line, span in ((s, line, span) for s in item.sources for line, span in enumerate(s.segments.spans)):
+                if line in taken.get(source.position, ()):
+                    continue
+                price = source.tokens(span)
+                if price > room_tokens:
+                    break
+                taken.setdefault(source.position, set()).add(line)
+                room_tokens -= price
+
+    def _selection(self, whole: set[int], paid_tokens: list[float], taken: Mapping[Position, set[int]]) -> Selection:
+        opened = {n for n, tokens in enumerate(paid_tokens) if tokens > 0}
         return Selection(
             frozenset(self.items[n].messages for n in whole),
             frozenset(self.items[n].messages for n in opened - whole),
-            {position: frozenset(numbers) for position, numbers in lines.items()},
+            {position: frozenset(lines) for position, lines in taken.items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class NewestFirst:
+    """The older exchanges as they are kept beside a model's summary, which says what the others were: the newest of them.
+
+    Attributes:
+        items: the exchanges, oldest first.
+    """
+
+    items: tuple[Item, ...]
+
+    def within(self, room_tokens: float) -> Selection:
+        """Return the newest exchanges that `room_tokens` hold whole, and what they hold of one more; the first goes."""
+        n = len(self.items)
+        while n and self.items[n - 1].whole_tokens <= room_tokens:
+            n -= 1
+            room_tokens -= self.items[n].whole_tokens
+        whole = frozenset(item.messages for item in self.items[n:])
+        parted = self.items[n - 1] if n > 1 else None
+        if parted is None or parted.frame_tokens > room_tokens:
+            return Selection(whole, frozenset(), {})
+        room_tokens -= parted.frame_tokens
+        lines: dict[Position, frozenset[int]] = {}
+        for source in parted.sources:
+            ends = list(accumulate(map(source.tokens, source.segments.spans), initial=0.0))
+            held = bisect_right(ends, room_tokens) - 1
+            room_tokens -= ends[held]
+            lines[source.position] = frozenset(range(held))
+        return Selection(whole, frozenset({parted.messages}), lines)
 
 
 class Selector:
@@ -110,7 +161,7 @@ class Selector:
     Args:
         conversation: of which it selects.
         budget: what the conversation may have.
-        newest_first: whether the newest exchanges are kept, as many as the room holds, whatever the older ones are worth.
+        newest_first: whether the newest exchanges are kept, whatever the older ones are worth.
     """
 
     def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
@@ -122,15 +173,15 @@ class Selector:
         self._conversation = conversation
         self._orders: dict[float, Order] = {}
 
-    def order(self, room_tokens: float) -> Order:
+    def order(self, room_tokens: float) -> Order | NewestFirst:
         """Return the order in which the older exchanges are kept in a room of about `room_tokens`, made once for each."""
+        if self._newest_first:
+            return NewestFirst(self.items)
         if room_tokens not in self._orders:
             self._orders[room_tokens] = self._order(room_tokens)
         return self._orders[room_tokens]
 
     def _order(self, room_tokens: float) -> Order:
-        if self._newest_first:
-            return Order(self.items, tuple(range(len(self.items)))[::-1], (), Knapsack({}, ()), frozenset())
         spoken_tokens = sum(item.whole_tokens for item in self.items if item.spoken)
         share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
         goal_tokens = self._budget.goal_tokens
@@ -193,13 +244,16 @@ class Selector:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
     def _lines(self, whole: Collection[int], framed: Collection[int]) -> Knapsack:
-        """Return the lines of the `framed` exchanges: of value is what no user or tool has said in what stays."""
+        """Return the lines of the `framed` exchanges: of value is what neither frames nor whole exchanges bring."""
         kept = [self._conversation.messages[i] for i in protected(self._conversation)]
         recorded = {n for n in range(len(self.items)) if self._is_recorded(n)}
         kept += [message for n in (*whole, *recorded) for message in self._messages(n)]
+        used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
+        named = identifiers_of(m for m in kept if m.role == "assistant")
+        named.update(*(self.items[n].identifiers for n in framed))
         shown = identifiers_of(m for m in kept if m.role != "assistant")
         opened = {n: item for n, item in enumerate(self.items) if n in framed and n not in recorded and n not in whole}
-        return Knapsack(opened, shown)
+        return Knapsack(opened, used, shown, named)
 
 
 def _newest(prices: Mapping[int, float], room_tokens: float) -> tuple[int, ...]:

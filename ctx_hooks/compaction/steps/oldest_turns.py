@@ -64,7 +64,7 @@ def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) 
     shortener = Shortener(conversation, selector.items, budget)
     actions = actions_of(conversation.messages)
     fitted = []
-    for form in forms if budget.cut_newest else forms[:2]:
+    for form in forms if budget.cut_newest else forms[: 2 if budget.is_wish else 3]:
         fitted.append(_fitted(form, conversation, budget, selector, shortener, actions))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]

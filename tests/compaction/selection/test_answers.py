@@ -46,7 +46,7 @@ def test_each_question_is_answered_where_it_was_asked():
 @pytest.mark.parametrize("line", ["A sentence that nobody asks for again, of many words.\n", "one_line_without_an_end_"])
 def test_of_long_answers_the_ends_stay(line):
     said = [f"First {n}: the plan is as follows.\n{line * 200}\nLast {n}: shall I begin with step {n}?" for n in range(4)]
-    sent = compressed(session(said, calls=8), 12_000)
+    sent = compressed(session(said, calls=8), 16_000)
     kept = [m["content"] for m in sent.messages if m["role"] == "assistant" and not m.get("tool_calls")]
     assert all(f"First {n}:" in text and f"begin with step {n}?" in text for n, text in enumerate(kept))
     assert len(kept[1]) < len(said[1]) / 2

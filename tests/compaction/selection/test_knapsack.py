@@ -73,17 +73,23 @@ def items_with(*exchanges):
     return tuple(items)
 
 
-def in_order(items, room_tokens=1e9):
+def in_order(items, room_tokens=1e9, used=()):
     """Return what a room holds of the items in order: the number of the item, and the line's own number."""
     numbered = dict(enumerate(items))
-    rows = Knapsack(numbered, ()).within(room_tokens, numbered)
-    assert sum(row.tokens for row in rows) <= room_tokens + 1e-6
+    rows, left_tokens = Knapsack(numbered, {*used}, set(), set()).within(room_tokens, numbered)
+    assert sum(row.tokens for row in rows) <= room_tokens - left_tokens + 1e-6
     return [(row.item, row.segment) for row in rows]
 
 
 def test_an_identifier_counts_for_one_line_alone():
     items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
     assert in_order(items) == [(0, 0), (1, 1)]
+
+
+def test_an_identifier_that_the_assistant_has_used_has_more_value():
+    items = items_with(["a_10 b_20 c_30"], ["d_40 and so on, for some words more than there"])
+    assert in_order(items) == [(0, 0), (1, 0)]
+    assert in_order(items, used={"d_40"}) == [(1, 0), (0, 0)]
 
 
 @every_format
@@ -101,18 +107,19 @@ def test_exchanges_that_keep_a_frame_are_the_newest_but_for_answers(fmt):
 @pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
 def test_a_room_holds_rows_in_order_of_opened_exchanges_whatever_room_was_asked_for_before(room_tokens):
     items = items_of(session("openai-chat"), budget_of(8_000), {})
-    knapsack = Knapsack(dict(enumerate(items)), ())
+    knapsack = Knapsack(dict(enumerate(items)), set(), set(), set())
     knapsack.within(2_000, range(len(items)))
-    rows = [(row.item, row.segment) for row in knapsack.within(room_tokens, range(len(items)))]
+    rows = [(row.item, row.segment) for row in knapsack.within(room_tokens, range(len(items)))[0]]
     assert rows == in_order(items, room_tokens)
     assert [row for row in in_order(items) if row in set(rows)] == rows
-    assert {row.item for row in knapsack.within(room_tokens, {3, 4})} <= {3, 4}
+    assert {row.item for row in knapsack.within(room_tokens, {3, 4})[0]} <= {3, 4}
 
 
 def test_what_the_room_does_not_hold_is_passed_over():
-    items = items_with(["a_10 b_20 c_30 d_40 e_50 f_60"], ["g_70 and more"])
-    assert in_order(items)[0] == (0, 0)
-    assert in_order(items, 6.0) == [(1, 0)]
+    items = items_with(["a_10 b_20 c_30 d_40 e_50 " + "x_60 " * 10], ["f_70"])
+    used = {"a_10", "b_20", "c_30"}
+    assert in_order(items, used=used)[0] == (0, 0)
+    assert {n for n, _ in in_order(items, 14.0, used)} == {1}
 
 
 class Counted(Knapsack):
@@ -128,8 +135,8 @@ def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of
         return " ".join(f"a_{min(n, other)}_{max(n, other)}" for other in range(150) if other != n)
 
     items = items_with(*([names(n)] for n in range(150)))
-    knapsack = Counted(dict(enumerate(items)), ())
-    rows = knapsack.within(1e9, range(150))
+    knapsack = Counted(dict(enumerate(items)), set(), set(), set())
+    rows, _ = knapsack.within(1e9, range(150))
     assert len(rows) >= 149
     assert knapsack.times <= (MOST_VALUATIONS + 2) * 150
 

@@ -171,13 +171,13 @@ def test_a_name_that_was_seen_once_is_listed_and_a_figure_with_its_unit_is_not()
     assert not [name for name in named if not name.startswith("rare_")]
 
 
-def test_a_listing_of_ids_that_machines_have_made_gives_way_and_one_that_was_used_stays_named():
+def test_a_listing_of_ids_that_machines_have_made_gives_way_but_for_those_that_were_used():
     draw = random.Random(4)
     ids = [f"ses_{''.join(draw.choices('0123456789abcdefXYZ', k=24))}" for _ in range(300)]
     files = [f"{filler(n)}\nread_{n}.rs holds parse_{n}\n" for n in range(8)]
     messages = session([files[0], "\n".join(ids), *files[1:]], "Go on.")
     messages.insert(-1, {"role": "assistant", "content": f"The one that counts is {ids[150]}."})
-    sent = "\n".join(m.get("content") or "" for m in sent_within(messages, 4_000))
+    sent = "\n".join(m.get("content") or "" for m in sent_within(messages, 4_000)[:-2])
     assert ids[150] in sent
     assert sum(name in sent for name in ids) <= 12, "one span of the listing"
     assert sum(f"parse_{n}" in sent for n in range(8)) == 8
