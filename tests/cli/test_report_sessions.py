@@ -45,6 +45,22 @@ def sessions_of(events):
     return figures, figures.largest.sessions(events)
 
 
+@pytest.mark.parametrize(("modes", "heading"), [
+    (("enforce", "enforce"), "Sent"), (("observe", "observe"), "Would be sent"),
+    (("observe", "enforce"), "Sent, or would be"),
+])  # fmt: skip
+def test_what_was_only_observed_is_not_called_sent(modes, heading):
+    events = [e for n, mode in enumerate(modes) for e in turn(n, 9_900, 4_400, steps=STEPS, mode=mode)]
+    figures, _ = sessions_of(events)
+    assert f"{heading}</th>" in page(figures, sessions=figures.largest.sessions(events))
+
+
+def test_a_pipe_that_cannot_be_read_twice_and_times_beyond_the_calendar_show_no_session():
+    figures, _ = sessions_of(turn(1, 9_900, 4_400))
+    undated = [replace(event, time_seconds=1e15) for event in turn(2, 9_900, 4_400)]
+    assert figures.largest.sessions(()) == figures.largest.sessions(undated) == []
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_session_tells_of_each_request_what_happened_and_why(order):
     _, (session,) = sessions_of([event for events in STORY for event in events][::order])

@@ -3,12 +3,14 @@
 import logging
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.addons.summaries import candidates
+from ctx_hooks.addons.summaries import candidates, flights
 from ctx_hooks.addons.summaries.candidates import asking_of, is_due
+from ctx_hooks.addons.summaries.record import IDLE
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.engine.decision import Compressed
@@ -22,6 +24,22 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
+
+
+async def test_a_lease_that_is_renewed_ends_later():
+    flown = []
+
+    class Store:
+        async def fly(self, conversation, found, flight):
+            flown.append(flight)
+            return True
+
+    lease = flights._Lease(Store(), SimpleNamespace(conversation="c", settings=SimpleNamespace(timeout_seconds=30.0)))  # noqa: SLF001 - no worker but this one flies
+    assert await lease.begin(IDLE)
+    assert await lease.renew()
+    assert flown[1].until_seconds > flown[0].until_seconds
+    assert flown[1].owner == flown[0].owner
+
 
 TO = Target(
     "openai/gpt-4o", "deployment", Window(8_000, "model_info"), Policy(summary={"model": "small"}, block_below_tokens=0),
