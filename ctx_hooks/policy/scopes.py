@@ -49,7 +49,6 @@ _METADATA = ("organization", "project", "team", "key")
 """Scopes in LiteLLM's metadata: whoever may make a key writes one."""
 _CONFIGURATION_ONLY = ("path", "max_bytes")
 """Of `archive`: the folder that the proxy writes to and its bound are set in the configuration, never in metadata."""
-REMOVED_SECTIONS = ("tags", "session_header")
 _GUESSED = ("mode", "enabled", "disabled", *OWN_KEYS, "request_may_set", "request_policies")
 """Names that are read where they are misspelt: the mode, and what decides which mode is in force."""
 
@@ -212,7 +211,7 @@ def _stated(name: Any, value: Any, policies: Mapping[str, Scope], begun: tuple[s
         return "off" if switch == "off" else "observe"
     if switch.startswith("enforc"):
         return _not_enforcing(mode_of(value) or "observe")
-    if name in REMOVED_SECTIONS and isinstance(value, Mapping):
+    if name in ("tags", "session_header") and isinstance(value, Mapping):  # sections of an earlier version
         scopes = [read_scope("", scope, policies, begun) for scope in value.values()]
         return _not_enforcing(weakest(mode for read in scopes for mode in (read.fields.get("mode"), read.at_most)))
     modes, waiting = [], deque([(name, value)])
