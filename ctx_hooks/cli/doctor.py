@@ -19,9 +19,9 @@ from ctx_hooks.cli.findings import Finding, finding, print_findings
 from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, console, counted, print_json, working
 from ctx_hooks.cli.weak_spots import weak_spots
-from ctx_hooks.learning import redis_store
 from ctx_hooks.litellm_compat.registry import KEYS, NAMES, missing
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
+from ctx_hooks.store.shared_store import READ
 from ctx_hooks.tokens.counter import VocabularyName, encoding
 
 PACKAGE = "ctx-hooks"
@@ -134,9 +134,9 @@ def _redis(config: Configuration | None) -> Finding:
 
 
 async def _read(client: Any) -> None:
-    """Run the script by which statistics are read, which the server must allow."""
+    """Run the script by which values are read, which the server must allow."""
     try:
-        await client.eval(redis_store.READ, 1, f"{redis_store.KEY_PREFIX}doctor")
+        await client.eval(READ, 1, "ctx_hooks:doctor", 0, "")
     finally:
         await client.aclose()
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, con
 from ctx_hooks.learning import redis_store, stored_histories
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
-from ctx_hooks.store.shared_store import delete_keys, keys_like
+from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 
 DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|nobody")
 """What `archive ls` and `limits ls` name a tenant; "nobody" is the one of requests without key, team and user."""
@@ -142,18 +143,18 @@ async def _in_redis(client: Any, owner: Owner) -> list[Held]:
     }
     keys = {store: await keys_like(client, pattern) for store, pattern in patterns.items()}
     found = [Held(s, "redis", str(owner), len(k), partial(delete_keys, client, k)) for s, k in keys.items()]
-    fields = [
-        (key, field)
-        for key in await keys_like(client, f"{redis_store.KEY_PREFIX}*")
-        if await client.type(key) == b"hash"  # whoever has the Redis can write anything there
-        for field in await client.hkeys(key)
-        if field.partition(b":")[2] == owner.digest.encode()
-    ]
+    scripts: Any = SimpleNamespace(async_register_script=client.register_script)
+    store = SharedStore(lambda: scripts)
+    statistics = [key.decode() for key in await keys_like(client, f"{redis_store.KEY_PREFIX}*")]
+    held = [redis_store.held_by(owner.digest, await store.read(key, redis_store.LARGEST_BYTES)) for key in statistics]
 
-    async def remove_fields() -> int:
-        return sum([await client.hdel(key, field) for key, field in fields])
+    async def remove() -> int:
+        without = partial(redis_store.without_tenant, owner.digest)
+        for key in statistics:
+            await store.change(key, without, redis_store.LARGEST_BYTES, redis_store.KEPT_SECONDS)
+        return sum(held)
 
-    return [*found, Held("statistics", "redis", str(owner), len(fields), remove_fields)]
+    return [*found, Held("statistics", "redis", str(owner), sum(held), remove)]
 
 
 def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:

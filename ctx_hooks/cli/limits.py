@@ -15,11 +15,11 @@ from rich.table import Table
 from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, teams_by_digest
 from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, confirmed, table, tell
-from ctx_hooks.learning.redis_store import KEY_PREFIX, READ, observations
+from ctx_hooks.learning.redis_store import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.litellm_compat import tenant_digest
 from ctx_hooks.policy.scopes import suggestion
-from ctx_hooks.store.shared_store import delete_keys, keys_like
+from ctx_hooks.store.shared_store import READ, delete_keys, keys_like
 
 WITHOUT_REDIS = (
     "No Redis is configured: name the proxy's configuration with --config, or set REDIS_URL, or REDIS_HOST and REDIS_PORT, "
@@ -79,7 +79,7 @@ def _values(values: tuple[float, ...]) -> str:
 async def _learned(config: Configuration, deployment: str, now: float) -> tuple[dict[str, DeploymentStats], str]:
     async with opened_redis(config) as client:
         keys, hint = await _keys(client, deployment)
-        return {_name(k): observations(await client.eval(READ, 1, k), now) for k in keys}, hint
+        return {_name(k): observations(await client.eval(READ, 1, k, LARGEST_BYTES, ""), now) for k in keys}, hint
 
 
 async def _cleared(config: Configuration, deployment: str) -> tuple[list[str], str]:

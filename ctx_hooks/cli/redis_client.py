@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from ctx_hooks.cli.terminal import CommandError, working
 from ctx_hooks.litellm_compat.registry import REDIS
+from ctx_hooks.store.shared_store import UnavailableError
 
 if TYPE_CHECKING:
     from ctx_hooks.cli.configuration import Configuration
@@ -30,7 +31,7 @@ async def opened_redis(config: Configuration | None) -> AsyncIterator[Any]:
     client = redis_client(config)
     try:
         yield client
-    except (OSError, RedisError) as error:
+    except (OSError, RedisError, UnavailableError) as error:
         raise CommandError(f"Redis cannot be reached: {error}") from None
     finally:
         if client is not None:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.learning import redis_store, updates
+from ctx_hooks.learning.redis_store import KEPT_SECONDS, KEY_PREFIX, LARGEST_BYTES
 from ctx_hooks.learning.stats import DeploymentStats, Key, Observation
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.telemetry.listeners import emit
@@ -29,7 +30,7 @@ REFRESH_SECONDS = 5.0
 WRITE_SECONDS = 5.0
 """So long what answers show of a deployment is gathered; what a refusal shows is written at once."""
 MOST_GATHERED = 256
-"""Observations of one deployment: Redis takes no more than some thousand arguments of a command in a script."""
+"""Observations of one deployment, which wait in memory."""
 MOST_DEPLOYMENTS = 1_000
 """Behind a wildcard the caller names the model, so deployments are not bounded by the configuration."""
 
@@ -55,7 +56,7 @@ class Learned:
         if (is_old or may_be_refused) and self._store.is_shared:
             known = "" if is_old else self._refusals.get(deployment, "")
             with suppress(UnavailableError):  # then what this process knows has to do; the store warns
-                await self._store.briefly(partial(self._read, deployment, known), redis_store.KEY_PREFIX + deployment)
+                await self._store.briefly(partial(self._read, deployment, known), KEY_PREFIX + deployment)
         return self._stats.get(deployment, DeploymentStats())
 
     async def from_refusal(self, attempt: Attempt) -> None:
@@ -99,10 +100,9 @@ class Learned:
         finally:  # also where the loop ends, or the caller of a refused request leaves
             gathered = self._unwritten.pop(deployment, None)
             if gathered:
-                args = redis_store.arguments(gathered)
-                write = partial(self._store.run, redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
+                key, change = KEY_PREFIX + deployment, partial(redis_store.with_observations, gathered)
                 with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
-                    await self._store.briefly(write)
+                    await self._store.briefly(partial(self._store.change, key, change, LARGEST_BYTES, KEPT_SECONDS))
 
     async def _read(self, deployment: str, known: str) -> None:
         """Read from Redis unless nothing was refused since the refusal that is known."""
@@ -111,9 +111,9 @@ class Learned:
             if len(self._read_at) > MOST_DEPLOYMENTS:
                 oldest, _ = self._read_at.popitem(last=False)
                 self._refusals.pop(oldest, None)
-        found = await self._store.run(redis_store.READ, redis_store.KEY_PREFIX + deployment, [known])
+        found = await self._store.read(KEY_PREFIX + deployment, LARGEST_BYTES, unless=known)
         if found:
-            self._refusals[deployment] = redis_store.refusal(found)
+            self._refusals[deployment] = redis_store.refusal_of(found)
             self._merge(deployment, redis_store.observations(found, time.time()).observations)
 
     def _merge(self, deployment: str, found: Mapping[Key, Observation]) -> None:

@@ -35,6 +35,7 @@ KEYS_AT_ONCE = 1_000
 
 READ = """
 if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('STRLEN', KEYS[1]) > tonumber(ARGV[1]) then return '' end
+if ARGV[2] ~= '' and redis.call('GETRANGE', KEYS[1], 0, #ARGV[2] - 1) == ARGV[2] then return '' end
 return redis.call('GET', KEYS[1])
 """
 SWAP = """
@@ -107,16 +108,27 @@ class SharedStore:
         """
         return await _result(self.begun(self._command(script, key, args)), wait_seconds)
 
-    async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS) -> bytes:
+    async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS, unless: str = "") -> bytes:
         """Return the value of a key, b"" for none, and for one that is too large or of another type to be ours.
+
+        Args:
+            key: as in `run`.
+            most_bytes: the size of the largest value that is ours.
+            wait_seconds: as in `run`.
+            unless: for a value that begins so b"" is returned too; "" for any.
 
         Raises:
             UnavailableError: as `run`.
         """
-        return _bytes(await self.run(READ, key, [most_bytes], wait_seconds))
+        return _bytes(await self.run(READ, key, [most_bytes, unless], wait_seconds))
 
     async def change(
-        self, key: str, change: Callable[[bytes], Awaitable[bytes]], most_bytes: int, kept_seconds: int, wait_seconds: float
+        self,
+        key: str,
+        change: Callable[[bytes], Awaitable[bytes]],
+        most_bytes: int,
+        kept_seconds: int,
+        wait_seconds: float = DEAD_SECONDS,
     ) -> bytes:
         """Change the value of a key, and return the value that it has then. No change of another worker is lost.
 

@@ -21,6 +21,7 @@ from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.cli import main
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.learning import redis_store
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stats import ANYONE, Observation
 from ctx_hooks.learning.stored_histories import StoredHistories
@@ -80,12 +81,15 @@ def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: 
         return code, capsys.readouterr()
 
     def kept():
-        """Return every key, field and row that there is."""
+        """Return every key, field, row and observation that there is."""
 
         async def in_redis():
             client = redis_cache.init_async_client()
             keys = {key async for key in client.scan_iter()}
-            return keys | {(k, f) for k in keys if await client.type(k) == b"hash" for f in await client.hkeys(k)}
+            fields = {(k, f) for k in keys if await client.type(k) == b"hash" for f in await client.hkeys(k)}
+            statistics = [(k, await client.get(k)) for k in keys if redis_store.KEY_PREFIX.encode() in k]
+            shown = {(k, key) for k, v in statistics for key in redis_store.observations(v, time.time()).observations}
+            return keys | fields | shown
 
         return asyncio.run(in_redis()) | {(s.name, s.texts) for s in disk.tenants(tmp_path / "kept")}
 
