@@ -30,7 +30,7 @@ TEXT_TYPES = frozenset({"text"})
 REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reasoning_details")
 """Where LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
 ARGUMENTS = {"function": "arguments", "custom": "input"}
-"""The fields of a call that may hold its tool's name, and the field beside that of its arguments."""
+"""The fields of a call that may hold its tool, and the tool's field for its arguments."""
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:

@@ -136,6 +136,6 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
 
 
 def _message(error: Exception) -> str:
-    """Return an exception's message; that of a refused stream is the body's bytes."""
+    """Return an exception's message; a refused stream has the body's bytes for one."""
     message = getattr(error, "message", None) or str(error)
     return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -25,23 +25,25 @@ WRAPPED = "_ctx_hooks"
 """The attribute of a wrapper of this plugin."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PrivateName:
     """A function, class or variable.
 
     Attributes:
-        path: module and name, as `litellm.utils:function_setup`.
+        declared: module, name and what the plugin relies on, as `async litellm.utils:setup(rules, start_time)`: a coroutine
+            function, and parameters, or a model's fields, that the plugin gives or reads by name.
         without: what does not work where it is missing.
-        takes: the parameters, or a model's fields, that the plugin gives or reads by name.
-        is_async: whether it has to be a coroutine function.
-        later: the path under which versions have it that lack `path`.
+        later: the path under which versions have it that lack the declared one.
     """
 
-    path: str
+    declared: str
     without: str
-    takes: tuple[str, ...] = ()
-    is_async: bool = False
     later: str = ""
+
+    @cached_property
+    def path(self) -> str:
+        """Module and name, as `litellm.utils:setup`."""
+        return self.declared.removeprefix("async ").partition("(")[0]
 
     @property
     def name(self) -> str:
@@ -54,9 +56,10 @@ class PrivateName:
         found = self._value()
         if found is ABSENT:
             return f"this LiteLLM has no {self.name}"
-        if self.is_async and not inspect.iscoroutinefunction(found):
+        if self.declared.startswith("async ") and not inspect.iscoroutinefunction(found):
             return f"{self.name} of this LiteLLM is no coroutine function"
-        lacking = sorted(set(self.takes) - _parameters(found)) if self.takes else []
+        takes = re.findall(r"\w+", self.declared.partition("(")[2])
+        lacking = sorted(set(takes) - _parameters(found)) if takes else []
         return f"{self.name} of this LiteLLM takes no {', '.join(lacking)}" if lacking else ""
 
     def find(self) -> Any:
@@ -90,107 +93,85 @@ NO_IDS = "the size of a history that the provider stores is not known"
 LESS_CHOICE = "deployment_choice may leave the Router a deployment that it then passes over"
 
 MAKE_CALL = PrivateName(
-    f"{ROUTER}.make_call",
-    "overflows that LiteLLM does not recognise are not retried",
-    ("original_function",),
-    is_async=True,
+    f"async {ROUTER}.make_call(original_function)", "overflows that LiteLLM does not recognise are not retried"
 )
 IN_STREAM = PrivateName(
-    f"{ROUTER}.async_function_with_fallbacks_common_utils",
+    f"async {ROUTER}.async_function_with_fallbacks_common_utils(e, kwargs)",
     "an overflow that a stream reports is not retried",
-    ("e", "kwargs"),
-    is_async=True,
 )
 USAGE = PrivateName(
-    "litellm:stream_chunk_builder",
+    "litellm:stream_chunk_builder(messages, logging_obj, count_prompt_tokens)",
     "a stream that states no usage is logged with the size that the caller sent",
-    ("messages", "logging_obj", "count_prompt_tokens"),
 )
 CHUNKS = PrivateName(
-    "litellm:CustomStreamWrapper.chunk_creator", "an error that is a chunk of a chat stream ends it empty", ("chunk",)
+    "litellm:CustomStreamWrapper.chunk_creator(chunk)", "an error that is a chunk of a chat stream ends it empty"
 )
 ERROR_EVENTS = PrivateName(
-    "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event",
+    "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event(result)",
     "an overflow that a Responses stream reports in a flat error event may not be retried",
-    ("result",),
 )
 PATCHED = (MAKE_CALL, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS)
 """Those that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(
-    ROUTER,
+    f"{ROUTER}(fallbacks, context_window_fallbacks, max_fallbacks, enable_pre_call_checks)",
     "configured fallbacks may be lost behind the plugin's retries",
-    ("fallbacks", "context_window_fallbacks", "max_fallbacks", "enable_pre_call_checks"),
 )
-CACHE = PrivateName("litellm.caching.caching:DualCache", "workers do not share what they learn", ("redis_cache",))
+CACHE = PrivateName("litellm.caching.caching:DualCache(redis_cache)", "workers do not share what they learn")
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
 COSTS = PrivateName(
-    "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator",
+    "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator(result)",
     "with report_usage: original the cost header may be too high",
-    ("result",),
     later="litellm.litellm_core_utils.litellm_logging:Logging.response_cost_calculator",
 )
 PROVIDER_ID = PrivateName(
-    "litellm.responses.utils:ResponsesAPIRequestUtils.decode_previous_response_id_to_original_previous_response_id",
+    "litellm.responses.utils:ResponsesAPIRequestUtils.decode_previous_response_id_to_original_previous_response_id"
+    "(previous_response_id)",
     NO_IDS,
-    ("previous_response_id",),
 )
 DECRYPTED_ID = PrivateName(
-    "litellm.proxy.hooks.responses_id_security:ResponsesIDSecurity._decrypt_response_id", NO_IDS, ("response_id",)
+    "litellm.proxy.hooks.responses_id_security:ResponsesIDSecurity._decrypt_response_id(response_id)", NO_IDS
 )
 PROXY_ERROR = PrivateName(
-    "litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields", ("message", "type", "param", "code")
+    "litellm.proxy._types:ProxyException(message, type, param, code)", "the final error has LiteLLM's fields"
 )
 AUTH = PrivateName(
-    "litellm.proxy._types:UserAPIKeyAuth",
+    "litellm.proxy._types:UserAPIKeyAuth(api_key, key_alias, team_id, team_alias, user_id, org_id, metadata, "
+    "team_metadata, project_metadata, organization_metadata)",
     "tenants are not told apart, and policies of keys, teams, projects and organizations do not apply",
-    (
-        *("api_key", "key_alias", "team_id", "team_alias", "user_id", "org_id"),
-        *("metadata", "team_metadata", "project_metadata", "organization_metadata"),
-    ),
 )
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
 LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", later=f"{ROUTER}.registry")
 LLM_ROUTER = PrivateName(f"{PROXY}:llm_router", "the plugin knows no deployment, and arranges no further call")
-SETUP = PrivateName("litellm.utils:function_setup", NO_RETRIEVAL, ("original_function", "rules_obj", "start_time"))
+SETUP = PrivateName("litellm.utils:function_setup(original_function, rules_obj, start_time)", NO_RETRIEVAL)
 RULES = PrivateName("litellm.litellm_core_utils.rules:Rules", NO_RETRIEVAL)
 FURTHER_CALL = (SETUP, RULES, LLM_ROUTER)
 
-ADD_DATA = PrivateName(
-    "litellm.proxy.litellm_pre_call_utils:add_litellm_data_to_request", NO_SUMMARIES, ("data", "request"), is_async=True
-)
-MAY_CALL = PrivateName("litellm.proxy.auth.auth_checks:can_key_call_model", NO_SUMMARIES, ("model",), is_async=True)
+ADD_DATA = PrivateName("async litellm.proxy.litellm_pre_call_utils:add_litellm_data_to_request(data, request)", NO_SUMMARIES)
+MAY_CALL = PrivateName("async litellm.proxy.auth.auth_checks:can_key_call_model(model)", NO_SUMMARIES)
 KEY_BUDGET = PrivateName(
-    "litellm.proxy.auth.auth_checks:_virtual_key_max_budget_check",
+    "async litellm.proxy.auth.auth_checks:_virtual_key_max_budget_check(valid_token, proxy_logging_obj)",
     NO_SUMMARIES,
-    ("valid_token", "proxy_logging_obj"),
-    is_async=True,
     later="litellm.proxy.auth.auth_checks:virtual_key_max_budget_check",
 )
 COMMON_CHECKS = PrivateName(
-    "litellm.proxy.auth.user_api_key_auth:_run_centralized_common_checks",
+    "async litellm.proxy.auth.user_api_key_auth:_run_centralized_common_checks"
+    "(user_api_key_auth_obj, request, request_data, route)",
     NO_SUMMARIES,
-    ("user_api_key_auth_obj", "request", "request_data", "route"),
-    is_async=True,
     later="litellm.proxy.auth.user_api_key_auth:run_centralized_common_checks",
 )
 PRE_CALL = PrivateName(
-    "litellm.proxy.utils:ProxyLogging.pre_call_hook",
-    NO_SUMMARIES,
-    ("user_api_key_dict", "data", "call_type"),
-    is_async=True,
+    "async litellm.proxy.utils:ProxyLogging.pre_call_hook(user_api_key_dict, data, call_type)", NO_SUMMARIES
 )
 FAILED_CALL = PrivateName(
-    "litellm.proxy.utils:ProxyLogging.post_call_failure_hook",
+    "async litellm.proxy.utils:ProxyLogging.post_call_failure_hook(request_data, original_exception, user_api_key_dict)",
     NO_SUMMARIES,
-    ("request_data", "original_exception", "user_api_key_dict"),
-    is_async=True,
 )
 PROXY_LOGGING = PrivateName(f"{PROXY}:proxy_logging_obj", NO_SUMMARIES)
 PROXY_CONFIG = PrivateName(f"{PROXY}:proxy_config", NO_SUMMARIES)
 MODEL_LIST = PrivateName(f"{PROXY}:llm_model_list", NO_SUMMARIES)
 SUMMARY_AUTH = PrivateName(
-    "litellm.proxy._types:UserAPIKeyAuth", NO_SUMMARIES, ("budget_reservation", "parent_otel_span", "request_route")
+    "litellm.proxy._types:UserAPIKeyAuth(budget_reservation, parent_otel_span, request_route)", NO_SUMMARIES
 )
 SUMMARY_CALL = (
     *(ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, PRE_CALL, FAILED_CALL),

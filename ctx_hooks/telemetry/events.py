@@ -86,7 +86,7 @@ class CompactionEvent:
         name: "before_compaction" or "after_compaction".
         model: the model whose vocabulary counts.
         format: the format of the request.
-        tokens_before: the request as it came, in local tokens.
+        tokens_before: the request as the client sent it, in local tokens.
         budget_tokens: what it may have, in local tokens.
         window_tokens: the model's window, in provider tokens.
         attempt: 0 for the first attempt of a request; retries count from 1.
@@ -156,10 +156,10 @@ class DecisionEvent(RequestEvent):
             output asked for), or "timeout" (a compression takes too long: the oldest turns were dropped instead).
         attempt: 0 for the first attempt of a request; retries count from 1.
         format: the format of the request.
-        local_tokens_before: the request as it came; None where its size alone was enough and nothing was counted.
-        local_tokens_after: what is sent; None likewise.
-        provider_tokens_before: the estimate of the same in provider tokens; None likewise.
-        provider_tokens_after: the same of what is sent.
+        local_tokens_before: the request as the client sent it; None if an upper bound of its size was enough.
+        local_tokens_after: what is sent; None if not counted.
+        provider_tokens_before: the estimate of `local_tokens_before` in provider tokens; None if not counted.
+        provider_tokens_after: the estimate of `local_tokens_after`; None if not counted.
         budget_tokens: what the request may have, in provider tokens; None where it was not asked.
         window_tokens: the window that was fitted to, in provider tokens.
         window_source: where it comes from: "policy", "model_info", "model_map", "learned", "refusal" or "default".
@@ -212,8 +212,8 @@ class OverflowEvent(RequestEvent):
         mode: "enforce" or "observe".
         attempt: 0 for the first attempt of a request; retries count from 1.
         kind: what the refusal is about, as `overflow/recognise.py` names it.
-        limit_tokens: the limit that the refusal names, in provider tokens; None where it names none.
-        refused_tokens: the size that it names, in provider tokens; None likewise.
+        limit_tokens: the limit that the refusal names, in provider tokens; None if it names none.
+        refused_tokens: the size that it names, in provider tokens; None if it names none.
     """
 
     name: Literal["overflow"]

@@ -40,7 +40,7 @@ def saved_by(
     """Return what was saved of a request that was sent compressed.
 
     Args:
-        whole: the request as it came.
+        whole: the request as the client sent it.
         seen: as much of it as the request before this one had.
         decided: what was sent of it.
         billed: the bill of that.

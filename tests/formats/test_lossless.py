@@ -198,6 +198,15 @@ def test_a_call_that_is_listed_and_told_in_the_older_field_is_written_in_both():
     assert written == [{**raw, "content": "I will read."}]
 
 
+def test_a_custom_call_without_input_has_an_empty_one():
+    """Its input is a text: null would be one that the model never wrote."""
+    call = {"id": "b", "type": "custom", "custom": {"name": "g"}}
+    conversation = WIRE_FORMATS["openai-chat"].read([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert [found.arguments for found in conversation.messages[0].calls] == [""]
+    (written,) = WIRE_FORMATS["openai-chat"].write(forced(conversation))
+    assert written["tool_calls"] == [{**call, "custom": {"name": "g", "input": ""}}]
+
+
 @every_format
 def test_an_edited_text_is_written_with_the_fields_that_it_came_with(fmt):
     kind = {"openai-responses": {"type": "input_text"}, "gemini": {}}.get(fmt, {"type": "text"})

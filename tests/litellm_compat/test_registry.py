@@ -110,7 +110,7 @@ def without(monkeypatch):
 
     def remove(name):
         for path in filter(None, (name.path, name.later)):
-            found, last = replace(name, path=path).owner(), path.replace(":", ".").rpartition(".")[2]
+            found, last = replace(name, declared=path).owner(), path.replace(":", ".").rpartition(".")[2]
             # From 1.109 on the Router's own code is its core's, to which it passes on what it is asked for.
             for owner in (found, getattr(found, "_core_class", found)):
                 for held in [held for held in getattr(owner, "__mro__", (owner,)) if last in vars(held)]:
