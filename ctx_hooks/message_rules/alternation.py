@@ -9,7 +9,6 @@ alternate is left as it is. That the first message is the user's is one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
@@ -24,27 +23,6 @@ Turn = Literal["user", "assistant", "calls", "tool"]
 OTHER: dict[Turn, Turn] = {"user": "assistant", "assistant": "user"}
 
 
-def turns_alternate(turns: Sequence[Turn | None]) -> bool:
-    """Whether users and assistants speak in turn and a user first, without calls and their results.
-
-    So count the templates that know tools (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
-    """
-    spoken = [turn for turn in turns if turn in OTHER]
-    return all(turn == ("user", "assistant")[n % 2] for n, turn in enumerate(spoken))
-
-
-def neighbours_alternate(turns: Sequence[Turn | None]) -> bool:
-    """Whether no two messages of the user's, and no two of the assistant's, stand directly beside each other."""
-    sides = [_side(turn) for turn in turns if turn is not None]
-    return not any(a == b != "tool" for a, b in pairwise(sides))
-
-
-def results_are_answered(turns: Sequence[Turn | None]) -> bool:
-    """Whether no message of the user's stands directly behind a call or a result."""
-    neighbours = set(pairwise(turn for turn in turns if turn is not None))
-    return neighbours.isdisjoint({("calls", "user"), ("tool", "user")})
-
-
 def kept(before: Conversation, after: Conversation) -> Conversation:
     """Return `after` with placeholder messages if the turns of `before` alternated and the turns of `after` do not.
 
@@ -54,10 +32,13 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         return after
     # Google refuses a call behind the model's own turn, so a word of the model's is never put where a call may follow.
     gemini = after.format == "gemini"
-    turns = [_turn(m) for m in before.messages]
-    spoken = not gemini and turns_alternate(turns)
-    beside = neighbours_alternate(turns)
-    answered = results_are_answered(turns)
+    turns = [turn for turn in map(_turn, before.messages) if turn is not None]
+    said_in_turn = [turn for turn in turns if turn in OTHER]
+    pairs = set(pairwise(turns))
+    # Templates that know tools count so (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
+    spoken = not gemini and all(turn == ("user", "assistant")[n % 2] for n, turn in enumerate(said_in_turn))
+    beside = not any(_side(a) == _side(b) != "tool" for a, b in pairs)
+    answered = pairs.isdisjoint({("calls", "user"), ("tool", "user")})
     if not (spoken or beside or answered or gemini):
         return after
     filled: list[Message] = []
@@ -75,7 +56,7 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         filled.append(message)
         last = turn or last
         said = turn if turn in OTHER else said
-    end = next((turn for turn in reversed(turns) if turn in OTHER), said)
+    end = said_in_turn[-1] if said_in_turn else said
     if spoken and said != end:
         place = max((i + 1 for i, m in enumerate(filled) if _turn(m) in OTHER), default=len(filled))
         filled.insert(place, _placeholder(end, after.format))

@@ -229,13 +229,8 @@ async def keys_like(client: Any, pattern: str) -> list[bytes]:
 
 async def delete_keys(client: Any, keys: Sequence[bytes]) -> int:
     """Delete keys, in a cluster of any of its nodes, and return how many there still were; raises as `keys_like`."""
-    gone = 0
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        pipeline = client.pipeline(transaction=False)
-        for key in keys[start : start + KEYS_AT_ONCE]:
-            pipeline.delete(key)
-        gone += sum(await pipeline.execute())
-    return gone
+    parts = (keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE))
+    return sum([await client.delete(*part) for part in parts])
 
 
 def _bytes(found: Any) -> bytes:
