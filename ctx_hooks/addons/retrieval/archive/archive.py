@@ -61,16 +61,15 @@ class Archives:
             Whether each waits to be written, or this process has written it lately.
         """
         writer = self._at(settings)
-        for handle, text in texts.items():
-            if text is not None and not writer.has(settings, tenant, handle):
-                writer.add(settings, tenant, handle, text)
+        new = {h: text for h, text in texts.items() if text is not None and not writer.has(settings, tenant, h)}
+        writer.add(settings, tenant, new)
         return all(writer.has(settings, tenant, handle) for handle in texts)
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
-        written = self._at(settings).add(settings, tenant, handle, text)
+        written = self._at(settings).add(settings, tenant, {handle: text})
         with suppress(asyncio.TimeoutError):
-            return written is not None and await asyncio.wait_for(asyncio.shield(written), STORE_SECONDS)
+            return bool(written) and await asyncio.wait_for(asyncio.shield(written[0]), STORE_SECONDS)
         return False
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:

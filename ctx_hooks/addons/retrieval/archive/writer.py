@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Literal
@@ -65,22 +66,25 @@ class Writer:
         self._bytes = 0
         self._running: asyncio.Task[None] | None = None
 
-    def add(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> asyncio.Future[bool] | None:
-        """Queue a text and return what tells whether it was written.
+    def add(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> list[asyncio.Future[bool]]:
+        """Queue texts by their handles and return what tells whether each was written.
 
-        None where it is dropped: it is too large, or the queue is full.
+        Nothing for those that are dropped: they are too large, or the queue is full. One event tells how many.
         """
         loop = asyncio.get_running_loop()
-        waiting = Waiting(settings, tenant, handle, text, loop.create_future())
-        if not fits(text) or self._bytes + waiting.size_bytes > QUEUE_BYTES:
-            emit(ArchiveEvent("archive", time.time(), "dropped", 1, settings.backend))
-            return None
-        self._queue.append(waiting)
-        self._newest[tenant, handle] = waiting
-        self._bytes += waiting.size_bytes
-        if self._running is None or self._running.done():
+        queued = []
+        for handle, text in texts.items():
+            waiting = Waiting(settings, tenant, handle, text, loop.create_future())
+            if fits(text) and self._bytes + waiting.size_bytes <= QUEUE_BYTES:
+                self._queue.append(waiting)
+                self._newest[tenant, handle] = waiting
+                self._bytes += waiting.size_bytes
+                queued.append(waiting.written)
+        if len(queued) < len(texts):
+            emit(ArchiveEvent("archive", time.time(), "dropped", len(texts) - len(queued), settings.backend))
+        if queued and (self._running is None or self._running.done()):
             self._running = loop.create_task(self._write_all())
-        return waiting.written
+        return queued
 
     def waiting(self, tenant: bytes, handle: str) -> str | None:
         """Return a text that is not written yet, None for any other."""

@@ -14,6 +14,7 @@ from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, tenant_key
 from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.telemetry.listeners import on
 
 AT_ONCE = 20
 PATIENT_SECONDS = 30.0
@@ -130,13 +131,16 @@ async def test_what_is_too_large_is_dropped_and_the_rest_is_stored(one, tenant, 
     assert not await one.store(settings, tenant, "b" * 12, too_large[0])
 
 
-async def test_more_than_the_queue_holds_is_dropped_and_counted(worker, settings, monkeypatch, texts_told):
+async def test_more_than_the_queue_holds_is_dropped_and_told_by_one_event(worker, settings, monkeypatch):
     one = worker()
     monkeypatch.setattr(writer, "QUEUE_BYTES", 100_000)
     tenant = one.tenant("key", "ann")
     texts = by_handle(tenant, [f"{n:4}" + "x" * 10_000 for n in range(50)])
+    told = []
+    end = on("archive", told.append)
     one.put(settings, tenant, texts)
-    assert texts_told["dropped"] == 41
+    end()
+    assert [(event.outcome, event.texts) for event in told] == [("dropped", 41)]
     assert await one.get(settings, tenant, next(iter(texts))) is not None
     await settled(one, settings, tenant)
     found = [await one.get(settings, tenant, handle) for handle in texts]
@@ -212,16 +216,16 @@ class Hanging:
 async def test_a_writer_that_is_cancelled_lets_go_of_its_batch():
     store = Hanging()
     cancelled = writer.Writer(store, b"", Workers())
-    text = (ArchiveSettings(), tenant_key("key", "ann", b""), "b" * 12, "b text")
-    written = cancelled.add(*text)
+    settings, tenant, handle = ArchiveSettings(), tenant_key("key", "ann", b""), "b" * 12
+    (written,) = cancelled.add(settings, tenant, {handle: "b text"})
     await store.begun.wait()
-    assert cancelled.waiting(*text[1:3]) == "b text"
+    assert cancelled.waiting(tenant, handle) == "b text"
     cancelled._running.cancel()  # noqa: SLF001 - as a loop does that ends
     await asyncio.wait({written}, timeout=PATIENT_SECONDS)
     assert written.result() is False
-    assert cancelled.waiting(*text[1:3]) is None
+    assert cancelled.waiting(tenant, handle) is None
     assert cancelled._bytes == 0  # noqa: SLF001 - what could grow
     store.begun.clear()
-    assert cancelled.add(*text) is not None
+    assert cancelled.add(settings, tenant, {handle: "b text"})
     await store.begun.wait()
     cancelled._running.cancel()  # noqa: SLF001
