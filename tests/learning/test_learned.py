@@ -50,8 +50,8 @@ async def test_a_worker_with_old_figures_erases_nothing(worker):
 
 
 async def test_many_workers_at_once_lose_nothing(worker):
-    workers = [worker() for _ in range(20)]
-    shown = [seen("limit", f"tenant {n}", 8_000 + n) for n in range(20)]
+    workers = [worker() for _ in range(60)]
+    shown = [seen("limit", f"tenant {n}", 8_000 + n) for n in range(60)]
     await asyncio.gather(*(w.learn("busy", s) for w, s in zip(workers, shown, strict=True)))
     found = (await worker().of("busy")).observations
     assert found == {k: o for s in shown for k, o in s.items()}
