@@ -1,4 +1,4 @@
-"""`ctx-hooks archive ls | show | prune`: the cut texts that are kept on disk and in Redis, by tenant."""
+"""`ctx-hooks archive ls | show | prune`: removed texts that are kept on disk and in Redis, by tenant."""
 
 from __future__ import annotations
 

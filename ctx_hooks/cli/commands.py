@@ -47,23 +47,27 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> int:
         """Run a command and return its exit code."""
         try:
-            code = super().invoke(ctx)
+            code = self._code_of(ctx)
             if sys.stdout is not None:  # closed by the caller
                 sys.stdout.flush()
-        except CommandError as failure:
-            return print_error(failure)
         except BrokenPipeError:
             _discard_output()
             return READER_GONE
+        except OSError as error:  # of the output: a disk that takes no more
+            _discard_output()
+            click.echo(f"Error: {error.strerror or error}", err=True)
+            return ERROR
+        return code
+
+    def _code_of(self, ctx: click.Context) -> int:
+        try:
+            return int(super().invoke(ctx) or 0)
+        except CommandError as failure:
+            return print_error(failure)
         except OSError as error:
-            if error.filename is None:  # of the output: a disk that takes no more
-                _discard_output()
-                click.echo(f"Error: {error.strerror or error}", err=True)
-                return ERROR
-            return print_error(
-                ": ".join(str(part) for part in (error.filename, error.strerror or error) if part is not None)
-            )
-        return int(code or 0)
+            if error.filename is None:
+                raise
+            return print_error(f"{error.filename}: {error.strerror or error}")
 
 
 def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], Callable[..., Any]]:
@@ -96,6 +100,7 @@ def commands() -> None:
 
 
 @commands.command(short_help="Ask a real proxy over every route; no key, no network.")
+@click.option("--provider-only", is_flag=True, help="Serve only the provider, for a configuration of yours.")
 @json_option
 @_runs("demo")
 def demo() -> None:
@@ -110,6 +115,7 @@ def demo() -> None:
 @click.argument("config", type=FILE)
 @click.option("--observe", is_flag=True, help="Decide and record only: no request is changed.")
 @click.option("--remove", is_flag=True, help="Take the plugin out; its settings stay, and do nothing.")
+@click.option("--events", metavar="FOLDER", help="Record events there, for `ctx-hooks report`.")
 @yes_option
 @json_option
 @_runs("init")
@@ -184,7 +190,7 @@ def replay() -> None:
 
 @commands.command(short_help="Make a page of what was done, from event files.")
 @click.argument("events", nargs=-1, required=True)
-@click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page.")
+@click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page; - prints it.")
 @json_option
 @_runs("report.page")
 def report() -> None:
@@ -209,9 +215,9 @@ def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
 _config_option = click.option("--config", type=FILE, help="The proxy configuration.")
 
 
-@commands.group(short_help="List and print the cut texts that are kept.")
+@commands.group(short_help="List and print removed texts that are kept.")
 def archive() -> None:
-    """List and print the cut texts that are kept on disk and in Redis, by tenant."""
+    """List and print removed texts that are kept on disk and in Redis, by tenant."""
 
 
 @archive.command("ls")

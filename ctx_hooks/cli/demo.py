@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 import httpx
 import yaml
 
-from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, print_json, working
+from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, print_json, tell, working
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.behaviour import Format
 from ctx_hooks.testing.counting import count_payload
@@ -23,9 +24,14 @@ TURNS = 60
 RESULT_CHARS = 4_000
 TIMEOUT_SECONDS = 120
 API_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
-"""Where each provider of LiteLLM's expects the API, below the fake provider's address."""
+"""Where each provider of LiteLLM's expects the API, below the simulated provider's address."""
 ANSWER = "Answer "
-"""What an answer of the fake provider begins with, whole and in the first event of a stream."""
+"""What an answer of the simulated provider begins with, whole and in the first event of a stream."""
+TO_ADD = f"""A provider with a window of {WINDOW_TOKENS:,} tokens answers until Ctrl-C. Write into your configuration:
+
+model_list:
+  - model_name: simulated
+    litellm_params: {{{{model: openai/simulated, api_base: "{{url}}/v1", api_key: not-a-key}}}}"""
 HEADING = f"{'route':22}{'deployment':18}{'stream':7}{'sent':>7}{'asked':>7}{'accepted':>10}  answer"
 
 
@@ -49,8 +55,13 @@ TRIALS = (
 )
 
 
-def run() -> int:
-    """Print each request as it is answered; return the exit code."""
+def run(*, provider_only: bool) -> int:
+    """Print each request as it is answered, or serve only the provider until Ctrl-C; return the exit code."""
+    if provider_only:
+        with FakeProvider(PROVIDER) as provider:
+            tell({"url": provider.url, "window_tokens": WINDOW_TOKENS}, TO_ADD.format(url=provider.url))
+            until_interrupted()
+        return 0
     if not as_json():
         click.echo(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
         click.echo(HEADING)
@@ -69,6 +80,11 @@ def run() -> int:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
         click.echo("Every route was answered." if answered else "A route was not answered.")
     return 0 if answered else FAILED
+
+
+def until_interrupted() -> None:
+    """Wait for Ctrl-C."""
+    threading.Event().wait()
 
 
 def answers() -> Iterator[dict[str, Any]]:
@@ -120,7 +136,7 @@ def _group(trial: Trial, *, stream: bool) -> str:
 
 
 def _config(provider_url: str) -> dict[str, Any]:
-    """Return litellm_config.yaml with a deployment at the fake provider for each request: no limit is known from another."""
+    """Return litellm_config.yaml with a deployment there for each request: no limit is known from another."""
     config: dict[str, Any] = yaml.safe_load(_config_path().read_text(encoding="utf-8"))
     known = {entry["model_name"]: entry for entry in config["model_list"]}
     config["model_list"] = []

@@ -7,6 +7,7 @@ read again: unless it says what it should, nothing is written.
 from __future__ import annotations
 
 import difflib
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 SETTINGS, CALLBACKS, OWN_SETTINGS = "litellm_settings", "callbacks", "callback_settings"
-OBSERVE = {"defaults": {"mode": "observe"}}
 
 
-def run(*, config: Path, observe: bool, remove: bool, yes: bool) -> None:
+def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: bool) -> None:
     """Show what would change in a configuration, and write it if that is confirmed.
 
     Raises:
@@ -36,11 +36,7 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool) -> None:
     for section in (SETTINGS, OWN_SETTINGS):
         if not isinstance(before.get(section) or {}, dict):
             raise CommandError(f"{config}: `{section}` has to be a mapping")
-    wanted = without_plugin(before) if remove else with_plugin(before, observe=observe)
-    if observe and not remove and _enforces(wanted):
-        raise CommandError(
-            f"{config}: its `callback_settings.ctx_hooks` enforces; write `mode: observe` under its `defaults`"
-        )
+    wanted = without_plugin(before) if remove else _wanted(config, before, observe=observe, events=events)
     changed = text
     if wanted != before:
         changed = _text_without(text) if remove else _text_with(text, before, wanted)
@@ -59,19 +55,27 @@ def run(*, config: Path, observe: bool, remove: bool, yes: bool) -> None:
         print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
 
 
-def _enforces(config: dict[str, Any]) -> bool:
-    """Whether requests for which only the defaults hold would be changed, all or a share of them."""
-    found = configuration_of(config).policies.resolve(Caller())
-    return found.policy.mode == "enforce" or bool(found.enforced_share)
+def _wanted(path: Path, before: Mapping[str, Any], *, observe: bool, events: str | None) -> dict[str, Any]:
+    """Return a configuration with the plugin; raises CommandError if its own settings are not what is asked for."""
+    wanted = with_plugin(before, observe=observe, events=events)
+    read = configuration_of(wanted)
+    everybody = read.policies.resolve(Caller())
+    if observe and (everybody.policy.mode == "enforce" or everybody.enforced_share):
+        raise CommandError(f"{path}: its `{OWN_SETTINGS}.ctx_hooks` enforces; write `mode: observe` under its `defaults`")
+    if events and read.settings.events is None:
+        raise CommandError(f"{path}: write `events: {{path: {events}}}` under its `{OWN_SETTINGS}.ctx_hooks`")
+    return wanted
 
 
-def with_plugin(config: Mapping[str, Any], *, observe: bool) -> dict[str, Any]:
-    """Return a configuration with the plugin among its callbacks, and with `observe` its settings if it has none."""
+def with_plugin(config: Mapping[str, Any], *, observe: bool, events: str | None = None) -> dict[str, Any]:
+    """Return a configuration with the plugin among its callbacks, and what is asked for as its settings if it has none."""
     names, own = _callbacks(config), config.get(OWN_SETTINGS) or {}
     settings = config.get(SETTINGS)
     if PLUGIN not in names:
         settings = {**(settings or {}), CALLBACKS: [*names, PLUGIN]}
-    added = {OWN_SETTINGS: {**own, "ctx_hooks": OBSERVE}} if observe and "ctx_hooks" not in own else {}
+    asked: dict[str, Any] = {"defaults": {"mode": "observe"}} if observe else {}
+    asked |= {"events": {"path": events}} if events else {}
+    added = {OWN_SETTINGS: {**own, "ctx_hooks": asked}} if asked and "ctx_hooks" not in own else {}
     return {**config, SETTINGS: settings, **added}
 
 
@@ -92,11 +96,14 @@ def _callbacks(config: Mapping[str, Any]) -> list[Any]:
 
 
 def _text_with(text: str, before: dict[str, Any], wanted: dict[str, Any]) -> str:
+    import yaml  # noqa: PLC0415 - not for --help
+
     if before.get(SETTINGS) != wanted.get(SETTINGS):
         found = _entry(text, SETTINGS, CALLBACKS)
         text = _added(text, SETTINGS, CALLBACKS, f'["{PLUGIN}"]') if found is None else _appended(text, found[1])
     if before.get(OWN_SETTINGS) != wanted.get(OWN_SETTINGS):
-        text = _added(text, OWN_SETTINGS, "ctx_hooks", "{defaults: {mode: observe}}")
+        own = yaml.safe_dump(wanted[OWN_SETTINGS]["ctx_hooks"], default_flow_style=True, width=math.inf, sort_keys=False)
+        text = _added(text, OWN_SETTINGS, "ctx_hooks", own.strip())
     return text
 
 

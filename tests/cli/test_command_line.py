@@ -278,7 +278,9 @@ def test_a_reader_that_has_left_is_no_error(arguments, inputs):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full disk to write to")
-@pytest.mark.parametrize("arguments", [["schema"], ["check", CONFIG], ["check", CONFIG, "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["schema"], ["check", CONFIG], ["check", CONFIG, "--help"], ["check", "none", "--json"]], ids=" ".join
+)
 def test_output_that_cannot_be_written_is_told_in_a_line(arguments, inputs):
     done = run(inputs, f"{shlex.join([*PROGRAM, *arguments])} > /dev/full", program=["sh", "-c"])
     assert (done.returncode, done.stderr) == (2, "Error: No space left on device\n")

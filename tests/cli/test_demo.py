@@ -3,10 +3,12 @@
 import json
 
 import pytest
+import yaml
 from proxies import Proxy
 
 from ctx_hooks.cli import demo, main
 from ctx_hooks.cli.demo import WINDOW_TOKENS
+from ctx_hooks.testing import LOOPBACK, agent_session
 
 CHAT, MESSAGES, RESPONSES, GOOGLE = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models"
 ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
@@ -37,3 +39,16 @@ def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_win
         assert row[-1] == "yes"
     assert main(["demo", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"window_tokens": WINDOW_TOKENS, "answered": True, "requests": found}
+
+
+def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, monkeypatch):
+    asked = []
+
+    def ask():
+        (model,) = yaml.safe_load(capsys.readouterr().out.partition("\n\n")[2])["model_list"]
+        url = f"{model['litellm_params']['api_base']}/chat/completions"
+        asked.extend(LOOPBACK.post(url, json=agent_session("openai-chat", turns=n)).status_code for n in (1, 60))
+
+    monkeypatch.setattr(demo, "until_interrupted", ask)
+    assert main(["demo", "--provider-only"]) == 0
+    assert asked == [200, 400]

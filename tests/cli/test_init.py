@@ -101,6 +101,18 @@ def test_observe_never_adds_a_plugin_that_enforces(settings, config, capsys):
     assert PLUGIN in config.read_text()
 
 
+def test_events_are_added_with_new_settings_and_asked_for_beside_others(config, capsys):
+    write(config, LAYOUTS["a section"])
+    arguments = ["init", str(config), "--observe", "--events", "a: #folder", "--yes"]
+    assert main(arguments) == 0
+    assert configuration_of(yaml.safe_load(config.read_text())).settings.events.path == "a: #folder"
+    assert main(arguments) == 0
+    write(config, text := "callback_settings:\n  ctx_hooks: {defaults: observe}\n")
+    assert main(arguments) == 2
+    assert config.read_text() == text
+    assert "write `events:" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["litellm_settings: [a]\n", "litellm_settings: a\n", "callback_settings: [a]\n"])
 def test_a_section_that_is_no_mapping_is_an_error_in_a_line(text, config, capsys):
     write(config, text)

@@ -162,14 +162,20 @@ class TestTheFiguresOnThePage:
         assert "$2.25 saved, <span>−$0.50</span> for rewriting caches" in done
         assert "23 % of what was billed, in 1 of 1 answered request, all sent unchanged" in would
         assert "$0.75 would have been saved, <span>$0.00</span> for rewriting caches" in would
-        assert "1 retried, 1 failed; 2 attempts refused" in done
+        assert "1 retried, 1 failed; 2 attempts refused on the way" in done
         assert "56 % of what would have been billed" in done
+
+    def test_a_price_of_0_is_no_saving_of_0(self, report):
+        assert shown(report(answer(0, dollars_saved=0.0)))["Dollars saved"] == "–"
 
     def test_each_name_has_its_own_figures(self, report):
         other = replace(answer(8), call=call(8, team_alias="", team_id="t9", client="curl/8", model_group="other"))
         text = report(*KNOWN, other, other)
-        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "2", "1", "22 %"]
-        assert rows(text, "Model") == [["group", *head], ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "0", "23 %"]]
+        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "2", "1", "0", "22 %"]
+        assert rows(text, "Model") == [
+            ["group", *head],
+            ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "0", "0", "23 %"],
+        ]
         assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
 
     def test_steps_decisions_and_rarer_events_are_counted(self, report):
@@ -193,13 +199,15 @@ class TestTheFiguresOnThePage:
         assert "<h1>What ctx_hooks would have done</h1>" in text
         assert "Answered beyond the window" not in text
 
-    def test_the_order_of_events_and_the_split_into_files_change_nothing(self, tmp_path):
+    def test_the_order_of_events_and_the_split_into_files_change_nothing(self, tmp_path, capsys):
         shuffled = random.Random(1).sample(KNOWN, len(KNOWN))
         (tmp_path / "events.1.jsonl").write_text("".join(to_json(e) + "\n" for e in shuffled[:5]))
         (tmp_path / "events.2.jsonl.1").write_text("".join(to_json(e) + "\n" for e in shuffled[5:]))
         assert main(["report", str(tmp_path), str(tmp_path / "*.jsonl"), "-o", str(tmp_path / "page.html")]) == 0
         figures = counted(KNOWN)
         assert (tmp_path / "page.html").read_text() == page(figures, sessions=figures.largest.sessions(KNOWN))
+        assert main(["report", str(tmp_path), "-o", "-"]) == 0
+        assert (tmp_path / "page.html").read_text() in capsys.readouterr().out
 
 
 def counted(events):

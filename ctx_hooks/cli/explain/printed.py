@@ -101,6 +101,7 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
             shown.add_row(step.name, f"{-saved:,}", f"{step.messages_touched:,}", step.why)
         out.print()
         out.print(shown)
+        out.print("These are the steps of the newest compaction; below are all changes.", style="dim")
     _print_messages(out, messages)
     out.print("Tokens are estimates of what the provider counts. - removed, ~ changed, + added", style="dim")
 

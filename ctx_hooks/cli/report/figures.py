@@ -107,41 +107,35 @@ class Series:
     def __init__(self) -> None:
         self.width_seconds = WIDTHS_SECONDS[0]
         self._slots: dict[int, Tally] = {}
-        self._first = self._last = 0
 
     def at(self, time_seconds: float) -> Tally:
         """Return the tally of the slot that holds a time, in epoch seconds."""
         slot = int(time_seconds // self.width_seconds)
-        if not self._slots:
-            self._first = self._last = slot
-        if min(slot, self._first) + MOST_SLOTS <= max(slot, self._last):
-            self._widen()
-            return self.at(time_seconds)
-        self._first, self._last = min(slot, self._first), max(slot, self._last)
-        return self._slots.setdefault(slot, Tally())
+        if slot not in self._slots:
+            known = (slot, *self._slots)
+            if max(known) - min(known) >= MOST_SLOTS:
+                self._widen()
+                return self.at(time_seconds)
+            self._slots[slot] = Tally()
+        return self._slots[slot]
 
     def slots(self) -> list[tuple[datetime, Tally]]:
         """Return every slot from the first event to the last, with its start in UTC."""
-        if not self._slots:
-            return []
-        return [(self._start(n), self._slots.get(n, Tally())) for n in range(self._first, self._last + 1)]
+        numbers = range(min(self._slots), max(self._slots) + 1) if self._slots else ()
+        starts = [datetime.fromtimestamp(n * self.width_seconds, timezone.utc) for n in numbers]
+        return [(start, self._slots.get(n, Tally())) for start, n in zip(starts, numbers, strict=True)]
 
     @property
     def width(self) -> str:
         """The width of a slot in words."""
         return NAMES.get(self.width_seconds) or f"{self.width_seconds // 604_800} weeks"
 
-    def _start(self, slot: int) -> datetime:
-        return datetime.fromtimestamp(slot * self.width_seconds, timezone.utc)
-
     def _widen(self) -> None:
         width = next((w for w in WIDTHS_SECONDS if w > self.width_seconds), 2 * self.width_seconds)
-        ratio = width // self.width_seconds
-        slots: dict[int, Tally] = {}
-        for slot, tally in self._slots.items():
-            slots[slot // ratio] = slots.get(slot // ratio, Tally()) + tally
-        self.width_seconds, self._slots = width, slots
-        self._first, self._last = self._first // ratio, self._last // ratio
+        ratio, narrow = width // self.width_seconds, self._slots
+        self.width_seconds, self._slots = width, {}
+        for slot, tally in narrow.items():
+            self._slots[slot // ratio] = self._slots.get(slot // ratio, Tally()) + tally
 
 
 MOST_NAMES = 5_000
@@ -192,11 +186,11 @@ class Figures:
         elif not isinstance(event, (DecisionEvent, OverflowEvent, AnswerEvent, FailureEvent)):
             self.events += 1
             self.notable[event.name] += 1
-        elif 0 <= event.time_seconds < LATEST_SECONDS:
+        elif not 0 <= event.time_seconds < LATEST_SECONDS:
+            self.unreadable += 1
+        else:
             self.events += 1
             self._count(event)
-        else:
-            self.unreadable += 1
 
     def _count(self, event: DecisionEvent | Counted) -> None:
         at = event.time_seconds

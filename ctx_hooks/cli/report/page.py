@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ctx_hooks.cli.files import files_of
+import click
+
+from ctx_hooks.cli.files import STDIN, files_of
 from ctx_hooks.cli.rendering import render, whole
 from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
@@ -30,15 +32,6 @@ WORDS = {
 """The rarer events."""
 
 
-class Names(NamedTuple):
-    """The table of a kind of names, those that save most first; the last row has the sums of all further names."""
-
-    title: str
-    rows: list[tuple[str, Tally]]
-    further: int
-    rest: Tally
-
-
 def run(*, events: Sequence[str], output: Path) -> None:
     """Write the report of files, folders and patterns of files.
 
@@ -56,7 +49,11 @@ def run(*, events: Sequence[str], output: Path) -> None:
         raise CommandError(f"{' '.join(events)}: no events{read}. {output} is left as it is.")
     with working("Reading the sessions"):
         sessions = figures.largest.sessions(read_events(paths))
-    output.write_text(page(figures, sessions=sessions), encoding="utf-8")
+    made = page(figures, sessions=sessions)
+    if output == STDIN:
+        click.echo(made)
+        return
+    output.write_text(made, encoding="utf-8")
     written = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
     missing = f"; left out: {counted(figures.unreadable, 'line')}, no events" if figures.unreadable else ""
     tell({"output": str(output), **written}, f"{output}: {counted(figures.events, 'event')} of {files}{missing}")
@@ -77,7 +74,6 @@ def page(figures: Figures, events: Mapping[str, Any] = EVENTS, sessions: Sequenc
     """Return the page; the classes of events by name say which of their fields are columns of its tables."""
     columns = [each for kind in events.values() for each in names_for("column", kind)]
     done, would = figures.total.done, figures.total.would
-    names = {"Model": figures.by_model, "Team": figures.by_team}
     return render(
         "report.html",
         figures=figures,
@@ -87,7 +83,7 @@ def page(figures: Figures, events: Mapping[str, Any] = EVENTS, sessions: Sequenc
         observes=would != Counts(),
         charts=charts(figures.by_time) if figures.by_time.slots() else [],
         columns=list(dict.fromkeys(columns)),
-        names=[_names(title, tallies) for title, tallies in names.items()],
+        names={"Model": _rows(figures.by_model), "Team": _rows(figures.by_team)},
         steps=figures.step_tokens.most_common(MOST_ROWS),
         ends=_ends(figures),
         rollout=_rollout(figures),
@@ -116,14 +112,16 @@ def _interval(figure: Interval | None) -> str:
     return f"{figure.value:.3g} ({figure.low:.3g} – {figure.high:.3g})"
 
 
-def _names(title: str, tallies: dict[str, Tally]) -> Names:
-    ordered = sorted(tallies.items(), key=lambda item: (item[0] == OTHERS, *_order(item[1].both), item[0]))
+def _rows(tallies: Mapping[str, Tally]) -> list[tuple[str, Tally]]:
+    """Return the rows of a table of names, those that save most first; the last one has the sums of all further names."""
+
+    def order(name: str) -> tuple[bool, float, float, str]:
+        both = tallies[name].both
+        return name == OTHERS, -both["tokens_saved"], -both["answers"], name
+
+    ordered = [(name, tallies[name]) for name in sorted(tallies, key=order)]
     further = [tally for _, tally in ordered[MOST_ROWS:]]
-    return Names(title, ordered[:MOST_ROWS], len(further), sum(further, Tally()))
-
-
-def _order(both: Counts) -> tuple[float, float]:
-    return -both["tokens_saved"], -both["answers"]
+    return ordered[:MOST_ROWS] + ([(f"{len(further):,} more", sum(further, Tally()))] if further else [])
 
 
 def _ends(figures: Figures) -> list[tuple[str, int]]:

@@ -29,7 +29,7 @@ LATEST_SECONDS = 32_503_680_000
 """The year 3000: a later time is a mistake, and no calendar has it."""
 Key: TypeAlias = tuple[str, ...]
 MARKS = {
-    "compaction": "compacted",
+    "compaction": "newly compacted",
     "rescue": "refused and retried",
     "failure": "failed",
     "reread": "read again",
