@@ -146,7 +146,8 @@ class SharedStore:
             UnavailableError: as `run`; or others change the value all the time.
         """
         for number in range(MOST_SWAPS):
-            await asyncio.sleep(random.uniform(0, number * SWAP_PAUSE_SECONDS))  # noqa: S311 - it protects nothing
+            if number:
+                await asyncio.sleep(random.uniform(0, number * SWAP_PAUSE_SECONDS))  # noqa: S311 - it protects nothing
             known = await self.read(key, most_bytes, wait_seconds)
             value = await change(known)
             if value == known:
