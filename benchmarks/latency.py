@@ -32,6 +32,7 @@ from litellm import token_counter
 from litellm._logging import JsonFormatter
 from litellm.proxy._types import UserAPIKeyAuth
 from opentelemetry.sdk.trace import TracerProvider
+from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_seconds
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.formats.reader import MessageReader
@@ -48,19 +49,9 @@ from ctx_hooks.tokens.counter import Counter, load_vocabularies
 
 WORDS = "the quick brown fox reads src/app.py and writes line_42 of the log while nobody watches it again "
 AT_ONCE = 20
-LARGE_CHARS = 600_000
-SMALL_CHARS = 4_000
 BATCH = 100
 BATCHES = 15
 """Of each kind; another process on the machine makes some of them slower, and the least of them least."""
-
-
-def conversation(chars: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Return chat messages of about `chars` characters, ending with a user's question."""
-    turns = max(1, chars // 2_000)
-    text = (WORDS * (chars // turns // len(WORDS) + 1))[: chars // turns]
-    messages = [{"role": ("user", "assistant")[n % 2], "content": f"{seed} {n} {text}"} for n in range(turns)]
-    return [*messages[: turns - turns % 2], {"role": "user", "content": "And now?"}]
 
 
 def to(window_tokens: int, policy: Policy | None = None) -> Target:
@@ -114,10 +105,10 @@ def sinks() -> None:
             httpx.Client(timeout=60, headers=proxy.headers) as client,
         ):
             for _ in range(BATCHES):
-                started = proxy.processor_seconds()
+                started = processor_seconds(proxy)
                 for _ in range(BATCH):
                     client.post(f"{proxy.url}/v1/chat/completions", json=body).raise_for_status()
-                proxied_seconds = min(proxied_seconds, (proxy.processor_seconds() - started) / BATCH)
+                proxied_seconds = min(proxied_seconds, (processor_seconds(proxy) - started) / BATCH)
     for done, window_tokens in (("untouched", 200_000), ("compressed", 600)):
         recording(done, window_tokens, proxied_seconds)
 
