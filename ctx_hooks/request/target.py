@@ -81,8 +81,8 @@ class Target:
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""
-    to = _resolved(call, policies, call.model_group, call.deployment, attempt)
-    return replace(to, retried=litellm_compat.is_proxy())
+    retried = litellm_compat.is_proxy()
+    return _resolved(call, policies, call.model_group, call.deployment, attempt=attempt, retried=retried)
 
 
 def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
@@ -98,8 +98,8 @@ def of_group(call: Call, policies: Policies) -> Target:
     return max(map(partial(_resolved, call, policies, group), deployments), key=attrgetter("window.tokens"))
 
 
-def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0) -> Target:
-    """Return a deployment as the target of a request whose policy is resolved."""
+def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, **of_request: Any) -> Target:
+    """Return a deployment as the target of a request whose policy is resolved; `of_request` are further fields of it."""
     policy = resolved.policy
     writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
     return Target(
@@ -111,9 +111,9 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         policy=policy,
         enforced_share=resolved.enforced_share,
         request_id=request_id,
-        attempt=attempt,
         ignored=resolved.ignored,
         origins=resolved.origins,
+        **of_request,
     )
 
 
@@ -133,7 +133,7 @@ def window_at(deployment: Deployment, policy: Policy) -> Window:
     return window_of(policy, stated, known, holds_output=holds_output(deployment.model))
 
 
-def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, attempt: int = 0) -> Target:
+def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, **of_attempt: Any) -> Target:
     resolved = policies.resolve(call.caller(deployment, group))
     if resolved.enforced_share:
         resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
@@ -142,5 +142,5 @@ def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
     tenant, continued = call.tenant, litellm_compat.stored_history_of(call.fields)
-    to = of_deployment(deployment, resolved, call.request_id, attempt)
-    return replace(to, tenant=tenant, waits=waits, continued=continued)
+    of_request = {"tenant": tenant, "waits": waits, "continued": continued, **of_attempt}
+    return of_deployment(deployment, resolved, call.request_id, **of_request)

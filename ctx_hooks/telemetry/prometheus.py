@@ -72,6 +72,7 @@ class Metrics:
         self._names: dict[tuple[str, ...], Names] = {}
         self._made: dict[str, Any] = {}
         for metric in (metric for kind in events.values() for _, metric in metrics_of(kind)):
+            self._names |= {label.names: Names(label.most) for label in metric.labels if not isinstance(label, str)}
             if metric.name not in self._made:
                 options = {"buckets": metric.buckets} if metric.buckets else {}
                 make, name, labels = kinds[metric.kind], f"ctx_hooks_{metric.name}", metric.label_names
@@ -86,8 +87,9 @@ class Metrics:
                     if isinstance(label, str):
                         labels.append(getattr(event, label))
                     else:
-                        names = self._names.setdefault(label.names, Names(label.most))
-                        labels += names.labels_of(*[attrgetter(path)(event) if path else key for path in label.paths])
+                        labels += self._names[label.names].labels_of(
+                            *[attrgetter(path)(event) if path else key for path in label.paths]
+                        )
                 if metric.key:
                     labels.append(key)
                 series = self._made[metric.name].labels(*labels)
