@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from os.path import isdir
 from typing import Any, get_args
@@ -138,10 +138,7 @@ def _summaries(config: Configuration) -> Iterator[Finding]:
 
 
 def _named(listed: Iterable[Listed]) -> str:
-    return _listed([f"{entry.group} ({entry.deployment.model})" for entry in listed])
-
-
-def _listed(names: Sequence[str]) -> str:
+    names = [f"{entry.group} ({entry.deployment.model})" for entry in listed]
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -75,6 +75,7 @@ def inputs(tmp_path_factory):
     (folder / "small.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {window_tokens: 6000}}}")
     (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
     (folder / "redis.yaml").write_text("router_settings: {redis_url: 'http://cache'}")
+    (folder / "unheard.yaml").write_text("router_settings: {redis_host: 127.0.0.1, redis_port: 1}")
     (folder / "date.yaml").write_text("released: 2026-13-45")
     (folder / "digits").write_text(f"[{'1' * 6_000}]")
     return folder
@@ -190,6 +191,7 @@ CANNOT_BE_DONE = {
         ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
         ["report", "events", "-o", "none/page.html"], ["report", "events", "-o", "events"],
     ],
+    "Redis cannot be reached": [["limits", "ls", "--config", "unheard.yaml"]],
     "no --yes": [["limits", "clear", "x"], ["init", "unplugged.yaml"]],
     "see ctx-hooks": [
         ["init"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],

@@ -52,7 +52,10 @@ def changed(
 ) -> list[Changed]:
     """Return what became of each message, in order; `why_removed` says it of the message of an index."""
     tools = {call.id: call.name for message in received.messages for call in message.calls}
-    before, after = (_digests(conversation) for conversation in (received, sent))
+    before, after = (
+        [digest_of(message) for message in WIRE_FORMATS[conversation.format].write(conversation)]
+        for conversation in (received, sent)
+    )
     found: list[Changed] = []
     for tag, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -74,10 +77,6 @@ def changed(
                 became: Became = "added" if was is None else "changed"
                 found.append(Changed(*numbers, who, kind, became, *sizes, _why(was, is_now, told), told))
     return found
-
-
-def _digests(conversation: Conversation) -> list[bytes]:
-    return [digest_of(message) for message in WIRE_FORMATS[conversation.format].write(conversation)]
 
 
 def _pairs(
@@ -113,7 +112,8 @@ def _why(was: Message | None, is_now: Message, told: str) -> str:
         return told.split(". ", maxsplit=1)[0] or "a rule of the provider's asks for it"
     if told:
         return EMPTIED if len(list(_lines(is_now))) == 1 else SHORTENED
-    return REASONING if _has_reasoning(was) and not _has_reasoning(is_now) else LOSSLESS
+    had, has = (any(isinstance(part, Reasoning) for part in message.parts) for message in (was, is_now))
+    return REASONING if had and not has else LOSSLESS
 
 
 def _placeholder(was: Message | None, is_now: Message) -> str:
@@ -131,10 +131,6 @@ def _lines(message: Message) -> Iterator[str]:
         yield from result.text.splitlines()
     for call in message.calls:
         yield call.arguments
-
-
-def _has_reasoning(message: Message) -> bool:
-    return any(isinstance(part, Reasoning) for part in message.parts)
 
 
 def _who(message: Message | None, tools: dict[str, str]) -> tuple[str, Kind]:

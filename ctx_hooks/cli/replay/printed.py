@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -32,26 +31,20 @@ def run(**asked: Any) -> int:
 
 def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
     """Print what was read, the totals, and what could not be replayed; the JSON document has each session."""
-    for line in _read(reading, replay):
-        out.print(line)
+    kinds = ", ".join(f"{name} ({counted(n, 'file')})" for name, n in reading.kinds.items())
+    total = replay.total()
+    requests = total.without.requests + total.without.refused
+    out.print(f"Read: {kinds or 'nothing'}")
+    out.print(f"{counted(requests, 'request')} of {counted(len(replay.sessions), 'session')}. Nothing is sent anywhere.")
     if replay.sessions:
         out.print()
-        out.print(_bills(replay))
+        out.print(_bills(replay, total))
     unpriced = sum(max(bill.unpriced for bill in (s.without, *s.ways)) for s in replay.sessions)
     if notes := render("replay.txt", reading=reading, replay=replay, unpriced=unpriced).rstrip("\n"):
         out.print(notes)
 
 
-def _read(reading: Reading, replay: Replay) -> Iterator[str]:
-    kinds = ", ".join(f"{name} ({counted(n, 'file')})" for name, n in reading.kinds.items())
-    total = replay.total()
-    requests = total.without.requests + total.without.refused
-    yield f"Read: {kinds or 'nothing'}"
-    yield f"{counted(requests, 'request')} of {counted(len(replay.sessions), 'session')}. Nothing is sent anywhere."
-
-
-def _bills(replay: Replay) -> Table:
-    total = replay.total()
+def _bills(replay: Replay, total: Session) -> Table:
     made = table(*HEADINGS, right=tuple(range(1, len(HEADINGS))))
     made.title, made.title_justify, made.title_style = "All sessions", "left", "bold"
     if total.recorded.requests:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ctx_hooks.formats.fields import text_or_empty
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.usage import Billed
 
@@ -56,11 +55,6 @@ class Recorded:
     dollars: float | None = None
     was_refused: bool = False
     started: str = ""
-
-
-def names_of(*values: Any) -> tuple[str, ...]:
-    """Return the values that are texts and not empty."""
-    return tuple(filter(None, map(text_or_empty, values)))
 
 
 def loads(text: str | bytes) -> Any:

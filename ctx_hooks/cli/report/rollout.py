@@ -28,17 +28,17 @@ class Interval(NamedTuple):
     high: float | None
 
 
-SHARES: Mapping[str, tuple[str, str]] = {
+RATIOS: Mapping[str, tuple[str, str]] = {
     "Overflows: attempts refused as too long": ("refused", "attempts"),
     "Errors: refused in the end": ("failed", "requests"),
     "Input from prompt caches": ("cached_tokens", "input_tokens"),
-}
-MEANS: Mapping[str, tuple[str, str]] = {
     "Re-reads a request": ("rereads", "answers"),
     "Dollars a request": ("dollars", "priced"),
     "Seconds to the end of the answer": ("seconds", "timed"),
 }
 """By the words on the page: what is divided by what."""
+SHARES = ("refused", "failed", "cached_tokens")
+"""The dividends that are parts of their divisors; the other ratios are means."""
 
 
 @dataclass(slots=True)
@@ -59,10 +59,9 @@ class Group:
 
     def rows(self) -> dict[str, Interval | None]:
         """Return each figure by its words, None where nothing says it."""
-        shares = {words: self._ratio(*names, is_share=True) for words, names in SHARES.items()}
-        return shares | {words: self._ratio(*names, is_share=False) for words, names in MEANS.items()}
+        return {words: self._ratio(*names) for words, names in RATIOS.items()}
 
-    def _ratio(self, upper: str, lower: str, *, is_share: bool) -> Interval | None:
+    def _ratio(self, upper: str, lower: str) -> Interval | None:
         of = self.total(lower)
         if not of:
             return None
@@ -72,7 +71,7 @@ class Group:
             return Interval(ratio, None, None)
         squares = sum((s.get(upper, 0.0) - ratio * s[lower]) ** 2 for s in sessions)
         variance = squares * len(sessions) / (len(sessions) - 1) / of**2
-        if not is_share:
+        if upper not in SHARES:
             width = Z * math.sqrt(variance)
             return Interval(ratio, ratio - width, ratio + width)
         independent = ratio * (1 - ratio) / variance if variance else 0.0

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from ctx_hooks.cli.files import request_of_body
-from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, json_of, names_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, json_of
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import Request, format_of_call
@@ -62,13 +62,14 @@ def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
     request = _text(row)
     if isinstance(request, LeftOut):
         return request
+    team = (row.get("team_id"), metadata.get("user_api_key_team_alias"))
     return Recorded(
         request,
         session=text_or_empty(row.get("session_id")),
         model=text_or_empty(row.get("model")),
         group=text_or_empty(row.get("model_group")),
-        team_names=names_of(row.get("team_id"), metadata.get("user_api_key_team_alias")),
-        key_names=names_of(metadata.get("user_api_key_alias")),
+        team_names=tuple(filter(None, map(text_or_empty, team))),
+        key_names=tuple(filter(None, [text_or_empty(metadata.get("user_api_key_alias"))])),
         model_info=mapping_or_empty(mapping_or_empty(metadata.get("model_map_information")).get("model_map_value")),
         billed=_billed(row, metadata),
         dollars=_number(row.get("spend")),
