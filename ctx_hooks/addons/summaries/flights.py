@@ -87,7 +87,7 @@ class SummaryFlights(Addon):
         async def with_summaries(summaries: Summaries) -> Decided:
             return await decide(undecided._replace(known=replace(undecided.known, summaries=summaries)))
 
-        summaries = (await self._store.of(asking.conversation)).summaries
+        summaries = (await self._store.of(asking.conversation)).summaries(asking.conversation)
         decided = await with_summaries(summaries)
         choice = decided.attempt.choice
         if choice is None or choice.compaction in summaries.chosen:
@@ -98,7 +98,7 @@ class SummaryFlights(Addon):
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
             return decided
-        return await with_summaries((await self._store.of(asking.conversation)).summaries)
+        return await with_summaries((await self._store.of(asking.conversation)).summaries(asking.conversation))
 
     async def _with_signed(self, asking: Asking, decided: Decided) -> Decided:
         """Return the decision with the summary as its provider has signed it, at the deployment that has written it only."""
@@ -110,7 +110,7 @@ class SummaryFlights(Addon):
         if not changes.get(field) or not provider_made.is_served(asking.request):
             return decided
         is_chat = asking.request.format == "openai-chat"
-        text = signed.content.strip()
+        text = signed.text.strip()
         place = partial(provider_made.with_block, changes[field], text, signed, chat=is_chat, language=to.policy.language)
         items = await self._short_workers.run(place, Deadline())
         if items is None:
@@ -151,9 +151,9 @@ class SummaryFlights(Addon):
         while (left_seconds := end - time.monotonic()) > 0:
             stored = await self._store.of(asking.conversation, left_seconds)
             if not stored.flight.is_under_way(time.time()):
-                return stored.summaries
+                return stored.summaries(asking.conversation)
             await asyncio.sleep(POLL_SECONDS)
-        return (await self._store.of(asking.conversation)).summaries
+        return (await self._store.of(asking.conversation)).summaries(asking.conversation)
 
     def _start(self, asking: Asking, length: int | None, after: int) -> asyncio.Task[None] | None:
         """Return the task of a conversation's flight, begun now where there is none; None where there are too many."""
@@ -168,15 +168,14 @@ class SummaryFlights(Addon):
         """Have a summary written of the first `length` messages of a request, None for all that the next one begins with."""
         with failing_open("writes no summary"):
             stored = await self._store.of(asking.conversation, FLIGHT_TIMEOUT_SECONDS)
-            now = time.time()
-            if now < stored.flight.until_seconds:
+            if stored.flight.is_held(time.time()):
                 return
             deadline = Deadline(asking.settings.timeout_seconds)
 
             def next_task() -> SummaryTask | None:
                 history = counted_history(asking.request, Counter(vocabulary_of(asking.to.model), deadline))
                 settled = settled_length(history.index, len(history.index)) if length is None else length
-                return task_of(history, stored.summaries, settled, after)
+                return task_of(history, stored.summaries(asking.conversation), settled, after)
 
             task = await self._workers.run(next_task, deadline)
             if task is None:

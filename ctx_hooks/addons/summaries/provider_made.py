@@ -19,7 +19,7 @@ from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
 from ctx_hooks.addons.summaries.prompt import instructions
-from ctx_hooks.addons.summaries.record import Signed
+from ctx_hooks.addons.summaries.record import Written
 from ctx_hooks.addons.summaries.writer import Writing
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats.caller_flags import without_flags
@@ -114,10 +114,10 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
         return
     writing.accept(found.text, found.faults)
     if not found.faults and litellm_compat.answering_id_of(answer) == own_id:
-        writing.signed = _signed(block, asking.to.deployment)
+        writing.signed = _signed(block, task.length, asking.to.deployment)
 
 
-def with_block(items: Sequence[Any], text: str, signed: Signed, *, chat: bool, language: Language) -> list[Any] | None:
+def with_block(items: Sequence[Any], text: str, signed: Written, *, chat: bool, language: Language) -> list[Any] | None:
     """Return messages that begin with a provider's own summary instead of quoting its text.
 
     None where they do not quote it, or where the client has sent a block: a request may have one. Messages of `chat` carry
@@ -134,7 +134,7 @@ def with_block(items: Sequence[Any], text: str, signed: Signed, *, chat: bool, l
             changed = [{**p, "text": _text(p).replace(quoted, place, 1)} if quoted in _text(p) else p for p in content]
         else:
             continue
-        block = {"type": "compaction", "content": signed.content, "signature": signed.signature}
+        block = {"type": "compaction", "content": signed.text, "signature": signed.signature}
         own = {"content": None, "provider_specific_fields": {"compaction_blocks": [block]}} if chat else {"content": [block]}
         return [{"role": "assistant", **own}, *items[:i], {**item, "content": changed}, *items[i + 1 :]]
     return None
@@ -181,12 +181,16 @@ def _block_of(answer: Any) -> Mapping[str, Any]:
     return found if found.get("type") == "compaction" and isinstance(found.get("content"), str) else {}
 
 
-def _signed(block: Mapping[str, Any], deployment: str) -> Signed | None:
+def _signed(block: Mapping[str, Any], length: int, deployment: str) -> Written | None:
     """Return a block as it is stored; None where it cannot be sent back exactly as the provider returned it."""
     said = {name: value for name, value in block.items() if value is not None}
-    found = Signed(block["content"], deployment, str(said.get("signature") or ""))
+    found = Written(length, block["content"], deployment, str(said.get("signature") or ""))
     is_whole = said.keys() == {"type", "content", "signature"} and bool(found.signature)
-    return found if is_whole and all(text.encode("utf-8", "replace").decode() == text for text in found) else None
+    return (
+        found
+        if is_whole and all(text.encode("utf-8", "replace").decode() == text for text in (found.text, found.signature))
+        else None
+    )
 
 
 def _billed(answer: Any, text: str, deployment: litellm_compat.Deployment) -> call.Answer:

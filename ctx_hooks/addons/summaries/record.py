@@ -1,29 +1,22 @@
-"""The fields of a conversation's record: its summaries, which compaction holds which, and the flight of the next one.
+"""The record of a conversation: its summaries, which compaction holds which, and the flight of the next one.
 
 One flight a conversation: a longer prefix waits until the flight of a shorter one is over, so a summariser that is slow is
 not asked at every turn, and one that fails is paused for the conversation, not for a prefix that the next turn outgrows.
 Whatever happens to a flight, what it leaves behind is a state that another one can begin from.
 
-Pure: the time is handed in. Whoever has the Redis can write anything there: a field that says nothing is left out, and each
-is read once.
+Pure: the time is handed in. Whoever has the Redis can write anything there: what is no record is taken for an empty one.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Annotated, TypeAlias
 
-from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
-from ctx_hooks.formats.fields import compact_json
+from pydantic import Field, TypeAdapter, ValidationError
 
-Entry: TypeAlias = tuple[Any, ...]
-"""What a field says. A summary: when it was written, in epoch seconds, the number of its messages, its text, and of one that
-a provider has signed the deployment that it is for and the signature. A compaction: when its form was chosen, the prefix of
-the summary that it holds. The flight: its fields."""
+from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
 
-FLIGHT, WRITTEN, CHOSEN = "flight", "w:", "c:"
 MOST_WRITTEN = 8
 """Of summaries that no compaction holds, the newest: one of them will be chosen next."""
 MOST_CHOSEN = 64
@@ -31,12 +24,9 @@ MOST_CHOSEN = 64
 it is sent to has its own."""
 LARGEST_VALUE_BYTES = 64_000
 """A summary of 4,000 tokens is about 16 KB, 8,000 tokens of Chinese 24 KB."""
-LONGEST_DIGEST_CHARS = 64
 MOST_MESSAGES = 1_000_000
-CLOCK_SKEW_SECONDS = 60.0
-"""Workers' clocks may differ by so much. What was written later than that would be the newest for ever."""
 LONGEST_LEASE_SECONDS = 24 * 3600.0
-"""What ends later than that is no lease."""
+"""What ends later than that is no lease, and no pause."""
 FAILURES_TO_PAUSE = 2
 """One failure may be chance: a rate limit, a restart. The next answer tries again."""
 FIRST_PAUSE_SECONDS = 600.0
@@ -44,14 +34,7 @@ MOST_PAUSE_SECONDS = 4 * 3600.0
 """A pause doubles with each further failure: 10, 20, 40, ... minutes, at most half a working day."""
 MOST_FAILURES = 100
 """Counted no further: the pause has long been the longest."""
-
-
-class Signed(NamedTuple):
-    """A summary that a provider has written and signed: only the deployment that has written it takes it."""
-
-    content: str
-    deployment: str
-    signature: str
+Digest: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{1,64}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +48,16 @@ class Flight:
     """
 
     owner: str = ""
-    until_seconds: float = 0.0
-    failures: int = 0
+    until_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    failures: Annotated[int, Field(ge=0, le=MOST_FAILURES)] = 0
+
+    def is_held(self, now: float) -> bool:
+        """Whether none may begin yet."""
+        return now < self.until_seconds <= now + LONGEST_LEASE_SECONDS
 
     def is_under_way(self, now: float) -> bool:
         """Whether a worker has it in flight; one whose lease is over is taken for dead."""
-        return bool(self.owner) and now < self.until_seconds
+        return bool(self.owner) and self.is_held(now)
 
 
 IDLE = Flight()
@@ -79,7 +66,7 @@ IDLE = Flight()
 
 def begun(flight: Flight, owner: str, now: float, lease_seconds: float) -> Flight | None:
     """Return the flight of `owner`; None while another one is under way, or paused."""
-    return None if now < flight.until_seconds else Flight(owner, now + lease_seconds, flight.failures)
+    return None if flight.is_held(now) else Flight(owner, now + lease_seconds, flight.failures)
 
 
 def failed(flight: Flight, now: float) -> Flight:
@@ -105,89 +92,83 @@ def pause_seconds(failures: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What is stored of a conversation: its summaries, and the flight of the next one."""
+class Written:
+    """A stored summary.
 
-    summaries: Summaries = NO_SUMMARIES
+    Attributes:
+        length: how many messages it stands for.
+        text: what was written, to the letter.
+        deployment: which deployment has written and signed it; "" for one that is only text.
+        signature: the provider's.
+    """
+
+    length: Annotated[int, Field(gt=0, le=MOST_MESSAGES)]
+    text: Annotated[str, Field(pattern=r"\S", max_length=LARGEST_VALUE_BYTES)]
+    deployment: str = ""
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is stored of a conversation.
+
+    Attributes:
+        written: the summaries by prefix, the oldest first.
+        chosen: by compaction the prefix of the summary that it holds, "" for none; the oldest first.
+        flight: the state of the next summary.
+    """
+
+    written: Mapping[Digest, Written] = field(default_factory=dict)
+    chosen: Mapping[Digest, Digest | Annotated[str, Field(max_length=0)]] = field(default_factory=dict)
     flight: Flight = IDLE
 
+    def summaries(self, conversation: str) -> Summaries:
+        """Return the summaries as compaction uses them."""
+        written = {prefix: WrittenSummary(prefix, w.length, w.text.strip()) for prefix, w in self.written.items()}
+        return Summaries(conversation, written, self.chosen)
 
-def stored_of(conversation: str, fields: Mapping[str, Entry]) -> Stored:
-    """Return what the fields of a conversation's record say together."""
-    written = {n[len(WRITTEN) :]: e for n, e in fields.items() if n.startswith(WRITTEN)}
-    chosen = {n[len(CHOSEN) :]: e for n, e in fields.items() if n.startswith(CHOSEN)}
-    summaries = Summaries(
-        conversation,
-        {prefix: WrittenSummary(prefix, length, text.strip()) for prefix, (_, length, text, *_) in written.items()},
-        {compaction: prefix for compaction, (_, prefix) in chosen.items()},
-    )
-    return Stored(summaries, Flight(*fields[FLIGHT]) if FLIGHT in fields else IDLE)
+    def with_summary(self, prefix: str, written: Written) -> Record:
+        """Return it with a summary, unless it has one of this prefix."""
+        return self if prefix in self.written else self.merged(Record({prefix: written}, flight=self.flight))
 
+    def with_choice(self, choice: Choice) -> Record:
+        """Return it with the form of a compaction, unless that is settled."""
+        if choice.compaction in self.chosen:
+            return self
+        return self.merged(Record(chosen={choice.compaction: choice.prefix}, flight=self.flight))
 
-def fields_of(record: str, now: float) -> dict[str, Entry]:
-    """Return the fields of a record that say something."""
-    found = _parsed(record)
-    entries = ((n, _entry(n, value, now)) for n, value in (found.items() if isinstance(found, dict) else ()))
-    return {name: entry for name, entry in entries if entry is not None}
+    def without_signature(self, prefix: str) -> Record:
+        """Return it with a summary as text only."""
+        signed = self.written.get(prefix)
+        if signed is None or not signed.signature:
+            return self
+        return replace(self, written={**self.written, prefix: Written(signed.length, signed.text)})
 
+    def flown(self, old: Flight, new: Flight) -> Record:
+        """Return it with the next state of its flight, unless another worker was first."""
+        return replace(self, flight=new) if self.flight == old else self
 
-def record_of(fields: Mapping[str, Entry]) -> str:
-    """Return the record that has these fields."""
-    return compact_json({name: compact_json(entry) for name, entry in fields.items()})
-
-
-def flight_entry(flight: Flight) -> Entry | None:
-    """Return what the field of a flight says, None for the flight that is read where there is none."""
-    return None if flight == IDLE else astuple(flight)
-
-
-def put(fields: dict[str, Entry], name: str, entry: Entry | None) -> None:
-    """Have a field say something else, None for nothing, and forget what is then too much.
-
-    That is the oldest compactions, and the oldest summaries that none of the others holds.
-    """
-    fields.pop(name, None)
-    if entry is not None:
-        fields[name] = entry
-    newest_first = sorted((n for n in fields if n != FLIGHT), key=lambda n: fields[n][0], reverse=True)
-    chosen = [n for n in newest_first if n.startswith(CHOSEN)]
-    held = {WRITTEN + fields[n][1] for n in chosen[:MOST_CHOSEN]}
-    free = [n for n in newest_first if n.startswith(WRITTEN) and n not in held]
-    for forgotten in (*chosen[MOST_CHOSEN:], *free[MOST_WRITTEN:]):
-        del fields[forgotten]
+    def merged(self, newer: Record) -> Record:
+        """Return what both say, the newer one where they differ, without the oldest of what is then too much."""
+        chosen = dict([*{**self.chosen, **newer.chosen}.items()][-MOST_CHOSEN:])
+        written = {**self.written, **newer.written}
+        free = [prefix for prefix in written if prefix not in chosen.values()]
+        forgotten = frozenset(free[:-MOST_WRITTEN])
+        return Record({p: w for p, w in written.items() if p not in forgotten}, chosen, newer.flight)
 
 
-def _entry(name: str, value: Any, now: float) -> Entry | None:
-    """Return what a field says, None for one that says nothing."""
-    if not isinstance(value, str) or len(value) > LARGEST_VALUE_BYTES:
-        return None
-    kind, digest = (FLIGHT, "") if name == FLIGHT else (name[: len(WRITTEN)], name[len(WRITTEN) :])
-    if kind != FLIGHT and not _is_digest(digest):
-        return None
-    latest = now + CLOCK_SKEW_SECONDS
-    match kind, _parsed(value):
-        case "flight", [str(owner), int() | float() as until, int(failures)] if (
-            0 <= until <= now + max(LONGEST_LEASE_SECONDS, MOST_PAUSE_SECONDS) and 0 <= failures <= MOST_FAILURES
-        ):
-            return flight_entry(Flight(owner, float(until), failures))
-        case "w:", [int() | float() as at, int(length), *texts] if (
-            0 <= at <= latest
-            and 0 < length <= MOST_MESSAGES
-            and len(texts) in (1, 3)  # three of one that a provider has signed
-            and all(isinstance(text, str) and text.strip() for text in texts)
-        ):
-            return at, length, *(text.encode("utf-8", "replace").decode() for text in texts)  # no surrogate can be sent
-        case "c:", [int() | float() as at, str(prefix)] if 0 <= at <= latest and (not prefix or _is_digest(prefix)):
-            return at, prefix
-    return None
+NOTHING = Record()
+_RECORD = TypeAdapter(Record)
 
 
-def _parsed(text: str) -> Any:
+def record_of(text: str) -> Record:
+    """Return the record that a text says, an empty one where it says none."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+        return _RECORD.validate_json(text)
+    except ValidationError:
+        return NOTHING
 
 
-def _is_digest(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_DIGEST_CHARS and all(c in "0123456789abcdef" for c in name)
+def text_of(record: Record) -> str:
+    """Return the text of a record."""
+    return _RECORD.dump_json(record).decode()

@@ -1,8 +1,8 @@
 """The written summaries of conversations, which compaction holds which, and the flight of the next one.
 
-Known in this process, and to the other workers through LiteLLM's Redis when it has one, a record each. A field is
-only ever swapped: it changes where it still has the value that the writer has read, so of two workers one is first, and the
-other takes what the first has written. Summaries are text of conversations: they are encrypted where the operator has a
+Known in this process, and to the other workers through LiteLLM's Redis when it has one, a record each. A record
+changes only where it still is as its writer has read it, so of two workers one is first, and the other takes what the first
+has written. Summaries are text of conversations: they are encrypted where the operator has a
 secret, and Redis and each process forget them after KEPT_SECONDS.
 """
 
@@ -10,28 +10,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 
-from ctx_hooks.addons.summaries.record import (
-    CHOSEN,
-    FLIGHT,
-    LARGEST_VALUE_BYTES,
-    WRITTEN,
-    Entry,
-    Flight,
-    Signed,
-    Stored,
-    fields_of,
-    flight_entry,
-    put,
-    record_of,
-    stored_of,
-)
+from ctx_hooks.addons.summaries.record import LARGEST_VALUE_BYTES, NOTHING, Flight, Record, Written, record_of, text_of
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
-from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
@@ -55,14 +41,14 @@ HANDLE = "summaries"
 
 @dataclass(slots=True)
 class _Kept:
-    """What this process knows of a conversation: its fields, when it forgets them, and the record that it has read.
+    """What this process knows of a conversation, when it forgets that, and which record of Redis it has read last.
 
     Attributes:
         read_digest: of that record, b"" where another one has to be read: a record of 2 MB takes 20 ms to open.
     """
 
     until_seconds: float
-    fields: dict[str, Entry] = field(default_factory=dict)
+    record: Record = NOTHING
     read_digest: bytes = b""
 
 
@@ -75,7 +61,7 @@ class StoredSummaries:
         self._workers = Workers()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    async def of(self, conversation: str, wait_seconds: float | None = None) -> Stored:
+    async def of(self, conversation: str, wait_seconds: float | None = None) -> Record:
         """Return what is stored of a conversation, as far as this process knows it if Redis is slow.
 
         `wait_seconds`: how long one can wait who has the time; None for a request that has none.
@@ -86,98 +72,92 @@ class StoredSummaries:
                     await self._store.briefly(partial(self._read, conversation), KEY_PREFIX + conversation)
                 else:
                     await self._read(conversation, wait_seconds)
-        return stored_of(conversation, self._known(conversation).fields)
+        return self._known(conversation).record
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
-        entry = flight_entry(new)
-        return await self._swap(conversation, FLIGHT, flight_entry(old), entry) == entry
+        return (await self._change(conversation, lambda record: record.flown(old, new))).flight == new
 
-    async def write(self, conversation: str, summary: WrittenSummary, signed: Signed | None = None) -> None:
+    async def write(self, conversation: str, summary: WrittenSummary, signed: Written | None = None) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
-        entry: Entry = (round(time.time(), 3), summary.length, *(signed or (summary.text,)))
-        if len(compact_json(entry).encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
-            await self._swap(conversation, WRITTEN + summary.prefix, None, entry)
+        written = signed or Written(summary.length, summary.text)
+        if len(written.text.encode()) <= LARGEST_VALUE_BYTES:
+            await self._change(conversation, lambda record: record.with_summary(summary.prefix, written))
 
-    def signed(self, conversation: str, prefix: str) -> Signed | None:
+    def signed(self, conversation: str, prefix: str) -> Written | None:
         """Return a provider's own summary that this process knows, None for one that is only text."""
-        _, _, *texts = self._known(conversation).fields.get(WRITTEN + prefix, (0, 0))
-        return Signed(*texts) if len(texts) > 1 else None
+        written = self._known(conversation).record.written.get(prefix)
+        return written if written is not None and written.signature else None
 
     async def forget_signature(self, conversation: str, prefix: str) -> None:
         """Store a summary as text only, for all workers: its provider does not take the signature."""
-        entry = self._known(conversation).fields.get(WRITTEN + prefix)
-        if entry is not None:
-            await self._swap(conversation, WRITTEN + prefix, entry, entry[:3])
+        await self._change(conversation, lambda record: record.without_signature(prefix))
 
     async def choose(self, conversation: str, choice: Choice) -> str:
         """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.
 
         A request waits for it. What a slow Redis answers too late holds for the requests after this one.
         """
-        name, entry = CHOSEN + choice.compaction, (round(time.time(), 3), choice.prefix)
+
+        def chosen(record: Record) -> Record:
+            return record.with_choice(choice)
+
         try:
-            found = await self._store.briefly(partial(self._swap, conversation, name, None, entry))
+            found = await self._store.briefly(partial(self._change, conversation, chosen))
         except UnavailableError:
-            found = self._swap_here(conversation, name, None, entry)
-        return found[1] if found else ""
+            found = self._change_here(conversation, chosen)
+        return found.chosen[choice.compaction]
 
     async def _read(self, conversation: str, wait_seconds: float = DEAD_SECONDS) -> None:
-        record = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES, wait_seconds)
+        value = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES, wait_seconds)
         read_digest = self._known(conversation).read_digest
 
-        def opened_if_new() -> tuple[bytes, dict[str, Entry] | None]:
-            digest = blake2b(record).digest()
-            return digest, None if digest == read_digest else self._opened(conversation, record)
+        def opened_if_new() -> tuple[bytes, Record | None]:
+            digest = blake2b(value).digest()
+            return digest, None if digest == read_digest else self._opened(conversation, value)
 
         digest, found = await self._workers.run(opened_if_new, Deadline())
-        if found is None:
-            return
-        kept = self._known(conversation)
-        kept.fields.update(found)
-        put(kept.fields, FLIGHT, found.get(FLIGHT))  # Redis knows of every worker's, this process of its own
-        kept.read_digest = digest
+        if found is not None:
+            kept = self._known(conversation)
+            kept.record, kept.read_digest = kept.record.merged(found), digest
 
-    async def _swap(self, conversation: str, name: str, old: Entry | None, new: Entry | None) -> Entry | None:
-        """Write a field in Redis, and of this process, where it says `old`; return what it says then."""
-        found: dict[str, Entry] = {}
+    async def _change(self, conversation: str, change: Callable[[Record], Record]) -> Record:
+        """Change the record in Redis, and that of this process; return the one in Redis as it is then."""
+        found = NOTHING
 
-        def changed(record: bytes) -> bytes:
+        def changed(value: bytes) -> bytes:
             nonlocal found
-            found = self._opened(conversation, record)
-            if found.get(name) != old:
-                return record
-            put(found, name, new)
-            tenant = tenant_key(HANDLE, conversation, self._secret)
-            return sealed(record_of(found), tenant, HANDLE, "none", self._secret)
+            before = self._opened(conversation, value)
+            found = change(before)
+            if found is before:
+                return value
+            return sealed(text_of(found), tenant_key(HANDLE, conversation, self._secret), HANDLE, "none", self._secret)
 
-        async def change(record: bytes) -> bytes:
-            return await self._workers.run(lambda: changed(record), Deadline())
+        async def changed_in_thread(value: bytes) -> bytes:
+            return await self._workers.run(lambda: changed(value), Deadline())
 
         bounds = LARGEST_RECORD_BYTES, KEPT_SECONDS, FLIGHT_TIMEOUT_SECONDS
         try:
-            await self._store.change(KEY_PREFIX + conversation, change, *bounds)
+            await self._store.change(KEY_PREFIX + conversation, changed_in_thread, *bounds)
         except UnavailableError:
-            return self._swap_here(conversation, name, old, new)
-        return self._settle(conversation, name, found.get(name))
+            return self._change_here(conversation, change)
+        self._settle(conversation, self._known(conversation).record.merged(found))
+        return found
 
-    def _opened(self, conversation: str, record: bytes) -> dict[str, Entry]:
-        """Return the fields of a record that say something: whoever has the Redis can write anything there."""
-        text = opened(record, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
-        return fields_of(text or "", time.time())
+    def _opened(self, conversation: str, value: bytes) -> Record:
+        """Return the record of a value: whoever has the Redis can write anything there."""
+        return record_of(opened(value, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret) or "")
 
-    def _swap_here(self, conversation: str, name: str, old: Entry | None, new: Entry | None) -> Entry | None:
-        """Write a field of this process where it says `old`; return what it says then."""
-        known = self._known(conversation).fields.get(name)
-        return self._settle(conversation, name, new if known == old else known)
+    def _change_here(self, conversation: str, change: Callable[[Record], Record]) -> Record:
+        """Change the record of this process, and return it."""
+        found = change(self._known(conversation).record)
+        self._settle(conversation, found)
+        return found
 
-    def _settle(self, conversation: str, name: str, entry: Entry | None) -> Entry | None:
-        """Note what a field says after a swap, and return it, None where it is forgotten at once."""
+    def _settle(self, conversation: str, record: Record) -> None:
         kept = self._known(conversation)
-        put(kept.fields, name, entry)
-        kept.read_digest = b""
+        kept.record, kept.read_digest = record, b""
         kept.until_seconds = time.monotonic() + KEPT_SECONDS
-        return kept.fields.get(name)
 
     def _known(self, conversation: str) -> _Kept:
         """Return what is known of a conversation, and forget the others that Redis has forgotten by now, or are too many."""

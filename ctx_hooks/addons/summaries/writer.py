@@ -14,7 +14,7 @@ from ctx_hooks.addons.summaries.call import Answer
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
-from ctx_hooks.addons.summaries.record import Signed
+from ctx_hooks.addons.summaries.record import Written
 from ctx_hooks.learning.known import OTHERS_FLOOR_FRACTION
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
@@ -63,7 +63,7 @@ class Writing:
     reason: str = ""
     left_out: int = 0
     answers: list[Answer] = field(default_factory=list)
-    signed: Signed | None = None
+    signed: Written | None = None
 
     def accept(self, text: str, faults: Sequence[str]) -> None:
         """Note that a summary is used, and for which faults entries of it are left out."""
