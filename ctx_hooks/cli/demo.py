@@ -31,7 +31,8 @@ TO_ADD = f"""A provider with a window of {WINDOW_TOKENS:,} tokens answers until 
 
 model_list:
   - model_name: simulated
-    litellm_params: {{{{model: openai/simulated, api_base: "{{url}}/v1", api_key: not-a-key}}}}"""
+    litellm_params: {{{{model: openai/simulated, api_base: "{{url}}/v1", api_key: not-a-key}}}}
+    model_info: {{{{max_input_tokens: {WINDOW_TOKENS}}}}}  # without it one request is refused first"""
 HEADING = f"{'route':22}{'deployment':18}{'stream':7}{'sent':>7}{'asked':>7}{'accepted':>10}  answer"
 
 

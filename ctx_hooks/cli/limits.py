@@ -66,14 +66,11 @@ def table_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], now
     for name, stats in found.items():
         for o in document(name, stats, now)["observations"]:
             tenant = names.get(o["tenant"], o["tenant"] or "anyone")
-            shown.add_row(name, o["kind"], _values(o["values"]), tenant, f"{o['age_seconds'] / 60:,.0f}")
+            values = " ".join(f"{value:,.10g}" for value in o["values"])
+            if len(o["values"]) > MOST_SHOWN:
+                values = f"{median(o['values']):,.4g} of {len(o['values'])}"
+            shown.add_row(name, o["kind"], values, tenant, f"{o['age_seconds'] / 60:,.0f}")
     return shown
-
-
-def _values(values: tuple[float, ...]) -> str:
-    if len(values) <= MOST_SHOWN:
-        return " ".join(f"{value:,.10g}" for value in values)
-    return f"{median(values):,.4g} of {len(values)}"
 
 
 async def _learned(config: Configuration, deployment: str, now: float) -> tuple[dict[str, DeploymentStats], str]:

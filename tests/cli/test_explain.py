@@ -78,7 +78,7 @@ def test_nothing_is_written_to_an_archive(explained, tmp_path):
 def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(fmt, explained):
     small = agent_session(fmt, turns=1, result_chars=100)
     printed = explained(small, "--model", "gpt-4o", as_json=False)
-    assert "fits: " in printed
+    assert "fits: sent unchanged." in printed
 
 
 def test_a_request_of_anthropics_format_is_known_by_its_tools_alone(explained):
