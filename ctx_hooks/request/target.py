@@ -81,8 +81,7 @@ class Target:
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""
-    retried = litellm_compat.is_proxy()
-    return _resolved(call, policies, call.model_group, call.deployment, attempt=attempt, retried=retried)
+    return _resolved(call, policies, call.model_group, call.deployment, attempt=attempt, retried=litellm_compat.is_proxy())
 
 
 def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
@@ -141,6 +140,6 @@ def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
-    tenant, continued = call.tenant, litellm_compat.stored_history_of(call.fields)
-    of_request = {"tenant": tenant, "waits": waits, "continued": continued, **of_attempt}
-    return of_deployment(deployment, resolved, call.request_id, **of_request)
+    continued = litellm_compat.stored_history_of(call.fields)
+    known = {"tenant": call.tenant, "waits": waits, "continued": continued}
+    return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

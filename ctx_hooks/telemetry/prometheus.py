@@ -87,9 +87,8 @@ class Metrics:
                     if isinstance(label, str):
                         labels.append(getattr(event, label))
                     else:
-                        labels += self._names[label.names].labels_of(
-                            *[attrgetter(path)(event) if path else key for path in label.paths]
-                        )
+                        values = [attrgetter(path)(event) if path else key for path in label.paths]
+                        labels += self._names[label.names].labels_of(*values)
                 if metric.key:
                     labels.append(key)
                 series = self._made[metric.name].labels(*labels)
