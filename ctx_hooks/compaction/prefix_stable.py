@@ -244,14 +244,13 @@ class _Assembly:
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
         target_tokens = self._cut_points.target_tokens(cut)
-        target = replace(trigger, goal_tokens=target_tokens, cut_newest=False, is_wish=True)
+        target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
         steps = pipeline.steps_of(trigger)
         if new is not None:
             others = (step for step in steps if step not in (newest_loop.LARGE, oldest_turns.STEP))
             steps = (newest_loop.LARGE, oldest_turns.with_written(new.text), *others)
-        outcome = pipeline.compress(conversation, target, steps)
-        if outcome.tokens_after > self._history.preamble_tokens + cut.tokens:  # it would leave less free than was expected
-            outcome = pipeline.compress(conversation, replace(target, is_wish=False), steps)
+        to_target = tuple(oldest_turns.TO_TARGET if step is oldest_turns.STEP else step for step in steps)
+        outcome = pipeline.compress(conversation, target, to_target)
         if base.settled and (conversation is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
         if outcome.tokens_after > trigger.goal_tokens:

@@ -142,7 +142,6 @@ class Budget:
         policy: what may be cut, and how.
         cut_newest: whether the results of the newest tool loop, which are otherwise protected, may be cut as well.
         cut_texts: keeps the texts that are cut, for the archive; None without one.
-        is_wish: whether a record of what was removed is worth more than the goal, since a larger budget holds as well.
     """
 
     goal_tokens: LocalTokens
@@ -151,7 +150,6 @@ class Budget:
     policy: Policy = DEFAULT_POLICY
     cut_newest: bool = True
     cut_texts: CutTexts | None = None
-    is_wish: bool = False
 
     def excess(self, conversation: Conversation) -> int:
         """Return how many local tokens `conversation` is above the goal; zero or less when it fits."""

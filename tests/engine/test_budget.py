@@ -37,7 +37,7 @@ from ctx_hooks.tokens.budget import Window
 class TestBeforeACall:
     @pytest.mark.parametrize("rules", [1_200, 1_260])
     def test_what_is_protected_may_leave_room_for_no_more_than_the_briefest_record(self, rules):
-        """The first attempt may not cut the newest results, and its budget is no wish."""
+        """The first attempt may not cut the newest results, and its budget is no target."""
         turns = []
         for n in range(40):
             turns += called(

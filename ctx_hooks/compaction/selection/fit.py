@@ -42,20 +42,17 @@ SHARES_OF_REST = (1.0, 0.8, 0.5)
 
 
 def fit(conversation: Conversation, budget: Budget, selector: Selector, build: Build) -> Conversation:
-    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits.
-
-    If the goal is a wish, names have the least of their room in any case.
-    """
+    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits."""
     lines_tokens = LocalTokens(int(budget.goal_tokens * (1 - NAMES_FRACTION)))
     fitted, selection = _with_lines(budget.with_goal(lines_tokens), selector, build)
     most_tokens = int(budget.goal_tokens * MOST_NAMES_FRACTION)
     left_tokens = -budget.excess(fitted)
-    if left_tokens < 0 and not budget.is_wish:
+    if left_tokens < 0:
         return fitted
     for share in SHARES_OF_REST:
-        room_tokens = min(most_tokens, int(left_tokens * share)) if left_tokens >= 0 else budget.goal_tokens - lines_tokens
+        room_tokens = min(most_tokens, int(left_tokens * share))
         named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget.counter, room_tokens))
-        if budget.excess(named) <= 0 or left_tokens < 0:
+        if budget.excess(named) <= 0:
             return named
     return fitted
 

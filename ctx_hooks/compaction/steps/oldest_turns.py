@@ -57,14 +57,14 @@ def with_written(text: str) -> Step:
 def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) -> Conversation:
     """Remove what has to go, with the first of the forms of a summary that fits; with none, what matters most stays.
 
-    That is small, and what is too large is protected. If the goal is a wish, for which the newest results are not cut, the
-    choice ends with the second form: what was said and done is worth more.
+    That is small, and what is too large is protected. For a goal for which the newest results are not cut, bare records are
+    not tried: what was said and done is worth more.
     """
     selector = Selector(conversation, budget, newest_first=forms[0].newest_first)
     shortener = Shortener(conversation, selector.items, budget)
     actions = actions_of(conversation.messages)
     fitted = []
-    for form in forms if budget.cut_newest else forms[: 2 if budget.is_wish else 3]:
+    for form in forms if budget.cut_newest else forms[:3]:
         fitted.append(_fitted(form, conversation, budget, selector, shortener, actions))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
@@ -125,16 +125,13 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
     return replace(selection, shortened=selection.shortened | questions)
 
 
-STEP = Step(
-    "oldest_turns",
-    "the least useful older exchanges gave way; records say what they were",
-    partial(
-        _apply,
-        (
-            Form(extractive_records),
-            Form(shorter_records),
-            Form(brief_records, keeps_turns=False),
-            Form(bare_records, keeps_turns=False),
-        ),
-    ),
+FORMS = (
+    Form(extractive_records),
+    Form(shorter_records, keeps_turns=False),
+    Form(brief_records, keeps_turns=False),
+    Form(bare_records, keeps_turns=False),
 )
+WHY = "the least useful older exchanges gave way; records say what they were"
+STEP = Step("oldest_turns", WHY, partial(_apply, FORMS))
+TO_TARGET = Step("oldest_turns", WHY, partial(_apply, FORMS[:2]))
+"""For target tokens, which a larger budget stands behind: what was done is told although they are exceeded."""

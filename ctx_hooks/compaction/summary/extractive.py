@@ -39,8 +39,8 @@ BEGINNING_CHARS, END_CHARS = 160, 240
 ANSWER_CHARS = 300
 """What the record has that stands for one."""
 COLONS = (":", "\uff1a")
-SHORTER_TOKENS = 750
-"""What the records may have where there is no room for more."""
+SHORTER_TOKENS, FILES_TOKENS = 400, 750
+"""What the records may have where there is no room for more, and the files that were changed where there is none for it."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 REPEATED_TIMES = 3
@@ -73,7 +73,7 @@ def shorter_records(removed: Removed, budget: Budget) -> dict[range, str]:
 def brief_records(removed: Removed, budget: Budget) -> dict[range, str]:
     """Return the records with users' words, the newest of the files that were changed, and names."""
     language = budget.policy.language
-    room_chars = summary_tokens(budget.goal_tokens, SHORTER_TOKENS) * CHARS_PER_TOKEN
+    room_chars = summary_tokens(budget.goal_tokens, FILES_TOKENS) * CHARS_PER_TOKEN
     said, _ = _said(removed, 0, 0, language)
     changed, _ = _newest(changed_files(removed, language), room_chars)
     read, named = with_names((), removed, language)

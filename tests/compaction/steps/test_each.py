@@ -213,7 +213,7 @@ def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
 
 
 def test_what_was_run_is_told_although_what_is_protected_leaves_no_room_within_the_target():
-    """The budget has room for it: a compaction's target is a wish."""
+    """The budget has room for it, which stands behind the target."""
     turns = [
         m for n in range(90) for m in called(f"line of part {n}\n" * 40, f"c{n}", "bash", {"command": f"make part_{n}"})
     ]
