@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ctx_hooks.learning.stats import KINDS, DeploymentStats, Key, Observation, valid
 
-KEY_PREFIX = "ctx_hooks:stats:"
+KEY_PREFIX = "ctx_hooks:statistics:"
 KEPT_SECONDS = 7 * 24 * 3600
 LARGEST_BYTES = 250_000
 """Fourteen kinds of 64 tenants are 76 KB (measured), which are read in 1 ms."""

@@ -60,7 +60,7 @@ def test_compose_shares_through_redis_and_shows_metrics(litellm_alone, image, pr
         assert set(given) | {"LITELLM_MASTER_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"} == set(named)
         with started(litellm_alone.program("litellm"), config, provider, **image, **given) as proxy:
             assert_rescued(proxy, provider)
-            proxy.wait_until(lambda: "ctx_hooks:stats:" in keys_of(redis.port), "a limit to be shared")
+            proxy.wait_until(lambda: "ctx_hooks:statistics:" in keys_of(redis.port), "a limit to be shared")
             shown = LOOPBACK.get(proxy.url + job["metrics_path"], headers=proxy.headers, timeout=300)
             assert "ctx_hooks_answers_beyond_window_total{" in shown.text
             assert LOOPBACK.get(proxy.url + job["metrics_path"], timeout=300).status_code == 401

@@ -23,7 +23,7 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
 from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
 
-KEY_PREFIX = "ctx_hooks:summaries:"
+KEY_PREFIX = "ctx_hooks:summary_record:"
 KEPT_SECONDS = 3 * 24 * 3600
 """After the last write: a session that is taken up again after a weekend finds its summary. What is forgotten costs a cache
 rewrite and a call."""
