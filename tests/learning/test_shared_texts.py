@@ -27,7 +27,7 @@ async def test_redis_has_figures_and_no_text_of_a_request_a_refusal_or_an_id(red
             await runner.ends.failed("r", Overflow("input", MARK, 12_000, 19_000), f"{MARK} is too long")
     await runner.ends.answered("r", {"prompt_tokens": 9_000, "completion_tokens": 50}, response_id=f"resp_{MARK}")
     found = await stored(redis_cache.init_async_client())
-    assert {key.split(":")[1] for key in found} == {"stats", "history"}
+    assert {key.split(":")[1] for key in found} == {"statistics", "history"}
     assert MARK not in "".join([*found, *found.values()]).replace(f"{MARK}'s digest", "")
     assert any(key.startswith(redis_store.KEY_PREFIX) for key in found)
     assert any(key.startswith(stored_histories.KEY_PREFIX) for key in found)
