@@ -21,7 +21,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
-from ctx_hooks.compaction.steps import newest_loop, oldest_turns
+from ctx_hooks.compaction.steps import Step, newest_loop, oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Forms, Summaries, WrittenSummary, is_current
@@ -249,12 +249,14 @@ class _Assembly:
         if new is not None:
             others = (step for step in steps if step not in (newest_loop.LARGE, oldest_turns.STEP))
             steps = (newest_loop.LARGE, oldest_turns.with_written(new.text), *others)
-        to_target = tuple(oldest_turns.TO_TARGET if step is oldest_turns.STEP else step for step in steps)
-        outcome = pipeline.compress(conversation, target, to_target)
+        outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.TO_TARGET))
         if base.settled and (conversation is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
         if outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger, steps)
+        if outcome.tokens_after > trigger.goal_tokens and trigger.cut_newest:
+            least = pipeline.compress(conversation, trigger, _instead(steps, oldest_turns.SMALLEST))
+            outcome = least if least.tokens_after < outcome.tokens_after else outcome
         # Read again from what is sent: the edited messages would hold on to all that was cut.
         codec = WIRE_FORMATS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
@@ -277,3 +279,8 @@ class _Assembly:
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         return message_rules.repair(conversation, continues=self._history.continues)[0]
+
+
+def _instead(steps: tuple[Step, ...], other: Step) -> tuple[Step, ...]:
+    """Return steps with another one for the oldest turns, unless a model's summary stands for these."""
+    return tuple(other if step is oldest_turns.STEP else step for step in steps)

@@ -22,16 +22,19 @@ from engine_requests import (
 )
 from strategies import FIELDS, called, every_format
 
+import ctx_hooks
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.counter import Counter
 
 
 class TestBeforeACall:
@@ -50,6 +53,19 @@ class TestBeforeACall:
         decision, _ = decided(request, to(12_000))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
+
+    def test_what_fits_with_no_record_is_as_small_as_it_can_be(self):
+        """Its provider may take it: the budget has a reserve, and sizes are estimates."""
+        words = [{"role": "user", "content": f"And mind rule_{n} of handler_{n} as agreed."} for n in range(40)]
+        turns = [
+            m for n, word in enumerate(words) for m in (word, *called("line\n" * 90, f"c{n}", "bash", {"command": "make"}))
+        ]
+        protected = [{"role": "system", "content": "Mind the rule of the house now. " * 1_400}, turns[-3], *turns[-2:]]
+        sent = ctx_hooks.compress([protected[0], *turns], format="openai-chat", budget_tokens=9_800, target_tokens="auto")
+        assert not sent.fits
+        counter = Counter("o200k_base")
+        least = counter.conversation(WIRE_FORMATS["openai-chat"].read(protected))
+        assert sent.tokens_after <= least + 60
 
     @every_format
     def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, fmt):
