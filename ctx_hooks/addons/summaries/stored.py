@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 
-from ctx_hooks.addons.summaries.record import LARGEST_VALUE_BYTES, NOTHING, Flight, Record, Written, record_of, text_of
+from ctx_hooks.addons.summaries.record import (
+    LARGEST_VALUE_BYTES,
+    MOST_MESSAGES,
+    NOTHING,
+    Flight,
+    Record,
+    Written,
+    record_of,
+    text_of,
+)
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
@@ -81,7 +90,8 @@ class StoredSummaries:
     async def write(self, conversation: str, summary: WrittenSummary, signed: Written | None = None) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
         written = signed or Written(summary.length, summary.text)
-        if len(written.text.encode()) <= LARGEST_VALUE_BYTES:
+        size_bytes = sum(len(t.encode()) for t in (written.text, written.deployment, written.signature))
+        if size_bytes <= LARGEST_VALUE_BYTES and summary.length <= MOST_MESSAGES:
             await self._change(conversation, lambda record: record.with_summary(summary.prefix, written))
 
     def signed(self, conversation: str, prefix: str) -> Written | None:
@@ -92,6 +102,8 @@ class StoredSummaries:
     async def forget_signature(self, conversation: str, prefix: str) -> None:
         """Store a summary as text only, for all workers: its provider does not take the signature."""
         await self._change(conversation, lambda record: record.without_signature(prefix))
+        kept = self._known(conversation)  # Redis may have forgotten the summary that this process still knows
+        kept.record = kept.record.without_signature(prefix)
 
     async def choose(self, conversation: str, choice: Choice) -> str:
         """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.

@@ -231,9 +231,20 @@ async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatc
     assert [len((await known(store, name)).written) for name in ("0a", "0c", "0b")] == [1, 1, 0]
 
 
-async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conversation):
+async def test_a_signature_that_redis_no_longer_has_is_forgotten_where_it_is_known(redis_cache, conversation):
+    worker = StoredSummaries(SharedStore(lambda: redis_cache))
+    await worker.write(conversation, FIRST, Written(FIRST.length, FIRST.text, "one:claude", "signature"))
+    await redis_cache.init_async_client().delete(KEY_PREFIX + conversation)
+    await worker.forget_signature(conversation, "ab")
+    assert worker.signed(conversation, "ab") is None
+
+
+@pytest.mark.parametrize(
+    "signed", [None, Written(40, "Tune.", "one:claude", "s" * LARGEST_VALUE_BYTES)], ids=["text", "signature"]
+)
+async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conversation, signed):
     one, two = workers
-    await one.write(conversation, WrittenSummary("ab", 40, "琴" * LARGEST_VALUE_BYTES))
+    await one.write(conversation, WrittenSummary("ab", 40, "琴" * LARGEST_VALUE_BYTES), signed)
     assert (await known(one, conversation)).written == (await known(two, conversation)).written == {}
 
 
