@@ -12,8 +12,10 @@ from ctx_hooks.texts import pieces
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 """What may be an identifier: `telling` says which of these are."""
-_WORD_IN_JSON = re.compile(r"[A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z]))[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
-"""The same without the letter of an escape before it."""
+_WORD_IN_JSON = re.compile(
+    r"\\u[0-9A-Fa-f]{4}|([A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z]))[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_])"
+)
+"""The same without the escape before it; "" for a character by its number: Go writes `<` as `\\u003c`."""
 _JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
@@ -25,7 +27,11 @@ _names: ContentCache[tuple[str, ...]] = ContentCache()
 
 
 def identifiers(text: str) -> tuple[str, ...]:
-    """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
+    r"""Return the paths, names, ids and numbers in `text`: what a later step could refer to by name.
+
+    >>> identifiers(r'{"text": "\u003crun_dir\u003e in src/a.py\nsrc/b.py"}')
+    ('run_dir', 'src/a.py', 'src/b.py')
+    """
     return _names.get(digest(text), lambda: _names_in(text), names_bytes)
 
 
@@ -33,7 +39,7 @@ def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
     """Return what may be identifiers in each of these spans; of JSON, by how the text begins, without its escapes."""
     is_json = text.startswith(_JSON_OPENINGS) or ":\\" not in text
     word = _WORD_IN_JSON if is_json else _WORD
-    return [word.findall(text, start, end) for start, end in spans]
+    return [list(filter(None, word.findall(text, start, end))) for start, end in spans]
 
 
 def telling(words: Iterable[str]) -> Iterator[str]:
