@@ -42,7 +42,12 @@ SHARES_OF_REST = (1.0, 0.8, 0.5)
 
 
 def fit(conversation: Conversation, budget: Budget, selector: Selector, build: Build) -> Conversation:
-    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits."""
+    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits.
+
+    Where nobody has used a tool names have no room: no call shows their lines again, and a sentence says more.
+    """
+    if all(item.spoken for item in selector.items):
+        return _with_lines(budget, selector, build)[0]
     lines_tokens = LocalTokens(int(budget.goal_tokens * (1 - NAMES_FRACTION)))
     fitted, selection = _with_lines(budget.with_goal(lines_tokens), selector, build)
     most_tokens = int(budget.goal_tokens * MOST_NAMES_FRACTION)

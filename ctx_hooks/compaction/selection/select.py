@@ -22,8 +22,7 @@ from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
 from ctx_hooks.compaction.selection.knapsack import Knapsack
 from ctx_hooks.compaction.selection.scoring import Item, identifiers_of, items_of
-from ctx_hooks.compaction.selection.user_words import Position, free_tokens, user_words
-from ctx_hooks.conversation.exchanges import is_question
+from ctx_hooks.compaction.selection.user_words import Position, asks, free_tokens, user_words
 from ctx_hooks.conversation.model import Conversation, Message, Text
 from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
@@ -186,7 +185,7 @@ class Selector:
         share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
         goal_tokens = self._budget.goal_tokens
         usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
-        recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share if self._asks else usual
+        recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share if asks(self._conversation) else usual
         prices = {n: item.whole_tokens for n, item in enumerate(self.items)}
         newest = _newest(prices, room_tokens)
         if len(newest) < len(self.items):
@@ -197,11 +196,6 @@ class Selector:
         frames = _newest(prices, room_tokens * FRAMES_FRACTION)
         return Order(self.items, whole, frames, self._lines(whole, {*frames, *stay}), stay)
 
-    @property
-    def _asks(self) -> bool:
-        request = self._conversation.newest_request
-        return request is not None and is_question(self._conversation.messages[request])
-
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.
 
@@ -209,7 +203,7 @@ class Selector:
         asked and nobody has used a tool, such turns stay whole: of meetings 0.52 of the evidence is then kept instead of
         0.35 (QMSum, at a quarter of the tokens).
         """
-        may_be_long = self._asks and all(item.spoken for item in self.items)
+        may_be_long = asks(self._conversation) and all(item.spoken for item in self.items)
         for n in self._ranked_dialogue if room_tokens > 0 else ():
             item = self.items[n]
             if (

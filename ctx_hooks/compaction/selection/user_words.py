@@ -6,7 +6,8 @@ typing. Of a long text the sentences at either end, short paragraphs on their ow
 mistake is cheap: what is taken for typed costs some room, what is taken for pasted is still chosen from by value.
 
 Of what is typed stays first what directs somebody or tells a figure, a name, a place, the newest before the older: so what
-corrects something stays wherever the corrected does. Then what else was said, and last what is said again and again.
+corrects something stays wherever the corrected does. Then what else was said, and habits that
+direct somebody; last what is said again and again.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from itertools import chain
 from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
-from ctx_hooks.compaction.selection.statements import corrections, directs, tells
 from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Conversation, Text
 from ctx_hooks.conversation.protection import newest_words, older_messages
 from ctx_hooks.texts import pieces
+from ctx_hooks.texts.statements import corrections, directs, tells
 from ctx_hooks.tokens.budget import Budget
 
 WORDS_FRACTION = 0.3
@@ -97,7 +98,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     if sum(chars_of(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}
     telling_tokens = min(goal_tokens * TELLING_FRACTION, free * MOST_TELLING_FRACTION)
-    if _is_talk(conversation):
+    if not (asks(conversation) or any(m.calls or m.results for m in conversation.messages)):
         telling_tokens = free - RECORD_TOKENS - NEWEST_FRACTION * max(0, free - FREE_OF_NEWEST_TOKENS)
         room_tokens = max(room_tokens, telling_tokens * SAID_FRACTION)
     most_tokens = {TELLING: max(room_tokens, telling_tokens)}
@@ -159,11 +160,10 @@ def _said(conversation: Conversation) -> Iterator[tuple[Position, str]]:
                 yield (i, k), part.text
 
 
-def _is_talk(conversation: Conversation) -> bool:
-    """Whether nobody has used a tool, and the newest request asks nothing that some older turns would answer best."""
+def asks(conversation: Conversation) -> bool:
+    """Whether the newest request asks something, which some older turns may answer best."""
     request = conversation.newest_request
-    asks = request is not None and is_question(conversation.messages[request])
-    return not asks and not any(m.calls or m.results for m in conversation.messages)
+    return request is not None and is_question(conversation.messages[request])
 
 
 def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
@@ -219,8 +219,11 @@ def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool
     """Yield what of a short text may stay: the whole, of a less short one its sentences."""
     for a, b in typed:
         for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else _sentences(text, a, b):
-            rank = REPEATED if repeated else TELLING if tells(text, start, end) else SAID
-            yield _Piece(TELLING if directs(text, start, end) else rank, position, start, end)
+            if directs(text, start, end):
+                rank = SAID if repeated else TELLING
+            else:
+                rank = REPEATED if repeated else TELLING if tells(text, start, end) else SAID
+            yield _Piece(rank, position, start, end)
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -14,12 +14,13 @@ from itertools import accumulate, groupby, pairwise
 from ctx_hooks.compaction.summary.done import Entry, Removed, changed_files, done_in, with_names
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.placeholders import Below
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.identifiers import identifiers
-from ctx_hooks.texts.pieces import head_end, tail_start
+from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
+from ctx_hooks.texts.statements import tells
 from ctx_hooks.tokens.budget import Budget
 
 SUMMARY_FRACTION = 0.08
@@ -45,6 +46,8 @@ CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 REPEATED_TIMES = 3
 """What the assistant has said so often to the letter tells nothing, such as "Noted."."""
+LONGEST_ACKNOWLEDGEMENT_BYTES = 24
+"""A line for "I see." would cost as much as a user's sentence, and part those around it."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
@@ -206,8 +209,8 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     spoken = [(turn, i) for i, turn in enumerate(turns) if removed.messages[i].role == "assistant"]
     closing = set({turn: i for turn, i in spoken if removed.messages[i].text.strip()}.values())
     texts = {i: removed.messages[i].text.strip() for i in places if removed.messages[i].role == "assistant"}
-    times = Occurrences(texts.values())
-    answers = [i for i, text in texts.items() if text and times[text] < REPEATED_TIMES]
+    times = Occurrences(m.text.strip() for m in removed.messages if m.role == "assistant")
+    answers = [i for i, text in texts.items() if text and times[text] < REPEATED_TIMES and not _acknowledges(removed, i)]
     told: set[str] = set()
     for i in sorted(answers, key=lambda i: (i not in closing, -i)):
         entry = ends_of(texts[i], BEGINNING_CHARS, END_CHARS) if i in closing else ends_of(texts[i].split("\n", 1)[0])
@@ -229,6 +232,13 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
 
     groups = [(source, list(found)) for (_, source, _), found in groupby(sorted(words), key=source_of)]
     return [(i[0], placeholders.said_by(source, [words[n] for n in i], language)) for source, i in groups], room_chars
+
+
+def _acknowledges(removed: Removed, i: int) -> bool:
+    """Whether the assistant says there no more than that it has heard what a user said, who asked nothing."""
+    text, before = removed.messages[i].text.strip(), removed.messages[max(0, i - 1)]
+    says_nothing = utf8_bytes(text) <= LONGEST_ACKNOWLEDGEMENT_BYTES and not tells(text, 0, len(text))
+    return says_nothing and is_request(before) and not is_question(before)
 
 
 def _words_of(i: int, removed: Removed) -> str:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from strategies import spoken, texts
 
 import ctx_hooks
-from ctx_hooks.compaction.selection.statements import corrections
 from ctx_hooks.compaction.selection.user_words import user_words
 from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.texts.statements import corrections
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -137,7 +137,7 @@ def talk(statements, newest="Go on."):
     talked = [
         " ".join(words) + ", as ever" for words in product(("we sat", "i ran"), "abcdef", ("so", "then", "there"), "uvwxyz")
     ]
-    spread = [text for statement in statements for text in (statement, "we wait and see", *talked[:4])]
+    spread = [text for statement in statements for text in (statement, "we only wait and see", *talked[:4])]
     said = [
         text
         for text in (*spread, *talked)
@@ -147,11 +147,22 @@ def talk(statements, newest="Go on."):
 
 
 @pytest.mark.parametrize("language", FACTS)
-def test_what_tells_something_stays_longer_than_talk_where_users_words_exceed_their_share(language):
-    facts = [FACTS[language].format(n=n) for n in range(1, 13)]
+def test_what_tells_something_stays_longer_than_talk_and_habits_where_users_words_exceed_their_share(language):
+    facts = [FACTS[language].format(n=n) for n in range(1, 21)]
     sent = ctx_hooks.compress(talk(facts), format="openai-chat", budget_tokens=700)
     text = "\n".join(m["content"] for m in sent.messages)
     assert [fact for fact in facts if fact not in text] == []
+    assert "wait and see" not in text
+
+
+def test_an_acknowledgement_and_bare_names_take_no_line_and_a_short_answer_to_a_question_does():
+    said = []
+    for a, b in product("abcdefgh", "stuvwxyz"):
+        for text in (f"Gate {a} must stay shut {b} nights.", f"All right {a}{b}.", f"And gate_{a}{b}?", f"No {a}{b}."):
+            said.append(spoken("openai-chat", "assistant" if len(said) % 2 else "user", text))
+    text = ctx_hooks.compress(said, format="openai-chat", budget_tokens=1_000).messages[0]["content"]
+    assert not any(other in text for other in ("All right", "Other names"))
+    assert "assistant said: No" in text
 
 
 @pytest.mark.parametrize("budget_tokens", range(200, 1_000, 50))
