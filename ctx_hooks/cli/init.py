@@ -62,7 +62,7 @@ def _wanted(path: Path, before: Mapping[str, Any], *, observe: bool, events: str
     everybody = read.policies.resolve(Caller())
     if observe and (everybody.policy.mode == "enforce" or everybody.enforced_share):
         raise CommandError(f"{path}: its `{OWN_SETTINGS}.ctx_hooks` enforces; write `mode: observe` under its `defaults`")
-    if events and read.settings.events is None:
+    if events and (read.settings.events is None or read.settings.events.path != events):
         raise CommandError(f"{path}: write `events: {{path: {events}}}` under its `{OWN_SETTINGS}.ctx_hooks`")
     return wanted
 

@@ -161,9 +161,8 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
 def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
     """Return the message that was read of `items[index]`, its responses named after the calls that they answer.
 
-    Gemini CLI answers calls without ids by ids of its own. So a response whose id none of the model's last calls has is
-    that of the first of them, of the same function, that is still unanswered, unless both name themselves: that one answers
-    an earlier call.
+    Gemini CLI answers calls without ids by ids of its own. So a response whose id none of the model's last calls has
+    answers the first of them, of the same function, that is still unanswered. If both have ids it answers an earlier call.
     """
     if not message.results:
         return message

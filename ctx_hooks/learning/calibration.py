@@ -18,7 +18,7 @@ LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
 LARGEST_OTHER_RATIO = 5.0
 """A vocabulary of bytes has three to four tokens where o200k_base has one of Japanese or of an emoji."""
 OTHER_FRACTION = 0.2
-"""A request of which this much is of other scripts shows their ratio, any other that of Latin words."""
+"""A request of which this much is of other scripts shows their ratio; any other shows the ratio of Latin words."""
 LEAST_OTHER_FRACTION = 0.05
 """Of a smaller share they cannot be why a request has more tokens than expected."""
 REMEMBERED = 15

@@ -74,7 +74,7 @@ def _make_call(original: Any, note: Note, handles: Handles, is_made_again: Note)
                 raise
             raise as_overflow(error, kwargs) from error
         if not hasattr(answer, "__anext__") or not inspect.iscoroutinefunction(original_function) or not handles(kwargs):
-            return answer  # LiteLLM's chat stream has both ways to be read: that of a synchronous call is its caller's
+            return answer  # nobody awaits the stream of a synchronous call; LiteLLM's chat stream can be read both ways
         return await _begun(answer, kwargs, note)
 
     return make_call

@@ -107,10 +107,11 @@ def test_events_are_added_with_new_settings_and_asked_for_beside_others(config, 
     assert main(arguments) == 0
     assert configuration_of(yaml.safe_load(config.read_text())).settings.events.path == "a: #folder"
     assert main(arguments) == 0
-    write(config, text := "callback_settings:\n  ctx_hooks: {defaults: observe}\n")
-    assert main(arguments) == 2
-    assert config.read_text() == text
-    assert "write `events:" in capsys.readouterr().err
+    for own in ("{defaults: observe}", "{defaults: observe, events: {path: elsewhere}}"):
+        write(config, text := f"callback_settings:\n  ctx_hooks: {own}\n")
+        assert main(arguments) == 2
+        assert config.read_text() == text
+        assert "write `events:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["litellm_settings: [a]\n", "litellm_settings: a\n", "callback_settings: [a]\n"])

@@ -48,7 +48,7 @@ class Archives:
         self._writers: dict[Place, Writer] = {}
 
     def tenant(self, kind: str, identifier: str) -> bytes:
-        """Return the key of a tenant, as `litellm_compat.owner_of` names it."""
+        """Return the key of a tenant; its kind and id are as `Call.owner` returns them."""
         return tenant_key(kind, identifier, self._secret)
 
     def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str | None]) -> bool:
