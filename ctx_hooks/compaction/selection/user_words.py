@@ -189,8 +189,7 @@ def _pieces(
 
     0 what directs or tells something in short texts, 1 what else is said there, 2 the ends of a long one and what directs in
     it, 3 asides, 4 what else was typed, 5 long elements that are no files, 6 what was said many times and directs nobody.
-    In what opens the conversation clients enclose what they are told: there such elements count as typed, and of 4 as much
-    stays as there is room for; elsewhere all or nothing.
+    In what opens the conversation clients enclose what they are told: there such elements count as typed.
     """
     if chars_of(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
         yield from _short_pieces(position, text, typed, repeated=repeated)
@@ -201,18 +200,14 @@ def _pieces(
         if tag not in NO_ELEMENTS and b - a <= most_chars:
             yield _Piece(5, position, a, b)
     found = [sentence for a, b in _without(typed, pasted) for sentence in _sentences(text, a, b)]
-    rest = []
     for number, (start, end) in enumerate(found):
-        if end - start == LONGEST_SENTENCE_CHARS:  # a part of a longer one
-            rest.append((start, end))
-        elif min(number, len(found) - 1 - number) < EDGE_SENTENCES or directs(text, start, end):
-            yield _Piece(2, position, start, end)
-        elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
-            yield _Piece(3, position, start, end)
-        else:
-            rest.append((start, end))
-    if opens or sum(b - a for a, b in rest) <= most_chars:
-        yield from (_Piece(REST, position, a, b) for a, b in (rest if opens else _joined(rest)))
+        rank = REST
+        if end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
+            if min(number, len(found) - 1 - number) < EDGE_SENTENCES or directs(text, start, end):
+                rank = 2
+            elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
+                rank = 3
+        yield _Piece(rank, position, start, end)
 
 
 def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool) -> Iterator[_Piece]:

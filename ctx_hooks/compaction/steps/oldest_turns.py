@@ -129,11 +129,12 @@ FORMS = (
     Form(extractive_records),
     Form(shorter_records, keeps_turns=False),
     Form(brief_records, keeps_turns=False),
+    Form(partial(brief_records, files_tokens=0), keeps_turns=False),
     Form(bare_records, keeps_turns=False),
 )
 WHY = "the least useful older exchanges gave way; records say what they were"
 STEP = Step("oldest_turns", WHY, partial(_apply, FORMS))
 TO_TARGET = Step("oldest_turns", WHY, partial(_apply, FORMS[:2]))
 """For target tokens, which a larger budget stands behind: what was done is told although they are exceeded."""
-SMALLEST = Step("oldest_turns", WHY, partial(_apply, FORMS[3:]))
+SMALLEST = Step("oldest_turns", WHY, partial(_apply, FORMS[-1:]))
 """For a request that fits with no form: its provider may take it if it is as small as it can be."""

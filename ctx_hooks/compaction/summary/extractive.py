@@ -73,10 +73,10 @@ def shorter_records(removed: Removed, budget: Budget) -> dict[range, str]:
     return _headed(sections(removed, budget, most_tokens=SHORTER_TOKENS), removed, budget)
 
 
-def brief_records(removed: Removed, budget: Budget) -> dict[range, str]:
+def brief_records(removed: Removed, budget: Budget, files_tokens: int = FILES_TOKENS) -> dict[range, str]:
     """Return the records with users' words, the newest of the files that were changed, and names."""
     language = budget.policy.language
-    room_chars = summary_tokens(budget.goal_tokens, FILES_TOKENS) * CHARS_PER_TOKEN
+    room_chars = summary_tokens(budget.goal_tokens, files_tokens) * CHARS_PER_TOKEN
     said, _ = _said(removed, 0, 0, language)
     changed, _ = _newest(changed_files(removed, language), room_chars)
     read, named = with_names((), removed, language)
