@@ -76,11 +76,6 @@ class Call:
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" where it has none. A caller may set LiteLLM's call
             id, and several concurrent requests may have the same.
-        deployment: the deployment that the Router chose, from the Router's own metadata: a request body could name another.
-        model_group: the model group of an attempt, the model's name where there is no Router. For attempts only: before the
-            Router sets it, a caller can.
-        named_deployment: the same deployment by its names. A record has the Router's id among its `litellm_params`: several
-            attempts at once may share the metadata.
 
     >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
     'group'
@@ -88,18 +83,35 @@ class Call:
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields = fields
-        self.came_over_google_route, self.metadata, self.auth, notes = _metadata_in(fields)
-        model, info = str(fields.get("model") or ""), mapping_or_empty(notes.get("model_info"))
-        self.deployment = Deployment(model, info)
-        self.model_group = str(notes.get("model_group") or model)
-        ids = [self.metadata.get(REQUEST_ID)]
-        recorded = mapping_or_empty(fields.get("litellm_params"))
-        if recorded:
-            _, metadata, _, notes = _metadata_in(recorded)
-            ids.append(metadata.get(REQUEST_ID))
-            info = mapping_or_empty(recorded.get("model_info")) or mapping_or_empty(notes.get("model_info")) or info
-        self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
+        self.came_over_google_route, self.metadata, self.auth, self._notes = _metadata_in(fields)
+        ids, self._recorded = [self.metadata.get(REQUEST_ID)], mapping_or_empty(fields.get("litellm_params"))
+        if self._recorded:
+            ids.append(_metadata_in(self._recorded)[1].get(REQUEST_ID))
         self.request_id = next((i for i in ids if isinstance(i, str) and i.startswith(SECRET)), "")
+
+    @property
+    def deployment(self) -> Deployment:
+        """The deployment that the Router chose, from the Router's own metadata: a request body could name another."""
+        return Deployment(str(self.fields.get("model") or ""), mapping_or_empty(self._notes.get("model_info")))
+
+    @property
+    def model_group(self) -> str:
+        """The model group of an attempt, the model's name where there is no Router.
+
+        For attempts only: before the Router sets it, a caller can.
+        """
+        return str(self._notes.get("model_group") or self.fields.get("model") or "")
+
+    @property
+    def named_deployment(self) -> DeploymentName:
+        """The same deployment by its names.
+
+        A record has the Router's id among its `litellm_params`: several attempts at once may share the metadata.
+        """
+        chosen, notes = self.deployment, _metadata_in(self._recorded)[3] if self._recorded else {}
+        infos = (self._recorded.get("model_info"), notes.get("model_info"), chosen.model_info)
+        info = next(filter(None, map(mapping_or_empty, infos)), {})
+        return DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], chosen.model)
 
     @cached_property
     def session_digits(self) -> str:

@@ -128,8 +128,8 @@ class AttemptEnds:
             if response_id:
                 whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
                 await self.flow.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
-            counts_all = attempt.counts_all and not used_hosted_tools
-            await self.flow.learned.from_answer(replace(attempt, counts_all=counts_all), billed)
+            counted = replace(attempt, counts_all=False) if used_hosted_tools else attempt
+            await self.flow.learned.from_answer(counted, billed)
         if attempt.to.policy.addon_names:
             self.flow.addons.ended(attempt, billed)
         return attempt, billed

@@ -95,11 +95,7 @@ class Recorder:
                 before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
                 attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
-            event = replace(
-                answer_event(decided, attempt, billed),
-                dollars=litellm_compat.dollars_of(logged),
-                duration_seconds=litellm_compat.duration_seconds_of(logged),
-            )
+            event = answer_event(decided, attempt, billed, logged)
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, attempt.to.prices))
 
@@ -198,8 +194,8 @@ def _trigger(number: int, decision: Decision) -> Trigger:
     return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
 
 
-def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None) -> AnswerEvent:
-    """Return the record of an answer."""
+def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, logged: Mapping[str, Any]) -> AnswerEvent:
+    """Return the record of an answer; the arguments are those of `Recorder.answered`, with the decision about it."""
     saved = _saved(decided, attempt, billed)
     return AnswerEvent(
         name="answer",
@@ -216,6 +212,8 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None
         dollars_saved=saved.dollars,
         rereads=_by_tool(attempt.asked_again.rereads),
         repeats=_by_tool(attempt.asked_again.repeats),
+        dollars=litellm_compat.dollars_of(logged),
+        duration_seconds=litellm_compat.duration_seconds_of(logged),
     )
 
 

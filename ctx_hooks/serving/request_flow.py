@@ -82,8 +82,7 @@ class RequestFlow:
         fields = litellm_compat.with_request_id(fields)
         if group.policy.mode == "observe":
             return fields
-        request = replace(request, fields=fields)
-        state = self.running.open(request.call.request_id)
+        state = self.running.open(litellm_compat.Call(fields).request_id)
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
@@ -92,7 +91,7 @@ class RequestFlow:
             served = f"the least that is served here, {least_tokens} tokens"
             raise litellm_compat.refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
-            fields = await self.addons.received(request, group.policy)
+            fields = await self.addons.received(replace(request, fields=fields), group.policy)
         fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
         if litellm_compat.checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)

@@ -151,7 +151,7 @@ class RequestState:
             not number and previous is not None and previous.overflow is not None and previous.to.deployment == to.deployment
         ):
             number = min(previous.to.attempt + 1, to.policy.rescue_attempts)
-        return replace(to, attempt=number)
+        return to if number == to.attempt else replace(to, attempt=number)
 
     def note_fitted_before_choice(self) -> None:
         """Note that what follows is about the request as it was fitted before the Router chose a deployment."""

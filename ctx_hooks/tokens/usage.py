@@ -184,4 +184,7 @@ def _count(record: Any, name: str) -> int:
 
 
 def _field(value: Any, name: str) -> Any:
+    """Return a field of a mapping or model, None where it has none: asked for by `getattr`, that takes pydantic 2 µs."""
+    if isinstance(value, BaseModel):
+        return vars(value).get(name, (value.model_extra or {}).get(name))
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
