@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 import traceback
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ import ctx_hooks
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
+from ctx_hooks.learning import learned
+from ctx_hooks.learning.stats import Observation
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
@@ -242,6 +245,20 @@ class TestWhatIsLearned:
         await runner.ends.answered(request_id, {"prompt_tokens": estimated * 2})
         assert not (await runner.learned.of("deployment")).observations
         assert runner.ends.estimated_tokens(logged) is None
+
+
+@pytest.mark.usefixtures("patient_store")
+@pytest.mark.parametrize(("most_tokens", "expected"), [(4_096, 200_000), (4_097, 8_000)])
+async def test_what_may_exceed_a_small_window_knows_the_newest_refusal(most_tokens, expected, redis_cache, monkeypatch):
+    """What fits into every window does not wait for Redis."""
+    monkeypatch.setattr(learned, "REFRESH_SECONDS", 3_600.0)
+    one, other = (RequestFlow(shared=lambda: redis_cache) for _ in range(2))
+    deployment = f"asked with {most_tokens}"
+    await other.learned.of(deployment)
+    await one.learned.learn(deployment, {("limit", "ann"): Observation((8_000.0,), time.time())})
+    asked = [{"role": "user", "content": "a" * (most_tokens - SMALL.most_tokens(most_tokens) + len("hi"))}]
+    await other.decide(Request("openai-chat", {**SMALL.fields, "messages": asked}), replace(to(), deployment=deployment))
+    assert last_of(other).known.window.tokens == expected
 
 
 class TestTheEventLoop:
