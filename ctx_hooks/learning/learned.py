@@ -7,10 +7,12 @@ each process learns for itself.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,15 +37,22 @@ MOST_DEPLOYMENTS = 1_000
 """Behind a wildcard the caller names the model, so deployments are not bounded by the configuration."""
 
 
+@dataclass(slots=True)
+class _Deployment:
+    """What is known of one, when that was read last, which refusal it knew of then, and what no other worker knows yet."""
+
+    stats: DeploymentStats = field(default_factory=DeploymentStats)
+    read_at: float = -math.inf
+    refusal: str = ""
+    unwritten: dict[Key, Observation] = field(default_factory=dict)
+
+
 class Learned:
     """Statistics by deployment. Used on the event loop only."""
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
-        self._stats: OrderedDict[str, DeploymentStats] = OrderedDict()
-        self._read_at: OrderedDict[str, float] = OrderedDict()
-        self._refusals: dict[str, str] = {}
-        self._unwritten: dict[str, dict[Key, Observation]] = {}
+        self._deployments: OrderedDict[str, _Deployment] = OrderedDict()
 
     async def of(self, deployment: str, *, may_be_refused: bool = False) -> DeploymentStats:
         """Return what is known of a deployment, at most REFRESH_SECONDS old unless Redis is slow.
@@ -52,12 +61,14 @@ class Learned:
             deployment: its key.
             may_be_refused: whether the request is so large that it has to know of the newest refusal of any worker.
         """
-        is_old = time.monotonic() - self._read_at.get(deployment, -REFRESH_SECONDS) >= REFRESH_SECONDS
+        known = self._deployments.get(deployment) or _Deployment()
+        is_old = time.monotonic() - known.read_at >= REFRESH_SECONDS
         if (is_old or may_be_refused) and self._store.is_shared:
-            known = "" if is_old else self._refusals.get(deployment, "")
+            known = self._kept(deployment)
             with suppress(UnavailableError):  # then what this process knows has to do; the store warns
-                await self._store.briefly(partial(self._read, deployment, known), KEY_PREFIX + deployment)
-        return self._stats.get(deployment, DeploymentStats())
+                read = partial(self._read, deployment, "" if is_old else known.refusal)
+                await self._store.briefly(read, KEY_PREFIX + deployment)
+        return known.stats
 
     async def from_refusal(self, attempt: Attempt) -> None:
         """Learn from the overflow that an attempt ended in, if it did."""
@@ -80,44 +91,45 @@ class Learned:
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
         """Add observations of a deployment; other workers get those that change what is known."""
-        self._merge(deployment, shown)
-        known = self._stats.get(deployment, DeploymentStats()).observations
-        news = {key: observation for key, observation in shown.items() if known.get(key) is observation}
+        known = self._kept(deployment)
+        known.stats = known.stats.merged(shown, time.time())
+        news = {key: observation for key, observation in shown.items() if known.stats.observations.get(key) is observation}
         if not news or not self._store.is_shared:
             return
-        gathered = self._unwritten.setdefault(deployment, {})
-        is_first = not gathered
-        gathered.update(news)
-        if redis_store.shows_refusal(news) or len(gathered) >= MOST_GATHERED:
+        is_first = not known.unwritten
+        known.unwritten.update(news)
+        if redis_store.shows_refusal(news) or len(known.unwritten) >= MOST_GATHERED:
             await self._write(deployment)
         elif is_first:
             self._store.begun(self._write(deployment, WRITE_SECONDS))
 
     async def _write(self, deployment: str, pause_seconds: float = 0.0) -> None:
         """Write what is gathered after a pause, unless a refusal was written meanwhile with it."""
+        known = self._kept(deployment)
         try:
             await asyncio.sleep(pause_seconds)
         finally:  # also where the loop ends, or the caller of a refused request leaves
-            gathered = self._unwritten.pop(deployment, None)
+            gathered, known.unwritten = known.unwritten, {}
             if gathered:
                 key, change = KEY_PREFIX + deployment, partial(redis_store.with_observations, gathered)
                 with suppress(UnavailableError):  # then other workers learn it from their own traffic; the store warns
                     await self._store.briefly(partial(self._store.change, key, change, LARGEST_BYTES, KEPT_SECONDS))
 
-    async def _read(self, deployment: str, known: str) -> None:
+    async def _read(self, deployment: str, refusal: str) -> None:
         """Read from Redis unless nothing was refused since the refusal that is known."""
-        if not known:
-            self._read_at[deployment] = time.monotonic()
-            if len(self._read_at) > MOST_DEPLOYMENTS:
-                oldest, _ = self._read_at.popitem(last=False)
-                self._refusals.pop(oldest, None)
-        found = await self._store.read(KEY_PREFIX + deployment, LARGEST_BYTES, unless=known)
+        known = self._kept(deployment)
+        if not refusal:
+            known.read_at = time.monotonic()
+        found = await self._store.read(KEY_PREFIX + deployment, LARGEST_BYTES, unless=refusal)
         if found:
-            self._refusals[deployment] = redis_store.refusal_of(found)
-            self._merge(deployment, redis_store.observations(found, time.time()).observations)
+            now = time.time()
+            known.refusal = redis_store.refusal_of(found)
+            known.stats = known.stats.merged(redis_store.observations(found, now).observations, now)
 
-    def _merge(self, deployment: str, found: Mapping[Key, Observation]) -> None:
-        self._stats[deployment] = self._stats.get(deployment, DeploymentStats()).merged(found, time.time())
-        self._stats.move_to_end(deployment)
-        if len(self._stats) > MOST_DEPLOYMENTS:
-            self._stats.popitem(last=False)
+    def _kept(self, deployment: str) -> _Deployment:
+        """Return what is known of a deployment, a new object for one that is not; the longest unused is forgotten."""
+        known = self._deployments.setdefault(deployment, _Deployment())
+        self._deployments.move_to_end(deployment)
+        if len(self._deployments) > MOST_DEPLOYMENTS:
+            self._deployments.popitem(last=False)
+        return known

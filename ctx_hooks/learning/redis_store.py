@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from ctx_hooks.learning.stats import KINDS, DeploymentStats, Key, Observation, valid
+from ctx_hooks.learning.stats import RULES, DeploymentStats, Key, Observation
 
 KEY_PREFIX = "ctx_hooks:statistics:"
 KEPT_SECONDS = 7 * 24 * 3600
@@ -23,18 +24,15 @@ REFUSAL_CHARS = 32
 NO_REFUSAL = "0" * REFUSAL_CHARS
 SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "output_limit", "holds_output"})
 
-_ROWS = TypeAdapter(Sequence[tuple[str, str, float, tuple[float, ...]]])
+Rows: TypeAlias = Sequence[tuple[str, str, float, tuple[float, ...]]]
+_ROWS = TypeAdapter(Rows)
 """Kind, tenant, time and figures of each observation."""
 
 
 def observations(value: bytes, now: float) -> DeploymentStats:
     """Return what a value has, without whatever is no observation or too old."""
-    try:
-        rows = _ROWS.validate_json(value[REFUSAL_CHARS:])
-    except ValidationError:
-        return DeploymentStats()
-    found: dict[Key, Observation] = {(k, tenant): Observation(v, at) for k, tenant, at, v in rows if k in KINDS}
-    return DeploymentStats({key: o for key, o in found.items() if valid(key[0], o, now)})
+    ours = {cast("Key", (kind, tenant)): Observation(v, at) for kind, tenant, at, v in _rows(value) if kind in RULES}
+    return DeploymentStats().merged(ours, now)
 
 
 def refusal_of(value: bytes) -> str:
@@ -52,20 +50,26 @@ async def with_observations(shown: Mapping[Key, Observation], value: bytes) -> b
     """Return a value with more observations."""
     now = time.time()
     refusal = uuid4().hex if shows_refusal(shown) else refusal_of(value)
-    return _value(refusal, observations(value, now).merged(shown, now))
+    merged = observations(value, now).merged(shown, now).observations
+    return _value(refusal, [(kind, tenant, o.at, o.values) for (kind, tenant), o in merged.items()])
 
 
 def held_by(tenant: str, value: bytes) -> int:
-    """Return how many observations of a tenant a value has."""
-    return sum(whose == tenant for _, whose in observations(value, time.time()).observations)
+    """Return how many observations of a tenant a value has, whether or not they still hold."""
+    return sum(whose == tenant for _, whose, *_ in _rows(value))
 
 
 async def without_tenant(tenant: str, value: bytes) -> bytes:
-    """Return a value without what was shown to a tenant."""
-    known = observations(value, time.time()).observations
-    return _value(refusal_of(value), DeploymentStats({key: o for key, o in known.items() if key[1] != tenant}))
+    """Return a value without what was shown to a tenant, all else as it is."""
+    return _value(refusal_of(value), [row for row in _rows(value) if row[1] != tenant]) if held_by(tenant, value) else value
 
 
-def _value(refusal: str, stats: DeploymentStats) -> bytes:
-    rows = [(kind, tenant, o.at, o.values) for (kind, tenant), o in stats.observations.items()]
+def _rows(value: bytes) -> Rows:
+    try:
+        return _ROWS.validate_json(value[REFUSAL_CHARS:])
+    except ValidationError:
+        return ()
+
+
+def _value(refusal: str, rows: Rows) -> bytes:
     return refusal.encode() + _ROWS.dump_json(rows)

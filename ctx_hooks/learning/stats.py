@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ctx_hooks.learning.calibration import (
     GRID_FRACTION,
@@ -40,38 +40,65 @@ Kind = Literal[
     "accepted_total",
     "answer",
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
+ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output", "accepted_total")
 
 DAY_SECONDS = 24 * 3600.0
-KEPT_SECONDS: Mapping[Kind, float] = {
-    **dict.fromkeys(KINDS, DAY_SECONDS),
-    **dict.fromkeys(RATIOS, 7 * DAY_SECONDS),
-    "low_bill": 3600.0,
-}
-"""How long an observation holds: providers raise windows and operators change servers, tokenizers stay."""
-CLOCK_SECONDS = 60.0
-"""How far the clock of another worker may be ahead."""
+CLOCK_SECONDS = 600.0
+"""How far the clock of another worker may be ahead: what is of a later time is dropped, by all workers for each other."""
 LEAST_LIMIT_TOKENS = 1_000
 """No chat model in use has a smaller window; a smaller figure is an error number, an index or made up."""
 LARGEST_TOKENS = 1_000_000_000
 """A hundred times the largest window of a model (ten million): a larger figure is no count of tokens."""
-RANGES: Mapping[Kind, tuple[int, float, float]] = {
-    **dict.fromkeys(KINDS, (1, 0, LARGEST_TOKENS)),
-    **dict.fromkeys(LIMITS, (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS)),
-    "refused_mix": (3, 0, LARGEST_TOKENS),
-    "output_limit": (1, 1, LARGEST_TOKENS),
-    "holds_output": (1, 1, 1),
-    "ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO),
-    "other_ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_OTHER_RATIO),
-    "low_bill": (2, 0, LARGEST_TOKENS),
-    "answer": (1, 1, LARGEST_TOKENS),
+
+
+class Rule(NamedTuple):
+    """What observations of a kind have, by which what is read from a shared store is checked; how long one holds.
+
+    Providers raise windows and operators change servers, tokenizers stay.
+
+    Attributes:
+        most_values: the most figures of one observation.
+        least: the least of its figures.
+        largest: the largest of them.
+        kept_seconds: how long it holds.
+        largest_stays: whether the largest figure stays of several; else the newest.
+    """
+
+    most_values: int = 1
+    least: float = 0
+    largest: float = LARGEST_TOKENS
+    kept_seconds: float = DAY_SECONDS
+    largest_stays: bool = False
+
+    def holds(self, observation: Observation, now: float) -> bool:
+        """Return whether an observation still holds `now`, in epoch seconds."""
+        return now - self.kept_seconds < observation.at <= now + CLOCK_SECONDS
+
+    def admits(self, observation: Observation, now: float) -> bool:
+        """Return whether an observation is one at all and still holds."""
+        values = observation.values
+        in_range = 1 <= len(values) <= self.most_values and all(self.least <= v <= self.largest for v in values)
+        return in_range and self.holds(observation, now)
+
+    def rank(self, observation: Observation) -> tuple[Any, ...]:
+        """Return what is greatest of the observation that stays, in whatever order they are learned of."""
+        values, at = observation.values, observation.at
+        return (values[0], at, values) if self.largest_stays else (at, values)
+
+
+RULES: Mapping[Kind, Rule] = {
+    **dict.fromkeys(LIMITS, Rule(least=LEAST_LIMIT_TOKENS)),
+    **dict.fromkeys(ACCEPTED, Rule(largest_stays=True)),
+    "refused_mix": Rule(3),
+    "output_limit": Rule(least=1),
+    "holds_output": Rule(least=1, largest=1),
+    "ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO, 7 * DAY_SECONDS),
+    "other_ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_OTHER_RATIO, 7 * DAY_SECONDS),
+    "low_bill": Rule(2, kept_seconds=3600.0),
+    "answer": Rule(least=1, largest_stays=True),
 }
-"""Of each kind the most values, the least and the largest: what is read from a shared store is checked against it."""
-ACCEPTED: frozenset[Kind] = frozenset({"accepted_input", "accepted_output", "accepted_total"})
-LARGEST_STAYS = ACCEPTED | {"answer"}
-"""Kinds of which the largest figure stays; of all others the newest."""
 ANSWER_FACTOR = 2
 """So many times the largest answer of a day is kept free: an answer that would be cut short is twice as long as any."""
 ANYONE = ""
@@ -117,17 +144,6 @@ Key: TypeAlias = tuple[Kind, str]
 """The kind of an observation, and the tenant."""
 
 
-def valid(kind: Kind, observation: Observation, now: float) -> bool:
-    """Return whether an observation is one at all and still holds."""
-    most, least, largest = RANGES[kind]
-    in_range = all(least <= v <= largest for v in observation.values)
-    return (
-        1 <= len(observation.values) <= most
-        and in_range
-        and now - KEPT_SECONDS[kind] < observation.at <= now + CLOCK_SECONDS
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class DeploymentStats:
     """The observations of one deployment."""
@@ -136,13 +152,11 @@ class DeploymentStats:
 
     def merged(self, others: Mapping[Key, Observation], now: float) -> DeploymentStats:
         """Return these statistics with other observations: of each key the newer one, of what was accepted the larger."""
-        merged = {k: o for k, o in self.observations.items() if valid(k[0], o, now)}
+        merged = {k: o for k, o in self.observations.items() if RULES[k[0]].admits(o, now)}
         for key, other in others.items():
-            if not valid(key[0], other, now):
-                continue
-            known, larger_stays = merged.get(key), key[0] in LARGEST_STAYS
-            if known is None or (other.values[0] >= known.values[0] if larger_stays else other.at > known.at):
-                merged[key] = other
+            rule = RULES[key[0]]
+            if rule.admits(other, now):
+                merged[key] = max(merged.get(key, other), other, key=rule.rank)
         return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
 
     def seen_by(self, tenant: str, now: float) -> Seen:
@@ -150,7 +164,7 @@ class DeploymentStats:
         own: dict[Kind, Observation] = {}
         others: dict[str, dict[Kind, Observation]] = {}
         for (kind, whose), observation in self.observations.items():
-            if now - KEPT_SECONDS[kind] < observation.at <= now + CLOCK_SECONDS:
+            if RULES[kind].holds(observation, now):
                 is_own = whose == tenant or (whose == ANYONE and kind in ACCEPTED)
                 (own if is_own else others.setdefault(whose, {}))[kind] = observation
         return Seen(own, tuple(others.values()))
@@ -251,18 +265,14 @@ class Seen:
 
     def _of_others(self, *kinds: Kind) -> list[float]:
         """Return the smallest figure of these kinds of each other tenant that was shown one, in order."""
-        found = []
-        for shown in self.others:
-            figures = [_refused_tokens(shown) if k == "refused" else shown[k].values[0] for k in kinds if k in shown]
-            if figures:
-                found.append(min(figures))
-        return sorted(found)
+        told = ([_refused_tokens(o) if k == "refused" else o[k].values[0] for k in kinds if k in o] for o in self.others)
+        return sorted(min(figures) for figures in told if figures)
 
 
 def _refused_tokens(shown: Mapping[Kind, Observation]) -> float:
     """Return the refused size of a tenant by the ratio of other scripts that its answers have shown since."""
     refused, mix, ratios = shown["refused"], shown.get("refused_mix"), shown.get("other_ratios")
-    if mix is None or ratios is None or mix.at != refused.at or len(mix.values) < RANGES["refused_mix"][0]:
+    if mix is None or ratios is None or mix.at != refused.at or len(mix.values) < RULES["refused_mix"].most_values:
         return refused.values[0]
     size, other, counted_by = mix.values
     if math.isclose(ratios.values[0], counted_by, rel_tol=GRID_FRACTION):

@@ -85,7 +85,7 @@ class SharedStore:
     ) -> None:
         self._shared, self._note_failure = shared, note_failure
         self._is_slow = False
-        self._read_again_at = 0.0
+        self._read_again_at = self._fast_at = 0.0
         self._warned_at = -WARNING_SECONDS
         self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -169,9 +169,10 @@ class SharedStore:
         Raises:
             UnavailableError: Redis fails or has failed within PAUSE_SECONDS, or is slow; or enough work is under way.
         """
+        start = time.monotonic()
         task = self._hurried.get(key) if key is not None else None
         if task is None:
-            if key is not None and time.monotonic() < self._read_again_at:
+            if key is not None and start < self._read_again_at:
                 raise UnavailableError("it has just failed")
             if len(self._hurried) >= (MOST_RUNNING_SLOW if self._is_slow else MOST_RUNNING):
                 raise UnavailableError("too many commands at once")
@@ -181,7 +182,8 @@ class SharedStore:
         try:
             result: T = await _result(task, 0.0 if self._is_slow else HURRY_SECONDS)
         except UnavailableError as error:
-            self._fail(error)
+            if self._fast_at < start:  # else it answers: other writers of the same value are first
+                self._fail(error)
             raise
         return result
 
@@ -208,7 +210,10 @@ class SharedStore:
             self._read_again_at = time.monotonic() + PAUSE_SECONDS
             self._fail(error)
             raise UnavailableError(repr(error)) from error
-        self._is_slow = time.monotonic() - start > SLOW_SECONDS
+        now = time.monotonic()
+        self._is_slow = now - start > SLOW_SECONDS
+        if not self._is_slow:
+            self._fast_at = now
         return found
 
     def _fail(self, error: Exception) -> None:

@@ -118,6 +118,27 @@ def test_all_that_requests_of_an_owner_have_left_goes_and_nothing_else(world, ki
     assert (code, {line["found"] for line in json.loads(printed.out)["stores"]}) == (1, {0})
 
 
+def test_figures_that_hold_no_longer_are_erased_too_and_those_of_no_owner_are_not_touched(world, redis_server):
+    call = call_of("team", team := uuid4().hex)
+    row = f'["answer","{call.tenant}",{time.time() - 90_000},[300]]'
+    newer = f'["a kind of a later version","ann",{time.time()},[1]]'
+    asyncio.run(planted(redis_server, old=f"{redis_store.NO_REFUSAL}[{row},{newer}]", other="of another version"))
+    code, printed = world.erase("--team", team, "--yes", "--json")
+    assert (code, json.loads(printed.out)["stores"][-1]["removed"]) == (0, 1)
+    found = asyncio.run(planted(redis_server))
+    assert found["other"] == b"of another version"
+    assert call.tenant.encode() not in found["old"]
+    assert b"a later version" in found["old"]
+
+
+async def planted(redis_server, **values):
+    """Return what stands under keys of statistics, after some were set."""
+    client = RedisCache(host="127.0.0.1", port=redis_server.port).init_async_client()
+    for name, value in values.items():
+        await client.set(redis_store.KEY_PREFIX + name, value)
+    return {name: await client.get(redis_store.KEY_PREFIX + name) for name in ("old", "other")}
+
+
 def test_no_store_in_redis_is_left_out(world):
     """A store that is added is added to what `world` leaves, and so has to be erased."""
     world.leave(call_of("team", uuid4().hex))

@@ -26,7 +26,7 @@ MOST_RETRIES = next(rule.le for rule in Policy.model_fields["rescue_attempts"].m
 SAYS = [
     ("security", f"at most {texts.MOST_CHARS:,} characters"),
     ("security", f"at most {running.RUNNING_REQUESTS:,} requests"),
-    ("security", f"a day, ratios {WORDS[stats.KEPT_SECONDS['ratios'] / DAY]} days"),
+    ("security", f"a day, ratios {WORDS[stats.RULES['ratios'].kept_seconds / DAY]} days"),
     ("security", f"the key {WORDS[redis_store.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
@@ -54,7 +54,7 @@ SAYS = [
 IN_WORDS = {
     "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
     "more than a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
-    "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
+    "forgotten after a day": stats.RULES["limit"].kept_seconds == DAY,
     "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
     "a tenth for another turn": (retrieval_share.QUESTION_FRACTION, retrieval_share.USUAL_FRACTION) == (1 / 3, 0.1),
     "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS == 10,

@@ -87,6 +87,15 @@ async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache
     assert b"[20000.0]" in found
 
 
+async def test_a_worker_whose_clock_is_minutes_behind_erases_nothing(worker, monkeypatch):
+    shown, now = seen("limit", "ann", 8_000), time.time
+    await worker().learn("clocks", shown)
+    with monkeypatch.context() as behind:
+        behind.setattr(time, "time", lambda: now() - 300)
+        await worker().learn("clocks", (later := seen("limit", "bob", 9_000)))
+    assert await worker().of("clocks") == DeploymentStats(shown | later)
+
+
 async def test_what_others_learn_later_is_read_too(worker, monkeypatch):
     """Figures are read again once they are old, whatever was read before."""
     one, other = worker(), worker()

@@ -12,8 +12,8 @@ from ctx_hooks.learning.stats import (
     ANYONE,
     DAY_SECONDS,
     FOREIGN_RATIO_FACTOR,
-    KINDS,
     MOST_TENANTS,
+    RULES,
     DeploymentStats,
     Observation,
 )
@@ -104,15 +104,20 @@ def test_the_ratio_of_others_moves_a_newcomer_by_a_quarter_at_most():
     assert ratios(2.5).seen_by("t0", NOW).factor("model") == 2.5
 
 
-def test_the_newer_observation_wins_and_the_larger_acceptance():
-    old, new = stats_of(("limit", "ann", 8_000), at=NOW - 10), stats_of(("limit", "ann", 9_000))
-    assert old.merged(new.observations, NOW) == new.merged(old.observations, NOW) == new
-    more, less = ({("accepted_input", ANYONE): Observation((v,), at)} for v, at in ((90_000, NOW - 10), (20_000, NOW)))
-    for first, second in ((more, less), (less, more)):
-        assert (
-            DeploymentStats().merged(first, NOW).merged(second, NOW).observations["accepted_input", ANYONE].values[0]
-            == 90_000
-        )
+shown = st.tuples(st.sampled_from(["limit", "accepted_input", "ratios"]), st.sampled_from([1.5, 2_000.0]), st.integers(0, 2))
+
+
+@given(st.permutations([0, 1, 2]), st.lists(shown, min_size=3, max_size=3))
+def test_in_whatever_order_workers_tell_of_a_deployment_they_come_to_know_the_same(order, told):
+    """The newer observation, of what was accepted the larger."""
+    each = [{(kind, "ann"): Observation((value,), NOW - ago)} for kind, value, ago in told]
+    found, again = DeploymentStats(), DeploymentStats()
+    for n, m in enumerate(order):
+        found, again = found.merged(each[n], NOW), again.merged(each[m], NOW)
+    assert found == again == again.merged(found.observations, NOW)
+    for (kind, _), kept in found.observations.items():
+        seen = [(v if kind == "accepted_input" else -ago) for k, v, ago in told if k == kind and (k != "limit" or v > 1_000)]
+        assert max(seen) == (kept.values[0] if kind == "accepted_input" else kept.at - NOW)
 
 
 @pytest.mark.parametrize(("kind", "values", "at"), [
@@ -163,4 +168,4 @@ def test_nothing_that_one_tenant_sends_moves_another_beyond_the_bounds(history):
     assert stats.seen_by("bob", now).output_limit_tokens() is None
     assert stats.seen_by("bob", now).output_held(WINDOW) is not True
     assert "low_bill" not in stats.seen_by("bob", now).own
-    assert len(stats.observations) <= len(KINDS)
+    assert len(stats.observations) <= len(RULES)
