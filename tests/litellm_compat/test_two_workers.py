@@ -38,7 +38,7 @@ def router(provider, proxy_router, monkeypatch):
 
 async def answer_noted(learned):
     """Return whether the answer to the retry is noted: LiteLLM logs it behind the answer."""
-    (stats,) = [await learned.of(name) for name in learned._stats]  # noqa: SLF001 - which there are is asked nowhere else
+    (stats,) = [await learned.of(name) for name in list(learned._deployments)]  # noqa: SLF001 - which there are is asked nowhere else
     at = {kind: observation.at for (kind, _), observation in stats.observations.items()}
     return at.get("answer", 0.0) > at.get("refused", at.get("limit", 0.0))
 
