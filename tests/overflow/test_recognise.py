@@ -23,6 +23,10 @@ KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "
 BESIDE = Path(os.environ.get("CTX_HOOKS_ERRORS", Path(__file__).resolve().parents[3] / "shared" / "provider_errors.jsonl"))
 ERRORS = [Path(__file__).with_name("provider_errors.jsonl"), *([BESIDE] if BESIDE.exists() else [])]
 """Some that were written in the manner of providers, and real ones where they lie beside the project."""
+SAMPLE_ROWS = [
+    json.loads(line) for line in Path(__file__).with_name("pattern_samples.jsonl").read_text("utf-8").splitlines()
+]
+SAMPLES = {row["pattern"]: row["text"] for row in SAMPLE_ROWS}
 
 UNSEEN = [
     ("Please reduce the length of the messages or completion.", None, None),
@@ -71,14 +75,20 @@ def stream_of(name):
     return error_body(WORDINGS[name], "openai-chat", **figures)
 
 
+def test_every_pattern_has_a_sample_with_its_source():
+    assert {*SAMPLES} == {p.name for p in (*PATTERNS, *FAMILIES, *NOT_OVERFLOW, RATE_TOO_LARGE)}
+    assert len(SAMPLES) == len(SAMPLE_ROWS)
+    assert all(row["source"].startswith("https://") for row in SAMPLE_ROWS)
+
+
 @pytest.mark.parametrize("pattern", [*NOT_OVERFLOW, RATE_TOO_LARGE], ids=lambda p: p.name)
 def test_every_other_pattern_matches_its_own_sample(pattern):
-    assert pattern.regex.search(plain(pattern.sample))
+    assert pattern.regex.search(plain(SAMPLES[pattern.name]))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
 def test_every_sample_is_recognised_by_its_own_pattern_as_its_kind(pattern):
-    found = recognise_overflow(pattern.sample, provider=next(iter(pattern.only), None))
+    found = recognise_overflow(SAMPLES[pattern.name], provider=next(iter(pattern.only), None))
     assert found is not None
     assert found.pattern == pattern.name
     assert found.kind in (pattern.kind, {"input_plus_output": "input"}.get(pattern.kind)), (
@@ -88,8 +98,8 @@ def test_every_sample_is_recognised_by_its_own_pattern_as_its_kind(pattern):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 def test_the_sample_of_a_family_belongs_to_it(family):
-    assert recognise_overflow(family.sample) is not None
-    assert any(family.has(sentence) for sentence in sentences(plain(family.sample)))
+    assert recognise_overflow(SAMPLES[family.name]) is not None
+    assert any(family.has(sentence) for sentence in sentences(plain(SAMPLES[family.name])))
 
 
 @pytest.mark.parametrize("name", [n for n in WORDINGS if n != "rate_limited"])
@@ -247,7 +257,7 @@ def test_the_providers_sentence_is_carried_without_what_clients_put_before_it():
 
 @pytest.mark.parametrize("pattern", NOT_OVERFLOW, ids=lambda p: p.name)
 def test_what_looks_like_an_overflow_and_is_none_is_not_recognised(pattern):
-    assert recognise_overflow(pattern.sample) is None
+    assert recognise_overflow(SAMPLES[pattern.name]) is None
 
 
 @pytest.mark.parametrize("body", [{"error": {"message": "Bad request", "code": "context_length_exceeded"}}, {}])
@@ -364,8 +374,7 @@ def test_an_echo_of_a_prompt_is_not_the_errors_own_message(error):
 
 
 def test_lower_bounds_are_marked():
-    sample = next(p.sample for p in PATTERNS if p.name == "vllm_at_least")
-    assert recognise_overflow(sample).at_least
+    assert recognise_overflow(SAMPLES["vllm_at_least"]).at_least
 
 
 def test_error_numbers_in_brackets_are_no_limits():

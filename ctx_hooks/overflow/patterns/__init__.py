@@ -1,1 +1,1 @@
-"""One file a kind of wording; each pattern with a verbatim sample and its source."""
+"""One file a kind of wording."""

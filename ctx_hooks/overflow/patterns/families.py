@@ -77,8 +77,6 @@ class Family:
     name: str
     kind: Kind
     needs: tuple[re.Pattern[str], ...]
-    sample: str
-    source: str
     counted: bool = False
 
     def has(self, sentence: str) -> bool:
@@ -86,15 +84,13 @@ class Family:
         return all(need.search(sentence) for need in self.needs)
 
 
-def _family(name: str, sample: str, source: str, *needs: str, kind: Kind = "input", counted: bool = False) -> Family:
-    return Family(name, kind, tuple(re.compile(need) for need in needs), sample, source, counted)
+def _family(name: str, *needs: str, kind: Kind = "input", counted: bool = False) -> Family:
+    return Family(name, kind, tuple(re.compile(need) for need in needs), counted)
 
 
 FAMILIES: tuple[Family, ...] = (
     _family(
         "family_with_output",
-        "The sum of prompt tokens and max_tokens (9000) exceeds the model's context window (8192).",
-        "https://docs.litellm.ai/docs/exception_mapping",
         r"(?:\+|\band\b|\bplus\b|,)",
         _OUTPUT,
         _PROMPT_TOKENS,
@@ -104,8 +100,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_sum",
-        "The sum of 'inputs' tokens and 'max_new_tokens' must not exceed 8192",
-        "https://github.com/huggingface/text-generation-inference",
         r"\bsum of\b|\+|\bplus\b|\b(?:total|combined|together|both)\b.{0,200}\band\b|\band\b.{0,200}\b(?:total|combined|together)\b",
         _OUTPUT,
         _PROMPT_TOKENS,
@@ -114,53 +108,39 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_setting",
-        "Prompt length 9000 should not exceed max_num_tokens (8192)",
-        "https://github.com/NVIDIA/TensorRT-LLM/issues/9277",
         SETTING,
         _COMPARED,
         _PROMPT_TOKENS,
     ),
     _family(
         "family_context",
-        "the request exceeds the available context size, try increasing it",
-        "https://github.com/ggml-org/llama.cpp/issues/17284",
         CONTEXT,
         rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|{NUMBER} ?> ?{NUMBER}|\bonly\b|\brequested {NUMBER}",
     ),
     _family(
         "family_no_context_left",
-        "out of context space",
-        "https://github.com/ggml-org/llama.cpp",
         r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b|"
         r"\bcontext[_-]?(?:length|window|size)[_-]?(?:exceeded|overflow)",
     ),
     _family(
         "family_too_long",
-        "The total length of all messages is too long.",
-        "https://docs.perplexity.ai/",
         rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_THAT_YOU_SENT}{_COUNT} ?"
         r"(?:(?:is|are|was|were|has become|have become) )?(?:simply |just )?(?:far |much |way )?"
         r"(?:too|excessively) (?:long|large|big|lengthy)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
     ),
     _family(
         "family_too_long_for_model",
-        "An error occurred (validationException): Input is too long for requested model.",
-        "https://docs.aws.amazon.com/bedrock/latest/userguide/",
         r"\b(?:long|large|big|many tokens) for (?:the |this |requested )?(?:requested )?(?:model|llm)\b",
         rf"{_PROMPT_TOKENS}|\btext\b",
     ),
     _family(
         "family_prompt_exceeds",
-        "Prompt exceeds max length",
-        "https://github.com/zeroclaw-labs/zeroclaw/issues/4124",
         rf"\b{_PROMPT}(?:'s)?{_LENGTH}{_COUNT},? (?:is |are |was |were )?{_NOT}{_TOO_MUCH}",
         _LIMIT,
         _NO_OUTPUT,
     ),
     _family(
         "family_tokens_exceed",
-        "tokens in request more than max tokens allowed",
-        "https://open.bigmodel.cn/dev/api/error-code/error-code-v4",
         rf"\b{_PROMPT}\b",
         r"\btokens?\b",
         rf"\b{_TOO_MUCH}|[<>≤≥]",
@@ -169,8 +149,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_counted",
-        "The model can only process 32768 tokens but the prompt has 40000 tokens.",
-        "https://docs.litellm.ai/docs/exception_mapping",
         rf"\b{_PROMPT}\b",
         rf"{_LIMIT}|{_COMPARED}|\baccepts\b|\bcan (?:handle|process)\b",
         _NO_OUTPUT,
@@ -178,35 +156,25 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_shorten",
-        "Please reduce the length of the messages or completion.",
-        "https://github.com/cline/cline/issues/5140",
         _SHORTEN,
     ),
     _family(
         "family_chinese",
-        "输入内容过长,超出模型最大上下文长度 32768",
-        "https://open.bigmodel.cn/dev/api/error-code/error-code-v4",
         _CHINESE_TOO_MUCH,
         r"上下文|输入|輸入|提示词|提示詞|消息|对话|對話|文本|会话|token|令牌|prompt",
     ),
     _family(
         "family_japanese_and_korean",
-        "入力トークン数がコンテキスト長の上限を超えています",
-        "https://docs.litellm.ai/docs/exception_mapping",
         r"超え|超過|長すぎ|초과|너무 (?:길|깁|큽)",
         r"コンテキスト|入力|プロンプト|컨텍스트|입력|프롬프트",
     ),
     _family(
         "family_european",
-        "La fenêtre de contexte est dépassée",
-        "https://docs.litellm.ai/docs/exception_mapping",
         r"überschr|übersteig|zu lang|dépass|trop long|super[aó]|excede|excedi|demasiado larg|muito long|troppo lung|превы|слишком (?:длин|больш)",
         r"kontext|\bprompt|\bl'input|eingabe|context|entrée|invite|contest|entrada|mensaje|mensagem|контекст|запрос|промпт",
     ),
     _family(
         "family_output_limit",
-        "max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas you provided 8192.",
-        "https://github.com/ChatGPTNextWeb/NextChat/issues/3195",
         _OUTPUT_ONLY,
         rf"\b{_TOO_MUCH}|[<>≤]|\b(?:less than|at most|no more than|maximum|range)\b|范围",
         kind="output_limit",

@@ -1,4 +1,4 @@
-"""One wording of an error: what it looks like, what it means, a verbatim sample and its source.
+"""One wording of an error: what it looks like and what it means.
 
 Patterns are read against lower-case text on one line, as `texts.plain` makes it: Python's search for a literal beginning,
 which makes it ten times faster, works only where case matters. No pattern repeats a repetition, and a gap is bounded, so
@@ -27,8 +27,6 @@ class Pattern:
 
     name: str
     text: str
-    sample: str
-    source: str
     kind: Kind = "input"
     only: tuple[str, ...] = ()
     at_least: bool = False
