@@ -137,6 +137,14 @@ def test_a_file_that_is_none_of_sqlites_is_told(config, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_a_folder_that_cannot_be_read_is_told_as_a_folder(config, capsys, tmp_path):
+    (tmp_path / "kept" / disk.FILE).mkdir(parents=True)  # rights would not keep an administrator out
+    for arguments in (["ls"], ["prune"], ["show", "b" * 12]):
+        assert main(["archive", *arguments, "--config", config]) == 2
+        assert "A folder cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
 def test_a_text_that_is_shown_moves_no_terminal_and_is_whole_elsewhere(stored, run, monkeypatch):
     text = "\x1b[2J\x07 " + secrets.token_hex(8)
     ((handle, _),) = stored("team", "red", [text]).items()

@@ -63,7 +63,7 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
         return False
     if request.wire.has_items and (request.fields.get("store") is not False or request.continues_stored_history):
-        return False  # OpenAI's Responses API keeps every answer unless it is told not to
+        return False  # OpenAI's Responses API keeps every answer unless `store` is false
     tools = request.fields.get("tools") or ()
     if not (tools and isinstance(tools, (list, tuple))) or is_among_tools(request) or "mcp" in map(_kind, tools):
         return False
