@@ -253,6 +253,8 @@ class _Assembly:
         if base.settled and (conversation is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
         if outcome.tokens_after > trigger.goal_tokens:
+            outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.BRIEF))
+        if outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger, steps)
         if outcome.tokens_after > trigger.goal_tokens and trigger.cut_newest:
             least = pipeline.compress(conversation, trigger, _instead(steps, oldest_turns.SMALLEST))

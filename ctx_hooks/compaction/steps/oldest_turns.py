@@ -136,5 +136,7 @@ WHY = "the least useful older exchanges gave way; records say what they were"
 STEP = Step("oldest_turns", WHY, partial(_apply, FORMS))
 TO_TARGET = Step("oldest_turns", WHY, partial(_apply, FORMS[:2]))
 """For target tokens, which a larger budget stands behind: what was done is told although they are exceeded."""
+BRIEF = Step("oldest_turns", WHY, partial(_apply, FORMS[2:4]))
+"""For target tokens, if that exceeds the budget: as many of users' words as a small room holds."""
 SMALLEST = Step("oldest_turns", WHY, partial(_apply, FORMS[-1:]))
 """For a request that fits with no form: its provider may take it if it is as small as it can be."""

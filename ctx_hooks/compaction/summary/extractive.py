@@ -69,8 +69,8 @@ def extractive_records(removed: Removed, budget: Budget) -> dict[range, str]:
 
 
 def shorter_records(removed: Removed, budget: Budget) -> dict[range, str]:
-    """Return the same records with fewer entries."""
-    return _headed(sections(removed, budget, most_tokens=SHORTER_TOKENS), removed, budget)
+    """Return the same records with fewer entries, but as many changed files as the brief ones have."""
+    return _headed(sections(removed, budget, most_tokens=SHORTER_TOKENS, files_tokens=FILES_TOKENS), removed, budget)
 
 
 def brief_records(removed: Removed, budget: Budget, files_tokens: int = FILES_TOKENS) -> dict[range, str]:
@@ -145,7 +145,11 @@ def _marked(text: str) -> str:
 
 
 def sections(
-    removed: Removed, budget: Budget, stated: str = "", most_tokens: float = MOST_SUMMARY_TOKENS
+    removed: Removed,
+    budget: Budget,
+    stated: str = "",
+    most_tokens: float = MOST_SUMMARY_TOKENS,
+    files_tokens: int = 0,
 ) -> list[list[str]]:
     """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
 
@@ -160,8 +164,9 @@ def sections(
     most_shares = {"ran": MOST_RAN, "said": 1 if any(removed.gap(a.index) >= 0 for a in removed.actions) else MOST_SPOKEN}
     unspent = 0.0
     for section, share in SHARES.items():
-        room = chars * share + unspent
-        most = min(room, chars * most_shares.get(section, 1))
+        least = summary_tokens(budget.goal_tokens, files_tokens) * CHARS_PER_TOKEN if section == "changed" else 0
+        room = max(chars * share + unspent, least)
+        most = min(room, max(least, chars * most_shares.get(section, 1)))
         if section == "said":
             answers_chars = min(most_tokens, budget.goal_tokens * ANSWERS_FRACTION) * CHARS_PER_TOKEN
             found[section], left = _said(removed, most, answers_chars, language)
