@@ -127,6 +127,13 @@ def repeated(tool: str, language: Language) -> str:
     return f"{MARK} A later {tool} call returned the same output; this earlier copy was left out."
 
 
+def repeated_system_text(language: Language) -> str:
+    """Return what stands for a system text that an earlier message holds to the letter."""
+    if language == "zh":
+        return f"{MARK} 此处原有的系统文本与前面的一条消息完全相同,仍然有效,此处省略。"
+    return f"{MARK} The system text that stood here is the same as one above, which still holds; this copy was left out."
+
+
 def superseded(tool: str, language: Language, reference: Reference | None = None) -> str:
     """Return what stands for what was read, and was read again later by the same call with another result."""
     where = whole(reference, language)

@@ -2,7 +2,7 @@
 
 | step | costs | what it does | when |
 |---|---|---|---|
-| repeats | what was read again later | an earlier copy of a result says that a later call returned it | files read again |
+| repeats | what was read again later | of equal results the newest stays, of system texts the first | files read again |
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |

@@ -1,4 +1,6 @@
-"""Results that came more than once: the later one stays, an earlier one says so.
+"""Texts that came more than once: of results the latest stays, of system texts the first; the others say so.
+
+Codex sends its instructions again when it goes on with a session: the first copy stands where caches hold it.
 
 Only equal text is called the same. What a tool that reads had returned earlier for the same arguments is stale once it has
 returned again; which tools read is a list of exact names, since a wrong guess drops live data ("FAILED: disk full", then
@@ -8,6 +10,7 @@ returned again; which tools read is a list of exact names, since a wrong guess d
 from __future__ import annotations
 
 from collections import Counter as Occurrences
+from dataclasses import replace
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.steps import Step
@@ -40,6 +43,25 @@ ERROR_CHARS = 200
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    return _results_once(_system_texts_once(conversation, budget), budget)
+
+
+def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversation:
+    placeholder = placeholders.repeated_system_text(budget.policy.language)
+    said: set[str] = set()
+    messages = list(conversation.messages)
+    for i, message in enumerate(messages):
+        texts = [p for p in message.parts if isinstance(p, Text)]
+        if message.role != "system" or message.pinned or len(texts) < len(message.parts):
+            continue
+        if message.text in said and i >= conversation.settled:
+            messages[i] = message.with_parts((replace(texts[-1], text=placeholder),))
+        elif len(message.text) >= SHORTEST_CHARS:
+            said.add(message.text)
+    return conversation.with_messages(tuple(messages))
+
+
+def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
     language, older = budget.policy.language, older_messages(conversation)
     calls = call_names(conversation.messages)
     again = {call for call, times in Occurrences(calls.values()).items() if times > 1}
@@ -80,4 +102,4 @@ def _reads(name: str, given: str) -> bool:
     return name in READERS and bool(tool_arguments.paths(given))
 
 
-STEP = Step("repeats", "a later copy of the same result stands in the conversation", _apply)
+STEP = Step("repeats", "another copy of the same text stands in the conversation", _apply)

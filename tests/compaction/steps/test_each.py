@@ -41,6 +41,32 @@ def test_repeats_keep_the_later_copy_and_point_to_it():
     assert sent[4]["content"] == text
 
 
+RULES = "Never touch main. " * 30
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_system_text_that_comes_again_is_sent_once_and_keeps_its_cache_marker(role):
+    marked = [{"type": "text", "text": RULES, "cache_control": {"type": "ephemeral"}}]
+    again = [
+        {"role": role, "content": RULES},
+        {"role": role, "content": marked},
+        {"role": role, "content": f"{RULES}Or do."},
+    ]
+    sent = run(repeats, [{"role": role, "content": RULES}, *older(again)])
+    assert [sent[0]["content"], sent[4]["content"]] == [RULES, f"{RULES}Or do."]
+    assert "the same as one above" in sent[2]["content"]
+    assert "the same as one above" in sent[3]["content"][0]["text"]
+    assert sent[3]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_system_text_that_is_pinned_short_or_once_said_by_a_user_stays():
+    pin = {"context": {"pin": True}}
+    twice_each = [{"role": "system", "content": "Be brief."}] * 2 + [{"role": "system", "content": RULES, **pin}] * 2
+    messages = [{"role": "user", "content": RULES}, *twice_each, {"role": "system", "content": RULES}]
+    messages += [{"role": "user", "content": "go on"}]
+    assert [m["content"] for m in run(repeats, messages)] == [m["content"] for m in messages]
+
+
 def twice(name, first, second, arguments=None):
     arguments = arguments or {"file_path": "a.py"}
     return older(exchange(1, first, name=name, arguments=arguments), exchange(2, second, name=name, arguments=arguments))
