@@ -120,13 +120,16 @@ class SummaryFlights(Addon):
         return decided._replace(decision=replace(decided.decision, changes={**changes, field: items}))
 
     async def refused(self, attempt: Attempt, error: Exception) -> bool:
-        """Return whether a provider has refused its own summary: from now on every worker sends the text of that."""
+        """Return whether a provider has refused what holds its own summary: every worker sends the text from now on.
+
+        Whatever the refusal says: a mistake costs one more attempt, and the cache of the block.
+        """
         notes = self._running.of(attempt.to.request_id).notes.get(NAME, {})
         signed = notes.pop(attempt.to.deployment, None)
-        if signed is None or "compaction" not in str(error):
+        if signed is None or getattr(error, "status_code", None) != 400:
             return False
         await self._store.forget_signature(*signed)
-        logger.warning("%s has refused its own summary, which is sent as text from now on", attempt.to.model)
+        logger.warning("%s has refused a request with its own summary, which is sent as text from now on", attempt.to.model)
         return True
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:

@@ -188,10 +188,11 @@ async def test_a_fallback_in_the_middle_of_a_conversation_gets_the_text(talk):
     assert "notes every risk" in json.dumps(fallen["payload"])
 
 
+@pytest.mark.parametrize("refusal", ["messages.0.content.0: compaction_signature_invalid", "Invalid `signature`"])
 @pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
-async def test_a_summary_that_is_refused_is_sent_as_text_once_and_for_ever(talk, route, caplog, monkeypatch):
+async def test_a_summary_that_is_refused_is_sent_as_text_once_and_for_ever(talk, route, refusal, caplog, monkeypatch):
     await talk.summary(route=route)
-    monkeypatch.setattr(on_demand, "NO_LONGER_TAKEN", {sign(GOOD)})
+    monkeypatch.setattr(on_demand, "NO_LONGER_TAKEN", {sign(GOOD): refusal})
     before = len(talk.provider.requests())
     answered = await talk.ask("claude", COMPACTED, route)
     assert [r["status"] for r in talk.provider.requests()[before:]] == [400, 200]
@@ -199,7 +200,7 @@ async def test_a_summary_that_is_refused_is_sent_as_text_once_and_for_ever(talk,
     assert "notes every risk" in json.dumps(answered["payload"])
     on_demand.NO_LONGER_TAKEN.clear()
     assert block_in(await talk.ask("claude", COMPACTED, route)) is None
-    assert caplog.text.count("has refused its own summary") == 1
+    assert caplog.text.count("has refused a request with its own summary") == 1
 
 
 async def test_a_summary_of_which_the_check_leaves_out_a_point_is_sent_as_text(talk):
