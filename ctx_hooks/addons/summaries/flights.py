@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import TypeVar
 from uuid import uuid4
 
@@ -126,7 +127,7 @@ class SummaryFlights(Addon):
         """
         notes = self._running.of(attempt.to.request_id).notes.get(NAME, {})
         signed = notes.pop(attempt.to.deployment, None)
-        if signed is None or getattr(error, "status_code", None) != 400:
+        if signed is None or getattr(error, "status_code", None) != HTTPStatus.BAD_REQUEST:
             return False
         await self._store.forget_signature(*signed)
         logger.warning("%s has refused a request with its own summary, which is sent as text from now on", attempt.to.model)
