@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
             confirms.
     """
     before, text = read_config(config), read_text(config)
+    encoding = "utf-8-sig" if config.read_bytes().startswith(BOM_UTF8) else "utf-8"
+    line_end = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
+    text = text.replace(line_end, "\n")
     for section in (SETTINGS, OWN_SETTINGS):
         if not isinstance(before.get(section) or {}, dict):
             raise CommandError(f"{config}: `{section}` has to be a mapping")
@@ -48,7 +52,8 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
         print_text(difference.rstrip("\n") or f"{config}: nothing to change")
     is_written = bool(difference) and (yes or (not as_json() and confirmed(f"Write {config}?")))
     if is_written:
-        config.write_bytes(changed.encode("utf-8"))  # in place: a container's mounted file cannot be replaced
+        # In place: a container's mounted file cannot be replaced.
+        config.write_bytes(changed.replace("\n", line_end).encode(encoding))
     if as_json():
         print_json({"config": str(config), "difference": difference, "written": is_written})
     elif is_written:

@@ -62,6 +62,17 @@ def test_what_was_added_is_taken_out(text, config):
     assert PLUGIN not in config.read_text()
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "byte order mark"])
+def test_what_an_editor_of_windows_has_written_comes_back_to_the_byte(mark, config):
+    before = f"{mark}{LAYOUTS['Windows']}".encode()
+    config.write_bytes(before)
+    assert main(["init", str(config), "--yes"]) == 0
+    added = config.read_bytes()
+    assert (added.startswith(mark.encode()), added.count(b"\n")) == (True, added.count(b"\r\n"))
+    assert main(["init", str(config), "--yes", "--remove"]) == 0
+    assert config.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "text",
     [
