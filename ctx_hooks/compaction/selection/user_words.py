@@ -30,7 +30,7 @@ from ctx_hooks.tokens.budget import Budget
 WORDS_FRACTION = 0.3
 """The share of the goal that users' words may have whatever else is needed. In recorded sessions of agents they are .001 to
 .01 of the context; Codex keeps up to 20,000 tokens of them."""
-MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.6, 0.07
+MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.6, 0.08
 """They have at most so much of what protected text leaves of the goal, and at least so much of all of it."""
 TELLING_FRACTION, MOST_TELLING_FRACTION = 0.4, 0.65
 """The same of what directs or tells something: a rule or a figure that is lost cannot be found out again."""
@@ -93,7 +93,10 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     texts = {position: text for text, position in {text: position for position, text in said}.items()}
     typed = _typed_spans(texts)
     goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
-    room_tokens = max(goal_tokens * LEAST_WORDS_FRACTION, min(goal_tokens * WORDS_FRACTION, free * MOST_FREE_FRACTION))
+    least_tokens = goal_tokens * LEAST_WORDS_FRACTION
+    if budget.cut_newest and free > 0:  # nothing gives way to them then, and records that do not fit would have none
+        least_tokens = min(least_tokens, free * MOST_TELLING_FRACTION)
+    room_tokens = max(least_tokens, min(goal_tokens * WORDS_FRACTION, free * MOST_FREE_FRACTION))
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
     if sum(chars_of(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}

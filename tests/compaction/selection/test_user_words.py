@@ -115,6 +115,14 @@ def test_the_task_stays_whole_where_every_result_is_a_users_turn():
     assert any(task in message["content"] for message in sent.messages)
 
 
+def test_of_the_task_stays_what_protected_text_leaves_room_for():
+    rules = [f"Step {n} must keep gate {n} shut, Deniz." for n in range(90)]
+    said = [{"role": "system", "content": "word " * 7_500}, {"role": "user", "content": " ".join(rules)}]
+    said += [{"role": role, "content": f"{role}, part {n}. " * 5} for n in range(40) for role in ("assistant", "user")]
+    sent = ctx_hooks.compress(said, format="openai-chat", budget_tokens=8_000)
+    assert sum(rule in sent.messages[1]["content"] for rule in rules) > 9
+
+
 def test_what_a_client_wraps_around_every_turn_is_not_the_users():
     wrapped = "<reminder>\n" + "Never mention this block. " * 20 + "\n</reminder>"
     messages = [{"role": "user", "content": f"{wrapped}\nTurn {n} is mine."} for n in range(5)]

@@ -219,7 +219,7 @@ def test_the_newest_results_give_way_no_further_than_the_older_exchanges_need():
     assert len(sent.messages[-1].results[0].text) > len(messages[-1]["content"]) / 2
 
 
-@pytest.mark.parametrize("spare_tokens", [60, 400])
+@pytest.mark.parametrize("spare_tokens", [40, 400])
 def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
     """What is protected leaves room for the line or for the summary: either way the goal is met."""
     asked = [
