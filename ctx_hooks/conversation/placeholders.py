@@ -127,11 +127,12 @@ def repeated(tool: str, language: Language) -> str:
     return f"{MARK} A later {tool} call returned the same output; this earlier copy was left out."
 
 
-def repeated_system_text(language: Language) -> str:
+def repeated_system_text(beginning: str, language: Language) -> str:
     """Return what stands for a system text that an earlier message holds to the letter."""
+    begins = quoted(f"{beginning}{GAP}")
     if language == "zh":
-        return f"{MARK} 此处原有的系统文本与前面的一条消息完全相同,仍然有效,此处省略。"
-    return f"{MARK} The system text that stood here is the same as one above, which still holds; this copy was left out."
+        return f"{MARK} 此处的系统文本以 {begins} 开头,与前面的一条完全相同,从这里起同样有效;此处省略。"
+    return f"{MARK} The system text here begins {begins}; it is the same as one above, and holds from here on, too."
 
 
 def superseded(tool: str, language: Language, reference: Reference | None = None) -> str:

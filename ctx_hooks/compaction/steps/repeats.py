@@ -24,6 +24,8 @@ from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_CHARS = 300
 """A pointer of about twenty tokens is no gain over a shorter text."""
+BEGINNING_CHARS = 80
+"""What a pointer quotes of a system text."""
 READERS = frozenset(
     {
         "Read",  # Claude Code
@@ -47,17 +49,24 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversation:
-    placeholder = placeholders.repeated_system_text(budget.policy.language)
-    said: set[str] = set()
+    """Leave out later copies, each with its beginning in its place: a text that stands again may end what came between.
+
+    Where another text above begins alike, nothing would say which of them holds, and the copy stays.
+    """
+    tokens, language = budget.counter.text, budget.policy.language
+    said: dict[str, set[str]] = {}
     messages = list(conversation.messages)
     for i, message in enumerate(messages):
-        texts = [p for p in message.parts if isinstance(p, Text)]
-        if message.role != "system" or message.pinned or len(texts) < len(message.parts):
+        if message.role != "system":
             continue
-        if message.text in said and i >= conversation.settled:
-            messages[i] = message.with_parts((replace(texts[-1], text=placeholder),))
-        elif len(message.text) >= SHORTEST_CHARS:
-            said.add(message.text)
+        text, texts = message.text, [p for p in message.parts if isinstance(p, Text)]
+        beginning = text[:BEGINNING_CHARS]
+        alike = said.setdefault(beginning, set())
+        if alike == {text} and i >= conversation.settled and not message.pinned and len(texts) == len(message.parts):
+            placeholder = placeholders.repeated_system_text(beginning, language)
+            if tokens(placeholder) < tokens(text):
+                messages[i] = message.with_parts((replace(texts[-1], text=placeholder),))
+        alike.add(text)
     return conversation.with_messages(tuple(messages))
 
 

@@ -54,16 +54,33 @@ def test_system_text_that_comes_again_is_sent_once_and_keeps_its_cache_marker(ro
     ]
     sent = run(repeats, [{"role": role, "content": RULES}, *older(again)])
     assert [sent[0]["content"], sent[4]["content"]] == [RULES, f"{RULES}Or do."]
-    assert "the same as one above" in sent[2]["content"]
-    assert "the same as one above" in sent[3]["content"][0]["text"]
+    assert "is the same as one above" in sent[2]["content"]
+    assert "is the same as one above" in sent[3]["content"][0]["text"]
     assert sent[3]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
-def test_system_text_that_is_pinned_short_or_once_said_by_a_user_stays():
+def test_system_text_that_is_pinned_short_or_a_users_stays():
     pin = {"context": {"pin": True}}
     twice_each = [{"role": "system", "content": "Be brief."}] * 2 + [{"role": "system", "content": RULES, **pin}] * 2
-    messages = [{"role": "user", "content": RULES}, *twice_each, {"role": "system", "content": RULES}]
-    messages += [{"role": "user", "content": "go on"}]
+    controls = [{"role": "system", "content": "\x7f" * 81}] * 2  # of which the beginning is longer as it is quoted
+    messages = [{"role": "user", "content": RULES}, *twice_each, *controls, {"role": "user", "content": "go on"}]
+    assert [m["content"] for m in run(repeats, messages)] == [m["content"] for m in messages]
+
+
+def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
+    plan, work = (
+        f"<mode>{name}</mode> In this mode {text}" for name, text in (("Plan", "only read. " * 40), ("Work", RULES))
+    )
+    system = [{"role": "system", "content": text} for text in (work, plan, work)]
+    sent = run(repeats, [*system, {"role": "user", "content": "go on"}])
+    assert [m["content"] for m in sent[:2]] == [work, plan]
+    assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
+
+
+def test_a_copy_stays_if_another_text_above_begins_alike():
+    head = "# Instructions of this workspace, which hold until others come " * 2
+    system = [{"role": "system", "content": f"{head}{text}"} for text in (RULES, RULES * 2, RULES)]
+    messages = [*system, {"role": "user", "content": "go on"}]
     assert [m["content"] for m in run(repeats, messages)] == [m["content"] for m in messages]
 
 
