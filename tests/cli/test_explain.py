@@ -129,3 +129,23 @@ def test_what_a_lock_of_the_file_ignores_is_told(explained):
     told = explained(HELLO, "--model", "gpt-4o", "--team", "red", config=config)
     assert told["policy"]["reserve"] == {"value": 9, "set_by": "defaults"}
     assert any("locked by defaults" in line for line in told["ignored"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "begins"),
+    [
+        ("off", "Sent unchanged: mode off (teams.red). With `mode: enforce` it would be compressed:"),
+        ("observe", "Sent unchanged: mode observe (teams.red). With `mode: enforce` it would be compressed:"),
+        (
+            {"mode": {"enforce": "10%"}},
+            "Sent unchanged, but in 10% of the conversations: mode observe (teams.red). With `mode: enforce` it would be compressed:",
+        ),
+    ],
+)
+def test_a_mode_that_leaves_requests_as_they_are_stands_before_the_decision(mode, begins, explained):
+    config = settings(defaults={"window_tokens": 12_000}, teams={"red": mode})
+    asked = (LONG, "--model", "gpt-4o", "--team", "red")
+    assert begins in explained(*asked, config=config, as_json=False)
+    told = explained(*asked, config=config)
+    assert (told["mode"], told["decision"]) == ("off" if mode == "off" else "observe", "compressed")
+    assert "Sent unchanged" not in explained(LONG, "--model", "gpt-4o", config=config, as_json=False)

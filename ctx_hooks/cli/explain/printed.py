@@ -51,7 +51,7 @@ def run(*, sent: bool, **asked: Any) -> None:
 
 
 def document(found: Decided) -> dict[str, Any]:
-    """Return what is known of the decision but the messages, as JSON has it."""
+    """Return what is known of the decision but the messages, as JSON has it; of `mode: enforce` whatever the mode is."""
     figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
     budget = budget_tokens_of(window, policy, least_output_tokens=found.request.least_output_tokens)
     target = target_tokens_of(to_local(budget, found.factor), policy)
@@ -60,6 +60,8 @@ def document(found: Decided) -> dict[str, Any]:
         "model_group": found.group,
         "model": found.target.model,
         "format": found.request.format,
+        "mode": policy.mode,
+        "enforced_share": found.resolved.enforced_share,
         "decision": outcome_of(found.decision, 0, found.request.wire),
         "reason": found.decision.reason,
         "window_tokens": window.tokens,
