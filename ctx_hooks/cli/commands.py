@@ -101,6 +101,7 @@ def commands() -> None:
 
 @commands.command(short_help="Ask a real proxy over every route; no key, no network.")
 @click.option("--provider-only", is_flag=True, help="Serve only the provider, for a configuration of yours.")
+@click.option("--port", type=click.IntRange(1, 65_535), help="Where --provider-only listens; by default a free port.")
 @json_option
 @_runs("demo")
 def demo() -> None:

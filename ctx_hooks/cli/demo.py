@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -27,9 +28,8 @@ API_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
 """Where each provider of LiteLLM's expects the API, below the simulated provider's address."""
 ANSWER = "Answer "
 """What an answer of the simulated provider begins with, whole and in the first event of a stream."""
-TO_ADD = f"""A provider with a window of {WINDOW_TOKENS:,} tokens answers until Ctrl-C. Write into your configuration:
+TO_ADD = f"""A provider with a window of {WINDOW_TOKENS:,} tokens answers until Ctrl-C. Add this to your model_list:
 
-model_list:
   - model_name: simulated
     litellm_params: {{{{model: openai/simulated, api_base: "{{url}}/v1", api_key: not-a-key}}}}
     model_info: {{{{max_input_tokens: {WINDOW_TOKENS}}}}}  # without it one request is refused first"""
@@ -56,12 +56,10 @@ TRIALS = (
 )
 
 
-def run(*, provider_only: bool) -> int:
+def run(*, provider_only: bool, port: int | None) -> int:
     """Print each request as it is answered, or serve only the provider until Ctrl-C; return the exit code."""
     if provider_only:
-        with FakeProvider(PROVIDER) as provider:
-            tell({"url": provider.url, "window_tokens": WINDOW_TOKENS}, TO_ADD.format(url=provider.url))
-            until_interrupted()
+        _serve_provider(port)
         return 0
     if not as_json():
         click.echo(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
@@ -81,6 +79,17 @@ def run(*, provider_only: bool) -> int:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
         click.echo("Every route was answered." if answered else "A route was not answered.")
     return 0 if answered else FAILED
+
+
+def _serve_provider(port: int | None) -> None:
+    if port:
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError as error:
+            raise CommandError(f"the provider cannot listen on port {port}: {error.strerror}") from error
+    with FakeProvider(PROVIDER, port=port) as provider:
+        tell({"url": provider.url, "window_tokens": WINDOW_TOKENS}, TO_ADD.format(url=provider.url))
+        until_interrupted()
 
 
 def until_interrupted() -> None:

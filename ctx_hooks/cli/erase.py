@@ -13,13 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
-from rich.table import Table
+from rich.console import Group
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.addons.summaries import stored as summaries
 from ctx_hooks.cli.archive import Places, archives_of, open_places
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
-from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell
+from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
 from ctx_hooks.learning import redis_store, stored_histories
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
@@ -96,7 +96,7 @@ def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     ]
     stays = [*_not_named(read, owners), *STAYS]
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _table(removed))
+    tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _tables(removed))
     if not as_json():
         print_text(
             "\n".join(["What stays, and how long:", *(f"- {line}" for line in stays), *_resembling(read, named, removed)])
@@ -120,7 +120,7 @@ async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) 
     async with open_places(config) as places:
         found = [held for owner in owners for held in [*_on_disk(places, owner), *await _in_redis(places.redis, owner)]]
         if not yes and any(held.entries for held in found):
-            console(stderr=True).print(_table([(held, 0) for held in found]))
+            console(stderr=True).print(_tables([(held, 0) for held in found]))
             if not confirmed("Remove this for good?"):
                 raise CommandError("Nothing was removed.")
         return [(held, await held.remove() if held.entries else 0) for held in found]
@@ -176,9 +176,8 @@ def _resembling(config: Configuration, named: Mapping[str, Sequence[str]], remov
     return [f"Nothing is kept of the team {team}{hint}" for team, hint in hints.items() if hint]
 
 
-def _table(removed: Sequence[tuple[Held, int]]) -> Table:
-    shown = table("found", "removed", "owner", "store", "place", right=(0, 1))
-    shown.columns[2].no_wrap = True  # an id is to be copied
+def _tables(removed: Sequence[tuple[Held, int]]) -> Group:
+    tables = {held.owner: table("found", "removed", "store", "place", right=(0, 1)) for held, _ in removed}
     for held, gone in removed:
-        shown.add_row(f"{held.entries:,}", f"{gone:,}", held.owner, held.store, held.place)
-    return shown
+        tables[held.owner].add_row(f"{held.entries:,}", f"{gone:,}", held.store, held.place)
+    return titled(tables)

@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
 
 from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, teams_by_digest
 from ctx_hooks.cli.redis_client import opened_redis
-from ctx_hooks.cli.terminal import CommandError, confirmed, table, tell
+from ctx_hooks.cli.terminal import CommandError, confirmed, table, tell, titled
 from ctx_hooks.learning.redis_store import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.litellm_compat import tenant_digest
@@ -34,7 +34,7 @@ def print_learned(*, deployment: str, config: Path | None) -> None:
     now, read = time.time(), _read(config)
     found, hint = asyncio.run(_learned(read, deployment, now))
     names = teams_by_digest(read, partial(tenant_digest, "team"))
-    shown = table_of(found, names, now) if found else hint
+    shown = tables_of(found, names, now) if found else hint
     tell([document(name, stats, now) for name, stats in found.items()], shown)
 
 
@@ -60,17 +60,17 @@ def document(deployment: str, stats: DeploymentStats, now: float) -> dict[str, A
     return {"deployment": deployment, "observations": observations}
 
 
-def table_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], now: float) -> Table:
-    """Return the same of several deployments as a table, one observation a row; `names` are of tenants, by their digest."""
-    shown = table("deployment", "learned", "value", "tenant", "minutes ago", right=(2, 4))
-    for name, stats in found.items():
-        for o in document(name, stats, now)["observations"]:
+def tables_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], now: float) -> Group:
+    """Return a table for each deployment, one observation a row; `names` are of tenants, by their digest."""
+    tables = {name: table("learned", "value", "tenant", "minutes ago", right=(1, 3)) for name in found}
+    for name, shown in tables.items():
+        for o in document(name, found[name], now)["observations"]:
             tenant = names.get(o["tenant"], o["tenant"] or "anyone")
             values = " ".join(f"{value:,.10g}" for value in o["values"])
             if len(o["values"]) > MOST_SHOWN:
                 values = f"{median(o['values']):,.4g} of {len(o['values'])}"
-            shown.add_row(name, o["kind"], values, tenant, f"{o['age_seconds'] / 60:,.0f}")
-    return shown
+            shown.add_row(o["kind"], values, tenant, f"{o['age_seconds'] / 60:,.0f}")
+    return titled(tables)
 
 
 async def _learned(config: Configuration, deployment: str, now: float) -> tuple[dict[str, DeploymentStats], str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -64,8 +64,8 @@ def as_json() -> bool:
     return ctx is not None and bool(ctx.meta.get(_AS_JSON))
 
 
-def tell(document: Any, shown: str | Table) -> None:
-    """Print what a command has found out: the document with `--json`, else a text that may quote a file, or a table."""
+def tell(document: Any, shown: RenderableType) -> None:
+    """Print what a command has found out: the document with `--json`, else a text that may quote a file, or tables."""
     if as_json():
         print_json(document)
     elif isinstance(shown, str):
@@ -121,6 +121,13 @@ def table(*headings: str, right: tuple[int, ...] = (), folded: tuple[int, ...] =
         if i in folded:
             made.columns[i].ratio = 1
     return made
+
+
+def titled(tables: Mapping[str, Table]) -> Group:
+    """Return each table below its title, which has the whole width: ids and deployments' names are long, and are copied."""
+    from rich.console import Group  # noqa: PLC0415
+
+    return Group(*(part for title, shown in tables.items() for part in (title, shown)))
 
 
 def confirmed(question: str) -> bool:

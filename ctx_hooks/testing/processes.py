@@ -55,15 +55,20 @@ class FakeProvider:
         settings: How it counts and refuses.
         script: What it answers; by default the number of tokens that it has read.
         protocols: What it speaks besides the four formats; one for a path of theirs answers there.
+        port: Where it listens on loopback; by default a free one.
 
     Raises:
         RuntimeError: It does not start.
     """
 
     def __init__(
-        self, settings: ProviderSettings | None = None, script: Script | None = None, protocols: Iterable[Protocol] = ()
+        self,
+        settings: ProviderSettings | None = None,
+        script: Script | None = None,
+        protocols: Iterable[Protocol] = (),
+        port: int | None = None,
     ) -> None:
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         config = uvicorn.Config(
             create_app(settings, script, protocols),

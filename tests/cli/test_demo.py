@@ -8,7 +8,7 @@ from proxies import Proxy
 
 from ctx_hooks.cli import demo, main
 from ctx_hooks.cli.demo import WINDOW_TOKENS
-from ctx_hooks.testing import LOOPBACK, agent_session
+from ctx_hooks.testing import LOOPBACK, agent_session, free_port
 
 CHAT, MESSAGES, RESPONSES, GOOGLE = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models"
 ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
@@ -45,10 +45,24 @@ def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, 
     asked = []
 
     def ask():
-        (model,) = yaml.safe_load(capsys.readouterr().out.partition("\n\n")[2])["model_list"]
+        (model,) = yaml.safe_load(capsys.readouterr().out.partition("\n\n")[2])
         url = f"{model['litellm_params']['api_base']}/chat/completions"
         asked.extend(LOOPBACK.post(url, json=agent_session("openai-chat", turns=n)).status_code for n in (1, 60))
 
     monkeypatch.setattr(demo, "until_interrupted", ask)
     assert main(["demo", "--provider-only"]) == 0
     assert asked == [200, 400]
+
+
+def test_the_provider_listens_on_the_port_that_is_said_and_a_port_in_use_is_an_error(capsys, monkeypatch):
+    port, printed = free_port(), []
+
+    def ask_for_the_port_again():
+        monkeypatch.setattr(demo, "until_interrupted", lambda: None)
+        printed.append(capsys.readouterr().out)
+        assert main(["demo", "--provider-only", "--port", str(port)]) == 2
+
+    monkeypatch.setattr(demo, "until_interrupted", ask_for_the_port_again)
+    assert main(["demo", "--provider-only", "--port", str(port)]) == 0
+    assert f"http://127.0.0.1:{port}/v1" in printed[0]
+    assert f"cannot listen on port {port}" in capsys.readouterr().err

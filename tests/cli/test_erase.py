@@ -28,6 +28,7 @@ from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.litellm_compat import Call
 from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
 from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.testing import free_port
 
 TALK = [{"role": "user", "content": "Tune the piano."}, {"role": "assistant", "content": "Which one?"}]
 TEXTS = ["1,204 lines of a log", "the 琴"]
@@ -155,12 +156,27 @@ def test_nothing_goes_before_the_operator_agrees(world, monkeypatch):
     before = world.kept()
     code, printed = world.erase("--team", team)
     assert (code, printed.out) == (2, "")
-    assert re.search(rf"1 +0 +team {team} +summaries", printed.err)
+    title, heading, *_ = printed.err.splitlines()
+    assert (title, heading.split()) == (f"team {team}", ["found", "removed", "store", "place"])
+    assert re.search(r"^ +1 +0 +summaries +redis", printed.err, re.MULTILINE)
     assert world.kept() == before
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.confirm", lambda *_, **__: True)
     assert world.erase("--team", team)[0] == 0
     assert world.kept() < before
+
+
+def test_nothing_goes_if_redis_cannot_be_reached(world, tmp_path):
+    team = uuid4().hex
+    world.leave(call_of("team", team))
+    before, config = world.kept(), tmp_path / "config.json"
+    unheard = json.loads(config.read_text())
+    unheard["router_settings"]["redis_port"] = free_port()
+    config.write_text(json.dumps(unheard))
+    code, printed = world.erase("--team", team, "--yes")
+    assert (code, printed.out) == (2, "")
+    assert "Redis cannot be reached" in printed.err
+    assert world.kept() == before
 
 
 def test_a_tenant_can_be_named_by_its_digests_and_by_nothing_that_matches_more(world):
