@@ -112,7 +112,8 @@ def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Fi
     _print_windows(out, _windows(found))
     _print_policies(out, rows(found))
     if findings:
-        out.print("\nWhat could be better", style="bold")
+        has_failed = any(finding.level == "fails" for finding in findings)
+        out.print(f"\nWhat {'fails, or ' * has_failed}could be better", style="bold")
         print_findings(out, findings)
 
 

@@ -58,6 +58,8 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
         print_json({"config": str(config), "difference": difference, "written": is_written})
     elif is_written:
         print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
+        if events and not Path(events).is_dir():
+            print_text(f"Nothing is recorded until the folder {events} exists where the proxy runs; it does not exist here.")
 
 
 def _wanted(path: Path, before: Mapping[str, Any], *, observe: bool, events: str | None) -> dict[str, Any]:

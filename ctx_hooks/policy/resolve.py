@@ -41,8 +41,8 @@ class Resolved:
         policy: The policy of the request.
         origins: The scope that each explicitly set field came from.
         ignored: A line for everything that was left out, with the reason.
-        enforced_share: The share of sessions that are enforced, as `10%`, where the mode says one; "" for a mode of all. The
-            policy observes: whose session is enforced, `as_part_of` says.
+        enforced_share: The share of conversations that are enforced, as `10%`, if the mode says one; "" for a mode of all.
+            The policy observes: whose session is enforced, `as_part_of` says.
     """
 
     policy: Policy
@@ -152,7 +152,7 @@ class Policies:
 
 
 def _policy(values: Mapping[str, Any]) -> Policy:
-    """Return the policy of resolved fields; a share of the sessions is observed."""
+    """Return the policy of resolved fields; a share of the conversations is observed."""
     share = enforced_share(values.get("mode"))
     return Policy.model_validate({**values, "mode": {"enforce": share}} if share else values)
 

@@ -58,7 +58,7 @@ class ReadScope:
     """What a scope says.
 
     Attributes:
-        fields: the policy's fields that it sets, all valid; the mode may be a share of the sessions, as `10%`.
+        fields: the policy's fields that it sets, all valid; the mode may be a share of the conversations, as `10%`.
         locked: the fields that it fixes for more specific scopes.
         mistakes: a line for each, with its path.
         at_most: the strongest mode that its mistakes leave; None if they do not concern the mode.

@@ -61,7 +61,7 @@ def is_amount(*others: object) -> BeforeValidator:
 
 
 def enforced_share(mode: object) -> str | None:
-    """Return the share of sessions that a mode enforces, None for a mode of all of them; it is `{enforce: 10%}` or `10%`.
+    """Return the share of conversations that a mode enforces, None for a mode of all; it is `{enforce: 10%}` or `10%`.
 
     >>> enforced_share({"enforce": "10%"}), enforced_share("10%"), enforced_share({"enforce": 10}), enforced_share("observe")
     ('10%', '10%', None, None)
@@ -101,7 +101,7 @@ class Policy(BaseModel):
     mode: Annotated[Mode, WithJsonSchema(MODE_SCHEMA)] = Field(
         "enforce",
         description="`observe`: everything is decided and recorded, nothing is changed. `off`: requests pass exactly as "
-        "without the plugin. `{enforce: 10%}`: so many sessions are enforced, the others observed.",
+        "without the plugin. `{enforce: 10%}`: so many conversations are enforced, the others observed.",
     )
     language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
 
@@ -207,7 +207,7 @@ class Policy(BaseModel):
         """YAML reads `off` as false, and `on` as true. A share is resolved by session."""
         if isinstance(value, Mapping):
             if enforced_share(value) is None:
-                raise ValueError("a share of the sessions below 100 % is expected, as {enforce: 10%}")
+                raise ValueError("a share of the conversations below 100 % is expected, as {enforce: 10%}")
             return "observe"
         try:
             return "enforce" if _SWITCH.validate_python(value) else "off"

@@ -49,7 +49,7 @@ class Target:
         writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
         continued: the provider's id of the stored response that the request continues; "" for none.
         retried: whether retries follow a refusal; without a proxy none do, and only a counted request teaches.
-        enforced_share: the share of sessions that are enforced where that is less than all, as `10%`; "" for a mode of all.
+        enforced_share: the share of conversations that are enforced, as `10%`; "" for a mode of all.
         checked: whether the Router refuses what exceeds the window before it chooses a deployment, so that no retry follows.
         retrievable: how what is cut from the request can be had again; None where it is not kept.
 

@@ -85,6 +85,7 @@ def test_a_model_without_settings_has_the_defaults(checked):
 def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, checked):
     printed = checked(config, code=1)
     assert told_of in printed
+    assert "What could be better" not in printed
     assert "no mistakes" not in printed
     assert "Input should" not in printed
 

@@ -117,6 +117,7 @@ def test_events_are_added_with_new_settings_and_asked_for_beside_others(config, 
     arguments = ["init", str(config), "--observe", "--events", "a: #folder", "--yes"]
     assert main(arguments) == 0
     assert configuration_of(yaml.safe_load(config.read_text())).settings.events.path == "a: #folder"
+    assert "the folder a: #folder exists where the proxy runs" in capsys.readouterr().out
     assert main(arguments) == 0
     for own in ("{defaults: observe}", "{defaults: observe, events: {path: elsewhere}}"):
         write(config, text := f"callback_settings:\n  ctx_hooks: {own}\n")

@@ -1,4 +1,4 @@
-"""A share of the sessions is enforced: always the same ones, and none where the share is a mistake."""
+"""A share of the conversations is enforced: always the same ones, and none where the share is a mistake."""
 
 import pytest
 from strategies import FIELDS, every_format, spoken

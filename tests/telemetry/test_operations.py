@@ -124,6 +124,12 @@ def test_each_alert_has_its_section_of_the_runbook_and_each_section_ends_in_a_qu
     assert [title for title, text in sections.items() if not text.rstrip().endswith("```")] == []
 
 
+def test_every_rule_that_a_page_names_is_recorded():
+    named = set(re.findall(r"ctx_hooks:\w+:\w+", TEXT + (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")))
+    assert named
+    assert named <= set(re.findall(r"record: (\S+)", RULES.read_text()))
+
+
 def used():
     """Yield each metric of the plugin that series, rules, dashboard and runbook name, with the labels that they match on."""
     named = [each["series"] for each in series(is_bad=True)]
