@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
 from ctx_hooks.cli.findings import Finding, print_findings
-from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, table
+from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, setting, table
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Resolved
@@ -140,20 +140,7 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
         return
     shown = table("policy of", "field", "value", "default", "set by")
     for row in differing:
-        shown.add_row(row.whom or "everybody", row.field, _shown(row.value), _shown(default_of(row.field)), row.set_by)
+        shown.add_row(row.whom or "everybody", row.field, setting(row.value), setting(default_of(row.field)), row.set_by)
     out.print(shown)
     if same:
         out.print(f"Not listed: {counted(same, 'field')} with the value of the default.", style="dim")
-
-
-def _shown(value: Any) -> str:
-    """Return a value as YAML has it."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {_shown(v)}" for name, v in value.items() if v is not None)
-    if isinstance(value, list):
-        return ", ".join(map(_shown, value)) or "-"
-    return str(value)

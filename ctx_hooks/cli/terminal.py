@@ -43,6 +43,19 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def setting(value: Any) -> str:
+    """Return a setting's value as YAML has it, a mapping without its braces and what is unset in it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {setting(v)}" for name, v in value.items() if v is not None)
+    if isinstance(value, list):
+        return ", ".join(map(setting, value)) or "-"
+    return str(value)
+
+
 def counted(count: float, noun: str) -> str:
     """Return how many there are of a thing, by its name in the singular."""
     return f"{count:,.0f} {noun}{'s' * (count != 1)}"

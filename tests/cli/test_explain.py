@@ -43,7 +43,7 @@ def test_explain_shows_policy_window_steps_and_request(explained):
     printed = explained(LONG, *CONFIG, as_json=False)
     for expected in (
         "the window of 12,000 (model_info)",
-        "(model_info.ctx_hooks)",
+        "tool_results: max_chars: 400000, max_lines: 2000, max_fraction: 0.3, direction: head_tail (model_info.ctx_hooks)",
         "compressed: ",
         "oldest_turns",
     ):
@@ -96,7 +96,7 @@ def test_the_policy_of_a_team_and_a_key_is_printed_with_its_scopes(explained):
     assert policy["max_turns"] == {"value": 7, "set_by": "keys.ci"}
     assert policy["report_usage"] == {"value": "provider", "set_by": "default"}
     printed = explained(HELLO, *arguments, config=settings(**NAMED), as_json=False)
-    assert "language: 'zh' (teams.red)" in printed
+    assert "language: zh (teams.red)" in printed
     assert "max_turns: 7 (keys.ci)" in printed
 
 

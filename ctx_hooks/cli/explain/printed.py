@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks.cli.explain.decided import Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
 from ctx_hooks.cli.rendering import render
-from ctx_hooks.cli.terminal import as_json, console, counted, print_json, print_text, table
+from ctx_hooks.cli.terminal import as_json, console, counted, print_json, print_text, setting, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, outcome_of
@@ -84,14 +84,14 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
     out.print(
         f"{asked}: {found.request.format}, {counted(sum(m.received is not None for m in messages), 'message')}", style="bold"
     )
-    defaults, values, origins = DEFAULT_POLICY.model_dump(), found.resolved.policy.model_dump(), found.resolved.origins
+    told, defaults = document(found), DEFAULT_POLICY.model_dump(mode="json")
     text = render(
         "explain.txt",
         found=found,
-        told=document(found),
+        told=told,
         is_decided=not isinstance(found.decision, (Untouched, NotRetried)),
         gave_up=found.decision.reason if isinstance(found.decision, GaveUp) else "",
-        policy=[(n, repr(values[n]), origin) for n, origin in sorted(origins.items()) if values[n] != defaults[n]],
+        policy={n: {**of, "value": setting(of["value"])} for n, of in told["policy"].items() if of["value"] != defaults[n]},
     )
     out.print(text.rstrip("\n"))
     if isinstance(found.decision, (Untouched, NotRetried)):
