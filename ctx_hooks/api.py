@@ -1,7 +1,5 @@
 """The public functions that need no proxy: compress and repair lists of messages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

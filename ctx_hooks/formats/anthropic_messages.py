@@ -1,21 +1,11 @@
 """Anthropic messages: `tool_use` and `tool_result` blocks, signed thinking, cache markers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.formats.fields import (
-    MAPPINGS,
-    compact_json,
-    text_or_empty,
-    text_part,
-    text_parts,
-    write_block,
-    write_content,
-)
+from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty, text_part, text_parts, write_block, write_content
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
@@ -28,9 +18,7 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     if is_error:
         block["is_error"] = True
     return Message(
-        "user",
-        (ToolResult(call.id, (Text(text),), is_error, raw=block),),
-        raw={"role": "user", "content": [block]},
+        "user", (ToolResult(call.id, (Text(text),), is_error, raw=block),), raw={"role": "user", "content": [block]}
     )
 
 
@@ -45,10 +33,7 @@ def _part(block: Any) -> Part:
     kind = text_or_empty(block.get("type")) if isinstance(block, MAPPINGS) else ""
     if kind == "tool_use":
         return ToolCall(
-            text_or_empty(block.get("id")),
-            text_or_empty(block.get("name")),
-            compact_json(block.get("input")),
-            block,
+            text_or_empty(block.get("id")), text_or_empty(block.get("name")), compact_json(block.get("input")), block
         )
     if kind == "tool_result":
         parts = text_parts(block.get("content"), TEXT_TYPES)
@@ -77,11 +62,7 @@ def _write_part(part: Part) -> Any:
         content = part.raw.get("content")
         if part.parts == text_parts(content, TEXT_TYPES) and part.raw.get("tool_use_id") == part.call_id:
             return part.raw
-        return {
-            **part.raw,
-            "tool_use_id": part.call_id,
-            "content": write_content(part.parts, content, "text"),
-        }
+        return {**part.raw, "tool_use_id": part.call_id, "content": write_content(part.parts, content, "text")}
     return write_block(part, "text")
 
 

@@ -3,8 +3,6 @@
 No provider knows them, and most refuse a message with a field that they do not know: they are read here and not sent on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

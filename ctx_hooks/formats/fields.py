@@ -1,7 +1,5 @@
 """Reading of JSON values that may be anything, text or data such as base64 of an image, shared by the formats."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

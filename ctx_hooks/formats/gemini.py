@@ -5,8 +5,6 @@ message's calls of that function, and so is a response; `_answering` then gives 
 answers. These names stay in the neutral model: what is written has the ids that were read, and no others.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """OpenAI chat completions: `messages` with `tool_calls` and `role: tool`, and the older `function_call`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

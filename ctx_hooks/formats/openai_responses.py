@@ -1,7 +1,5 @@
 """OpenAI responses: the `input` items. A provider's own (compaction, references, encrypted reasoning) stay as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,18 +15,9 @@ from ctx_hooks.formats.fields import (
 )
 from ctx_hooks.formats.wire_format import WireFormat
 
-ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-}
+ROLES: Mapping[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
-CALL_TYPES: Mapping[str, str] = {
-    "function_call": "arguments",
-    "custom_tool_call": "input",
-    "local_shell_call": "action",
-}
+CALL_TYPES: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
 """Item types that must be answered by an item of the type with `_output` appended, and the field of their arguments."""
 RESULT_TYPES = frozenset(f"{kind}_output" for kind in CALL_TYPES)
 

@@ -1,7 +1,5 @@
 """The limit and the input that an unknown wording names, distinguished by the words beside them and by arithmetic."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import islice

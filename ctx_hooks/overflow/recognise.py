@@ -1,7 +1,5 @@
 """Whether an error says that the request was too long for the model, and which figures it gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What the next attempt has to be after an overflow: smaller than the one before or asking for less, and few of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ctx_hooks.overflow.recognise import Overflow
@@ -91,10 +89,7 @@ def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
 
 
 def plan_of(
-    number: int,
-    retries: int,
-    sent_tokens: LocalTokens | None,
-    lowered_output_tokens: ProviderTokens | None = None,
+    number: int, retries: int, sent_tokens: LocalTokens | None, lowered_output_tokens: ProviderTokens | None = None
 ) -> RetryPlan:
     """Return the plan of a retry.
 

@@ -1,7 +1,5 @@
 """An error's own words: its messages and codes, found in exceptions, bodies and JSON, with a bound on all that is read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import deque
@@ -28,18 +26,7 @@ MOST_CODE_CHARS = 64
 """A longer value is a sentence, no code."""
 MOST_SENTENCE_CHARS = 300
 """Quoted of a provider's message in the final error: two or three sentences."""
-MESSAGE_KEYS = (
-    "message",
-    "error",
-    "detail",
-    "errorMessage",
-    "error_message",
-    "msg",
-    "response",
-    "errors",
-    "param",
-    "raw",
-)
+MESSAGE_KEYS = ("message", "error", "detail", "errorMessage", "error_message", "msg", "response", "errors", "param", "raw")
 """Where bodies keep their own words; everything else may be an echo of the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
 _ECHO = r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]"

@@ -1,7 +1,5 @@
 """The caller of a request, as a value that a policy is resolved for."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

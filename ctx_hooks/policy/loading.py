@@ -1,7 +1,5 @@
 """The settings of the proxy's configuration, with every mistake in them, wherever they are in it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any

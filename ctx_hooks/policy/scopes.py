@@ -5,8 +5,6 @@ opens a lock: a misspelt `mode`, `policy` or `locked` is read as the name that i
 is `off`.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import deque

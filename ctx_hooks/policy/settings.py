@@ -1,7 +1,5 @@
 """The settings that an operator can write, each with its unit, default and source."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias

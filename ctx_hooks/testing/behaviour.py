@@ -1,7 +1,5 @@
 """How the fake provider behaves: what it counts and refuses, and what it answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Builders of conversations that look like an agent's: valid under every rule, the same for the same seed."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

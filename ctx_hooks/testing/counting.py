@@ -1,7 +1,5 @@
 """The provider's token count, independent of the plugin's."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

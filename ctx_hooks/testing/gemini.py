@@ -1,7 +1,5 @@
 """Google's `generateContent` and `streamGenerateContent`: what they refuse and what they answer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The fake provider in a thread, and a real LiteLLM proxy as a process, each on a free loopback port."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

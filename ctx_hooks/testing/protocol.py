@@ -1,7 +1,5 @@
 """How a provider is asked and answers: the part of the fake provider that differs from one protocol to the next."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

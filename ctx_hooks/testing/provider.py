@@ -1,7 +1,5 @@
 """A strict model provider: the four formats, its own token count, a window, and the refusals of the real ones."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Answers of OpenAI's Responses API, whole and as events."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4

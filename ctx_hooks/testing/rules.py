@@ -1,7 +1,5 @@
 """The message rules of each format as a provider enforces them, independent of the plugin's: each checks the other."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping

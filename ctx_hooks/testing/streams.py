@@ -1,7 +1,5 @@
 """Answers of the routes, whole and as server-sent events, in the shapes of the real APIs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Real wordings of an overflow, for the fake provider to answer with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Counting a conversation, each text once, in one of the two vocabularies that LiteLLM ships, loaded without a network."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """What images, sounds and files cost, from what their headers say of them."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import math

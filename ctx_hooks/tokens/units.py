@@ -8,8 +8,6 @@ The factor between them is a deployment's provider tokens per local token (`lear
 757
 """
 
-from __future__ import annotations
-
 from typing import NewType
 
 LocalTokens = NewType("LocalTokens", int)

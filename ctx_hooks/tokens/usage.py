@@ -4,8 +4,6 @@ It can be shown with the input of what the client sent instead of what was read.
 LiteLLM logs and bills the same object.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

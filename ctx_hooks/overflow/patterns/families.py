@@ -5,8 +5,6 @@ it is too much, and of which limit. Each is looked for on its own, so that no pa
 no overflow: something has to name the context, or the prompt and its length.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -106,17 +104,8 @@ FAMILIES: tuple[Family, ...] = (
         _COMPARED,
         kind="input_plus_output",
     ),
-    _family(
-        "family_setting",
-        SETTING,
-        _COMPARED,
-        _PROMPT_TOKENS,
-    ),
-    _family(
-        "family_context",
-        CONTEXT,
-        rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|{NUMBER} ?> ?{NUMBER}|\bonly\b|\brequested {NUMBER}",
-    ),
+    _family("family_setting", SETTING, _COMPARED, _PROMPT_TOKENS),
+    _family("family_context", CONTEXT, rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|{NUMBER} ?> ?{NUMBER}|\bonly\b|\brequested {NUMBER}"),
     _family(
         "family_no_context_left",
         r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b|"
@@ -139,14 +128,7 @@ FAMILIES: tuple[Family, ...] = (
         _LIMIT,
         _NO_OUTPUT,
     ),
-    _family(
-        "family_tokens_exceed",
-        rf"\b{_PROMPT}\b",
-        r"\btokens?\b",
-        rf"\b{_TOO_MUCH}|[<>≤≥]",
-        _LIMIT,
-        _NO_OUTPUT,
-    ),
+    _family("family_tokens_exceed", rf"\b{_PROMPT}\b", r"\btokens?\b", rf"\b{_TOO_MUCH}|[<>≤≥]", _LIMIT, _NO_OUTPUT),
     _family(
         "family_counted",
         rf"\b{_PROMPT}\b",
@@ -154,14 +136,9 @@ FAMILIES: tuple[Family, ...] = (
         _NO_OUTPUT,
         counted=True,
     ),
+    _family("family_shorten", _SHORTEN),
     _family(
-        "family_shorten",
-        _SHORTEN,
-    ),
-    _family(
-        "family_chinese",
-        _CHINESE_TOO_MUCH,
-        r"上下文|输入|輸入|提示词|提示詞|消息|对话|對話|文本|会话|token|令牌|prompt",
+        "family_chinese", _CHINESE_TOO_MUCH, r"上下文|输入|輸入|提示词|提示詞|消息|对话|對話|文本|会话|token|令牌|prompt"
     ),
     _family(
         "family_japanese_and_korean",

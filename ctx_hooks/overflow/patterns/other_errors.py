@@ -5,8 +5,6 @@ overflow cuts a conversation for nothing and teaches a wrong limit, while a miss
 whose figures have a known meaning still wins over them.
 """
 
-from __future__ import annotations
-
 from ctx_hooks.overflow.patterns.pattern import Pattern
 
 OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
@@ -111,8 +109,7 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         r"\bminutes?\b|context cancel|max(?:imum)? (?:age|(?:number of )?retries)|超时|时长|秒",
     ),
     Pattern(
-        "machines",
-        r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|system memory|allocat|显存|内存",
+        "machines", r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|system memory|allocat|显存|内存"
     ),
     SMALL,
     Pattern(

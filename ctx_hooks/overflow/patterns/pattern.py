@@ -5,8 +5,6 @@ which makes it ten times faster, works only where case matters. No pattern repea
 that time is linear in the text.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Literal

@@ -3,8 +3,6 @@
 An output limit says that the request asks for a longer answer than the model ever gives: a lower `max_tokens` is the remedy.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 
@@ -42,10 +40,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "gemini_supports",
         r"token count is {input},? but (?:the |this )?model (?:only )?supports (?:up to |at most )?{limit}",
     ),
-    Pattern(
-        "volcengine",
-        r"total tokens of image and text exceed max message tokens(?:: {limit})?",
-    ),
+    Pattern("volcengine", r"total tokens of image and text exceed max message tokens(?:: {limit})?"),
     _with_output(
         "openai_requested",
         r"maximum context length (?:is|of) {limit} tokens?[.,;]? however,? you requested (?:about )?{total} tokens "
@@ -57,56 +52,27 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?:maximum context length (?:is|of)|configured limit of) {limit} tokens?[.,;]? (?:however,? )?"
         r"(?:your|the) (?:messages|input|prompt|request) (?:resulted in|contains?|has) (?:about )?{input} (?:input )?tokens",
     ),
-    Pattern(
-        "anthropic_prompt",
-        r"(?:prompt|input) is too long: {input} tokens > {limit}",
-    ),
+    Pattern("anthropic_prompt", r"(?:prompt|input) is too long: {input} tokens > {limit}"),
     _with_output(
-        "anthropic_with_output",
-        r"input length and `?max_tokens`? exceed context limit: {input} \+ {output} > {limit}",
+        "anthropic_with_output", r"input length and `?max_tokens`? exceed context limit: {input} \+ {output} > {limit}"
     ),
-    Pattern(
-        "anthropic_long_context",
-        r"extra usage is required for long context requests over {limit} tokens",
-    ),
-    _with_output(
-        "cohere_total",
-        r"\(prompt and prediction\) cannot exceed {limit} - received {total}",
-    ),
-    Pattern(
-        "dashscope",
-        r"range of input length should be \[\d+, ?{limit}\]",
-    ),
+    Pattern("anthropic_long_context", r"extra usage is required for long context requests over {limit} tokens"),
+    _with_output("cohere_total", r"\(prompt and prediction\) cannot exceed {limit} - received {total}"),
+    Pattern("dashscope", r"range of input length should be \[\d+, ?{limit}\]"),
     _with_output(
         "sambanova",
         r"maximum context length of .{1,80}? is {limit}\. however, answering your request will take {total} tokens",
     ),
-    Pattern(
-        "github_models",
-        r"request body too large for .{1,80} model\. max size: {limit} tokens",
-    ),
-    _with_output(
-        "siliconflow",
-        r"max_total_tokens \({total}\) must be less than or equal to max_seq_len \({limit}\)",
-    ),
+    Pattern("github_models", r"request body too large for .{1,80} model\. max size: {limit} tokens"),
+    _with_output("siliconflow", r"max_total_tokens \({total}\) must be less than or equal to max_seq_len \({limit}\)"),
     Pattern(
         "cerebras_no_body",
         r"^\W*(?:litellm\.\w+: )?(?:\w+ - )?(?:error code: )?(?:400|413) (?:status code )?\(no body\)",
         only=("cerebras",),
     ),
-    Pattern(
-        "vertex_no_body",
-        r"google request failed with status code 400\W*$",
-        only=("vertex", "vertex_ai", "google"),
-    ),
-    Pattern(
-        "grpc_message",
-        r"(?:sent|received|send|receive) message larger than max|message larger than max \(\d",
-    ),
-    _with_output(
-        "tgi",
-        r"must be <= {limit}\. given: {input} `inputs` tokens and {output} `max_new_tokens`",
-    ),
+    Pattern("vertex_no_body", r"google request failed with status code 400\W*$", only=("vertex", "vertex_ai", "google")),
+    Pattern("grpc_message", r"(?:sent|received|send|receive) message larger than max|message larger than max \(\d"),
+    _with_output("tgi", r"must be <= {limit}\. given: {input} `inputs` tokens and {output} `max_new_tokens`"),
     _with_output(
         "vllm_passed",
         r"you passed {input} input tokens and requested {output} output tokens\. however, the model's context length is only "
@@ -123,10 +89,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains "
         r"\d+ characters",
     ),
-    _with_output(
-        "vllm_below_zero",
-        r"max_(?:completion_)?tokens must be at least 1, got -\d{2}",
-    ),
+    _with_output("vllm_below_zero", r"max_(?:completion_)?tokens must be at least 1, got -\d{2}"),
     _with_output(
         "vllm_max_tokens",
         r"max_(?:completion_)?tokens[`'\"]? is too large: {output}\.? this model's maximum context length is {limit} tokens and "
@@ -137,10 +100,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"maximum context length of {limit} tokens\. you requested a total of {total} tokens: {input} tokens from the input "
         r"messages and {output} tokens",
     ),
-    _with_output(
-        "sglang_bare",
-        r"requested token count exceeds the model's maximum context length of {limit}",
-    ),
+    _with_output("sglang_bare", r"requested token count exceeds the model's maximum context length of {limit}"),
     _with_output(
         "tensorrt_llm_sum",
         r"sum of prompt length \({input}\)(?:,| and) query length \({more}\)(?:,? (?:and )?max_tokens \({output}\))? should not "
@@ -150,11 +110,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "tensorrt_llm_no_room",
         r"= max_seq_len \({limit}\) - `?splited_prompt_len`? \({input}\)(?: - `?query_token_len`? \({more}\))?",
     ),
-    Pattern(
-        "bedrock_output",
-        r"malformed input request: {output} is not less or equal to {limit}",
-        kind="output_limit",
-    ),
+    Pattern("bedrock_output", r"malformed input request: {output} is not less or equal to {limit}", kind="output_limit"),
     Pattern(
         "range_of_output",
         r"(?:(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be)|max_tokens.{0,12}限制数值范围)"
