@@ -59,11 +59,10 @@ def shown_results(history: History, thresholds: Thresholds, summaries: Summaries
     left = {digest(result.text) for message in compaction.messages for result in message.results}
 
     def is_shown(place: int, result: ToolResult) -> bool:
-        if not compaction.length:
-            return True  # the request fits as it is
         if place < compaction.length:
             return digest(result.text) in left
-        return any(arrived.text == result.text for arrived in assembly.arrived(place).results)
+        # without a compaction the request fits as it is
+        return not compaction.length or any(arrived.text == result.text for arrived in assembly.arrived(place).results)
 
     return is_shown
 
@@ -84,7 +83,7 @@ class _Assembly:
             arrived_tokens[i] = self._capped_tokens(i)
         self._cut_points = CutPoints(history, arrived_tokens, thresholds)
         self._newly_cut: dict[str, str] = {}
-        self._forms = Forms(history, summaries, digest_behind(self._start, ())) if summaries.conversation else None
+        self._forms = Forms(history, summaries, digest_behind(self._start, ()))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
         """Return the newest compaction that is due.
@@ -168,13 +167,12 @@ class _Assembly:
         window is left out, too: it would cost more lines than it tells.
         """
         budget = self._thresholds.trigger
-        base_length = None if cut.base is None else cut.base.length
-        summary = self._forms.summary_of(cut.length, base_length) if self._forms else None
-        if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
-            summary = None
-        compaction = self._remembered(cut, summary)
-        is_placed = compaction.summary is not None and compaction.tokens <= cut.tokens
-        return compaction if summary is None or is_placed else self._remembered(cut, None)
+        summary = self._forms.summary_of(cut.length, None if cut.base is None else cut.base.length)
+        if summary is not None and budget.counter.text(summary.text) <= budget.goal_tokens * MOST_SUMMARY_FRACTION:
+            compaction = self._remembered(cut, summary)
+            if compaction.summary is not None and compaction.tokens <= cut.tokens:
+                return compaction
+        return self._remembered(cut, None)
 
     def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         cut_texts = self._thresholds.trigger.cut_texts
@@ -187,26 +185,23 @@ class _Assembly:
         start = self._weighed
         if summary is not None or cut.is_whole or cut.base is not None:
             written = (summary.length, summary.text) if summary is not None else ()
-            held = [s.prefix if (s := self._held(base)) else "" for base in cut.bases()]
+            held = [s.prefix if (s := self._forms.held(base.length)) else "" for base in cut.bases()]
             bases = [(base.length, base.tokens, base.is_whole) for base in cut.bases()]
             start = digest_of((start.hex(), cut.is_whole, bases, held, *written))
         return digest_behind(start, self._history.index[: cut.length])
 
     def _choice(self, compaction: Compaction, cut: Cut) -> Choice | None:
-        if self._forms is None or not compaction.length:
+        summary, length = compaction.summary, compaction.length
+        if not (length and self._forms.conversation):
             return None
-        summary = compaction.summary
         is_new = summary is None or self._base_of(cut, summary) is None
-        takes_new = not is_current(summary, compaction.length) or self._cut_points.begins_anew(cut)
+        takes_new = not is_current(summary, length) or self._cut_points.begins_anew(cut)
         free_tokens = self._cut_points.free_tokens(cut) if takes_new else None
-        return self._forms.choice(compaction.length, summary, is_new=is_new, free_tokens=free_tokens)
-
-    def _held(self, cut: Cut) -> WrittenSummary | None:
-        return self._forms.held(cut.length) if self._forms else None
+        return Choice(self._forms.digest(length), "" if summary is None else summary.prefix, length, is_new, free_tokens)
 
     def _base_of(self, cut: Cut, summary: WrittenSummary | None) -> Cut | None:
         """Return the compaction that one with this summary is made behind: with another summary it begins anew."""
-        return cut.base if cut.base is not None and self._held(cut.base) == summary else None
+        return cut.base if cut.base is not None and self._forms.held(cut.base.length) == summary else None
 
     def arrived(self, i: int) -> Message:
         """Return a message as it is sent while it is not compacted: with oversized results cut."""
@@ -252,10 +247,9 @@ class _Assembly:
         outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.TO_TARGET))
         if base.settled and (conversation is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
-        if outcome.tokens_after > trigger.goal_tokens:
-            outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.BRIEF))
-        if outcome.tokens_after > trigger.goal_tokens:
-            outcome = pipeline.compress(conversation, trigger, steps)
+        for budget, form in ((target, oldest_turns.BRIEF), (trigger, oldest_turns.STEP)):
+            if outcome.tokens_after > trigger.goal_tokens:
+                outcome = pipeline.compress(conversation, budget, _instead(steps, form))
         if outcome.tokens_after > trigger.goal_tokens and trigger.cut_newest:
             least = pipeline.compress(conversation, trigger, _instead(steps, oldest_turns.SMALLEST))
             outcome = least if least.tokens_after < outcome.tokens_after else outcome

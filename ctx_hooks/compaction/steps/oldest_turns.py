@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -12,14 +12,14 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.names import Names
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.summary.actions import Action, actions_of
+from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import (
+    FILES_TOKENS,
+    SHORTER_TOKENS,
     bare_records,
-    brief_records,
     extractive_records,
     most_unanswered,
-    shorter_records,
     written_records,
 )
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
@@ -31,69 +31,46 @@ from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
 Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form of what stands for removed messages.
-
-    Attributes:
-        record: makes the records, by the gap behind which each begins.
-        keeps_turns: whether users' turns stay whose answers are gone.
-        newest_first: whether the newest exchanges stay, whatever the older ones are worth.
-    """
-
-    record: Record
-    keeps_turns: bool = True
-    newest_first: bool = False
+"""Makes the records, by the gap that each stands for."""
 
 
 def with_written(text: str) -> Step:
     """Return the step that puts a model's summary, `text`, for older exchanges: the newest stay whole."""
-    form = Form(partial(written_records, text), keeps_turns=False, newest_first=True)
-    return Step(STEP.name, "older exchanges gave way; a model's summary says what they were", partial(_apply, (form,)))
+    apply = partial(_apply, (partial(written_records, text),), newest_first=True)
+    return Step(STEP.name, "older exchanges gave way; a model's summary says what they were", apply)
 
 
-def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) -> Conversation:
-    """Remove what has to go, with the first of the forms of a summary that fits; with none, what matters most stays.
+def _apply(
+    forms: tuple[Record, ...], conversation: Conversation, budget: Budget, *, newest_first: bool = False
+) -> Conversation:
+    """Remove what has to go, with the first of the forms of records that fits; with none, what matters most stays.
 
     That is small, and what is too large is protected. For a goal for which the newest results are not cut, bare records are
-    not tried: what was said and done is worth more.
+    not tried: what was said and done is worth more. With the first form, users' turns stay whose answers are gone.
     """
-    selector = Selector(conversation, budget, newest_first=forms[0].newest_first)
-    shortener = Shortener(conversation, selector.items, budget)
-    actions = actions_of(conversation.messages)
-    fitted = []
-    for form in forms if budget.cut_newest else forms[:3]:
-        fitted.append(_fitted(form, conversation, budget, selector, shortener, actions))
-        if budget.excess(fitted[-1]) <= 0:
-            return fitted[-1]
-    return fitted[min(len(fitted) - 1, 2)]
-
-
-def _fitted(
-    form: Form,
-    conversation: Conversation,
-    budget: Budget,
-    selector: Selector,
-    shortener: Shortener,
-    actions: tuple[Action, ...],
-) -> Conversation:
     messages, language = conversation.messages, budget.policy.language
-    most = most_unanswered(budget) if form.keeps_turns else 0
+    selector = Selector(conversation, budget, newest_first=newest_first)
+    shortener = Shortener(conversation, selector.items, budget)
+    actions = actions_of(messages)
 
-    def build(chosen: Selection, named: Names) -> Conversation:
+    def build(record: Record, chosen: Selection, named: Names) -> Conversation:
+        most = most_unanswered(budget) if record is extractive_records else 0
         selection = _with_questions(chosen, conversation, selector, most)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
         named_there = {p: names for p, names in named.items() if any(p[0] in gap for gap in gaps)}
         removed = Removed(messages, gaps, selector.words, actions, named_there)
-        records = form.record(removed, budget) if gaps else {}
+        records = record(removed, budget) if gaps else {}
         kept = with_records(conversation, shortener.messages(selection, named), gone, records, language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
-    return fit(conversation, budget, selector, build)
+    fitted = []
+    for record in forms if budget.cut_newest else forms[:3]:
+        fitted.append(fit(conversation, budget, selector, partial(build, record)))
+        if budget.excess(fitted[-1]) <= 0:
+            return fitted[-1]
+    return fitted[min(len(fitted) - 1, 2)]
 
 
 def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:
@@ -125,12 +102,12 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
     return replace(selection, shortened=selection.shortened | questions)
 
 
-FORMS = (
-    Form(extractive_records),
-    Form(shorter_records, keeps_turns=False),
-    Form(brief_records, keeps_turns=False),
-    Form(partial(brief_records, files_tokens=0), keeps_turns=False),
-    Form(bare_records, keeps_turns=False),
+FORMS: tuple[Record, ...] = (
+    extractive_records,
+    partial(extractive_records, most_tokens=SHORTER_TOKENS, files_tokens=FILES_TOKENS),
+    partial(extractive_records, most_tokens=0, files_tokens=FILES_TOKENS),
+    partial(extractive_records, most_tokens=0),
+    bare_records,
 )
 WHY = "the least useful older exchanges gave way; records say what they were"
 STEP = Step("oldest_turns", WHY, partial(_apply, FORMS))

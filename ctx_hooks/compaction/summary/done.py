@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter as Occurrences
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -48,32 +48,22 @@ class Removed:
 def done_in(removed: Removed, language: Language) -> dict[str, list[Entry]]:
     """Return the entries of each section, in order; a plan that one of what stays replaces is none."""
     gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
+    first = removed.gaps[0].start if removed.gaps else 0
+    failing = [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
     plans = [a for a in removed.actions if a.kind == "planned"][-1:]
     return {
-        "changed": changed_files(removed, language),
-        "failing": [_ended(a) for a in _failing(removed)],
+        "changed": _changed(gone, set(map(id, failing)), language),
+        "failing": list(map(_ended, failing)),
         "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if a in gone],
         "ran": _ran(gone),
         "read": _read(gone),
     }
 
 
-def _failing(removed: Removed) -> list[Action]:
-    """Return the removed failures that no later success has cured."""
-    first = removed.gaps[0].start if removed.gaps else 0
-    return [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
-
-
-def changed_files(removed: Removed, language: Language) -> list[Entry]:
+def _changed(actions: Sequence[Action], failing: Collection[int], language: Language) -> list[Entry]:
     """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
-    changes = [a for a in removed.actions if a.kind == "changed" and removed.gap(a.index) >= 0]
-    failing = set(map(id, _failing(removed)))
-    times = Occurrences(file for a in changes for file in a.files)
-    last: dict[str, Action] = {}
-    for action in changes:
-        for file in action.files:
-            last.pop(file, None)
-            last[file] = action
+    changes = [(file, a) for a in actions if a.kind == "changed" for file in a.files]
+    times = Occurrences(file for file, _ in changes)
     return [
         (
             a.index,
@@ -81,17 +71,18 @@ def changed_files(removed: Removed, language: Language) -> list[Entry]:
             + f" (x{times[file]})" * (times[file] > 1)
             + f" ({placeholders.FAILED[language]}: {placeholders.quoted(a.outcome)})" * (id(a) in failing),
         )
-        for file, a in last.items()
+        for file, a in _last(changes)
     ]
+
+
+def _last(found: Sequence[tuple[str, Action]]) -> list[tuple[str, Action]]:
+    """Return each name once, where it stands last."""
+    return [found[n] for n in sorted({name: n for n, (name, _) in enumerate(found)}.values())]
 
 
 def _ran(actions: Sequence[Action]) -> list[Entry]:
     """Return what is not known to have failed when it was run last, each command once and there, with how it ended."""
-    last: dict[str, Action] = {}
-    for action in (a for a in actions if a.kind == "ran"):
-        last.pop(action.same, None)
-        last[action.same] = action
-    return [_ended(a) for a in last.values() if not a.failed]
+    return [_ended(a) for _, a in _last([(a.same, a) for a in actions if a.kind == "ran"]) if not a.failed]
 
 
 def _ended(action: Action) -> Entry:

@@ -11,7 +11,7 @@ from collections import Counter as Occurrences
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 
-from ctx_hooks.compaction.summary.done import Entry, Removed, changed_files, done_in, with_names
+from ctx_hooks.compaction.summary.done import Entry, Removed, done_in, with_names
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_question, is_request
@@ -63,25 +63,14 @@ def most_unanswered(budget: Budget) -> int:
     return int(budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN / ANSWER_CHARS)
 
 
-def extractive_records(removed: Removed, budget: Budget) -> dict[range, str]:
-    """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there."""
-    return _headed(sections(removed, budget), removed, budget)
+def extractive_records(
+    removed: Removed, budget: Budget, most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
+) -> dict[range, str]:
+    """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there.
 
-
-def shorter_records(removed: Removed, budget: Budget) -> dict[range, str]:
-    """Return the same records with fewer entries, but as many changed files as the brief ones have."""
-    return _headed(sections(removed, budget, most_tokens=SHORTER_TOKENS, files_tokens=FILES_TOKENS), removed, budget)
-
-
-def brief_records(removed: Removed, budget: Budget, files_tokens: int = FILES_TOKENS) -> dict[range, str]:
-    """Return the records with users' words, the newest of the files that were changed, and names."""
-    language = budget.policy.language
-    room_chars = summary_tokens(budget.goal_tokens, files_tokens) * CHARS_PER_TOKEN
-    said, _ = _said(removed, 0, 0, language)
-    changed, _ = _newest(changed_files(removed, language), room_chars)
-    read, named = with_names((), removed, language)
-    found = {"said": said, "changed": changed, "read": read, "named": named}
-    return _headed(_by_gap(removed, found, language), removed, budget)
+    At most `most_tokens` beside users' words and names; of changed files in any case the newest that `files_tokens` hold.
+    """
+    return _headed(sections(removed, budget, most_tokens=most_tokens, files_tokens=files_tokens), removed, budget)
 
 
 def bare_records(removed: Removed, budget: Budget) -> dict[range, str]:
@@ -174,7 +163,7 @@ def sections(
             names = () if section in ("changed", "failing") else stated_names
             unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
             found[section], left = _newest(unstated, most)
-        unspent = room - most + left
+        unspent = room - most + left if most_tokens else 0.0
     found["read"], found["named"] = with_names(found["read"], removed, language)
     return _by_gap(removed, found, language)
 

@@ -107,9 +107,14 @@ class Forms:
     """Which form the compactions of one history have: that in which one was sent before, else the newest summary's."""
 
     def __init__(self, history: History, summaries: Summaries, start: bytes) -> None:
+        self.conversation = summaries.conversation
         self._summaries = summaries
-        self._prefixes = prefixes(history, summaries.conversation.encode())
-        self._compactions = prefixes(history, start, with_system=True)
+        self._prefixes = prefixes(history, summaries.conversation.encode()) if summaries.written else ()
+        self._compactions = prefixes(history, start, with_system=True) if summaries.conversation else ()
+
+    def digest(self, length: int) -> str:
+        """Return what stands for a compaction of the first `length` messages."""
+        return self._compactions[length].hex()
 
     def summary_of(self, length: int, base_length: int | None) -> WrittenSummary | None:
         """Return the summary that a compaction of the first `length` messages holds, None for the deterministic form.
@@ -117,7 +122,7 @@ class Forms:
         One that was sent keeps its form. One behind a compaction with a current summary begins with that: the prompt cache
         has it. `base_length` is how many messages that compaction has, None without one.
         """
-        if self._compactions[length].hex() in self._summaries.chosen:
+        if not self._summaries.written or self.digest(length) in self._summaries.chosen:
             return self.held(length)
         before = self.held(base_length) if base_length is not None else None
         if base_length is not None and is_current(before, base_length):
@@ -126,10 +131,5 @@ class Forms:
 
     def held(self, length: int) -> WrittenSummary | None:
         """Return the summary with which a compaction of the first `length` messages was sent, None if it was not."""
-        chosen = self._summaries.chosen.get(self._compactions[length].hex())
+        chosen = self._summaries.chosen.get(self.digest(length)) if self._summaries.written else None
         return self._summaries.written.get(chosen) if chosen else None
-
-    def choice(self, length: int, summary: WrittenSummary | None, *, is_new: bool, free_tokens: int | None) -> Choice:
-        """Return the choice that a compaction of the first `length` messages was made by."""
-        prefix = "" if summary is None else summary.prefix
-        return Choice(self._compactions[length].hex(), prefix, length, is_new, free_tokens)

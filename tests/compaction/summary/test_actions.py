@@ -7,7 +7,7 @@ from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
 from ctx_hooks.compaction.summary.done import Removed
-from ctx_hooks.compaction.summary.extractive import brief_records, sections
+from ctx_hooks.compaction.summary.extractive import FILES_TOKENS, extractive_records, sections
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -285,7 +285,8 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
 def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     run = calls(*[("Edit", {"file_path": f"{'/deep' * 25}/{n}.ts"}, "ok") for n in range(20)])
     removed = Removed(run, [range(len(run))], {}, actions_of(run))
-    (told,) = brief_records(removed, Budget(12_000, 24_000, Counter("o200k_base"))).values()
+    budget = Budget(12_000, 24_000, Counter("o200k_base"))
+    (told,) = extractive_records(removed, budget, most_tokens=0, files_tokens=FILES_TOKENS).values()
     assert all(f"/{n}.ts" in told for n in range(20))
 
 
