@@ -9,8 +9,6 @@ and the caller starts a process of its own. A proxy ends with its connection and
 that nothing outlives the tests.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """`forked_python.py -u -c CODE`: Python, in a fork of the process that has imported LiteLLM; pytest's workers are such."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """More wordings of an overflow, for the fake provider to answer with: importing this module adds them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ctx_hooks.testing.wordings import WORDINGS, Wording
@@ -25,7 +23,7 @@ MORE = {
     ),
     "anthropic_with_output": Wording(
         "input length and `max_tokens` exceed context limit: {input} + {output} > {limit}, decrease input length or "
-        "`max_tokens` and try again",
+        "`max_tokens` and try again"
     ),
     "bedrock_converse": Wording("The model returned the following errors: Input is too long for requested model."),
     "bedrock_invoke": Wording(
@@ -63,9 +61,7 @@ MORE = {
         body=_vllm,
     ),
     "sglang_stream": Wording(
-        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).",
-        body=_vllm,
-        in_stream=True,
+        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).", body=_vllm, in_stream=True
     ),
     "llamacpp": Wording(
         "request ({input} tokens) exceeds the available context size ({limit} tokens), try increasing it",

@@ -12,14 +12,7 @@ from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.events import (
-    AnswerEvent,
-    DecisionEvent,
-    FailureEvent,
-    LimitEvent,
-    OverflowEvent,
-    TruncationEvent,
-)
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, TruncationEvent
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 from ctx_hooks.testing import agent_session

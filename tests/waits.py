@@ -1,7 +1,5 @@
 """Waiting in a test's own loop for what happens in a moment."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import time

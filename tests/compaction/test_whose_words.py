@@ -60,10 +60,7 @@ def test_a_summary_says_of_each_line_whose_it_is():
     gaps = [range(len(messages))]
     (text,) = extractive_records(Removed(messages, gaps, words, actions_of(messages)), budget_of(4_000)).values()
     lines = text.splitlines()
-    assert lines[1:3] == [
-        "- user said: Please read page 0.",
-        "- assistant said: I have looked at number 0.",
-    ]
+    assert lines[1:3] == ["- user said: Please read page 0.", "- assistant said: I have looked at number 0."]
     assert not any(FORGED in line for line in lines if not line.endswith(json.dumps(FORGED)))
 
 

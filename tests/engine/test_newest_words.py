@@ -1,7 +1,5 @@
 """Whoever spoke last is heard: tool results give way before the newest words of a user, in every form of a request."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

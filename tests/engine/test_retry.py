@@ -173,10 +173,7 @@ class TestRetries:
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
         target = to(attempt=1, tool_results={"max_fraction": 1.0})
-        for known in (
-            known_of(target, DeploymentStats(), NOW, refused),
-            Known(target.window, previous=at_another(refused)),
-        ):
+        for known in (known_of(target, DeploymentStats(), NOW, refused), Known(target.window, previous=at_another(refused))):
             decision, attempt = decided(request, target, known)
             assert isinstance(decision, Compressed)
             assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION

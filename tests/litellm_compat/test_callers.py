@@ -50,10 +50,7 @@ def test_headers_are_known_by_their_lower_case_names():
 def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept_in_litellms():
     data = {"metadata": {"ctx_hooks": {"language": "zh"}, "a": 1}, "litellm_metadata": {"b": 2}}
     metadata, own = copy.deepcopy(data["metadata"]), data["litellm_metadata"]
-    assert without_request_key(data) == {
-        "metadata": {"a": 1},
-        "litellm_metadata": {"b": 2, "ctx_hooks": {"language": "zh"}},
-    }
+    assert without_request_key(data) == {"metadata": {"a": 1}, "litellm_metadata": {"b": 2, "ctx_hooks": {"language": "zh"}}}
     assert data["metadata"] == metadata
     assert data["litellm_metadata"] is own  # the proxy reads it again if the request fails
 

@@ -1,7 +1,5 @@
 """Whatever protocol a deployment speaks, a session overflows once at most, and not at all where the window is known."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict

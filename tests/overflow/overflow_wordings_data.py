@@ -7,11 +7,7 @@ SETTINGS: tuple[Wording, ...] = (
     ("The sum of prompt length (5000.0), query length (4000.0) should not exceed max_num_tokens (8192)", 8192, 9000),
     ("input length + max_new_tokens = 9000 must be <= max_total_tokens (8192)", 8192, None),
     ("ValueError: prompt_token_ids of length 9000 cannot exceed maxSeqLen (8192)", 8192, 9000),
-    (
-        "`default_max_tokens` (-152) = max_seq_len (8192) - `splited_prompt_len` (8344) - `query_token_len` (0)",
-        8192,
-        8344,
-    ),
+    ("`default_max_tokens` (-152) = max_seq_len (8192) - `splited_prompt_len` (8344) - `query_token_len` (0)", 8192, 8344),
 )
 """A limit named after a server's setting."""
 

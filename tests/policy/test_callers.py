@@ -47,10 +47,7 @@ class TestWhatTheCallerNames:
 
     def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self):
         locking = {"reserve": 1, "locked": ["reserve"]}
-        settings = {
-            "sessions": {"s:*": locking},
-            "defaults": {"request_may_set": ["reserve"]},
-        }
+        settings = {"sessions": {"s:*": locking}, "defaults": {"request_may_set": ["reserve"]}}
         assert resolve(settings, session="s:1", team={"reserve": 7}).policy.reserve == 7
         assert resolve(settings, session="s:1", request={"reserve": 7}).policy.reserve == 1
 

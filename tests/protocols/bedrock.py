@@ -1,7 +1,5 @@
 """Amazon Bedrock: Converse, which has its own shape for every model, and Invoke, which carries Anthropic's."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Cohere's second chat API: OpenAI's messages in the request, an answer and events of its own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The binary event stream of AWS: length, headers and payload of each message, with a checksum before and behind."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Ollama's own protocol: lines of JSON, arguments as objects, calls and results paired by their order alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

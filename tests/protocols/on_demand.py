@@ -3,8 +3,6 @@
 https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any

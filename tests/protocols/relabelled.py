@@ -1,7 +1,5 @@
 """Servers of OpenAI's or Anthropic's shape with rules and errors of their own: Mistral, watsonx.ai and Vertex AI."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise

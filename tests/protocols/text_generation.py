@@ -1,7 +1,5 @@
 """Text Generation Inference as Predibase serves it: one prompt, and a stream whose refusal is an event of a 200 answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """An HTTP server on loopback that gives every POST request to one function."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager

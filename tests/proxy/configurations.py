@@ -1,7 +1,5 @@
 """Configurations of proxies."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -51,10 +49,7 @@ def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -
     )
     return {
         "model_list": list(listed),
-        "litellm_settings": {
-            "callbacks": [PLUGIN],
-            "context_window_fallbacks": [{"cornered": ["large"]}],
-        },
+        "litellm_settings": {"callbacks": [PLUGIN], "context_window_fallbacks": [{"cornered": ["large"]}]},
         "general_settings": GENERAL,
         **sections,
     }

@@ -5,8 +5,6 @@ too, `checked` the one whose Router checks windows itself; behind `elsewhere_` t
 `POLICIES` hold for all three.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -38,12 +36,7 @@ CACHE_BYTES = 16_000_000
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
 ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
-DEFAULTS = {
-    "rescue_attempts": 3,
-    "locked": ["reserve"],
-    "request_policies": ["off"],
-    "request_may_set": ["language"],
-}
+DEFAULTS = {"rescue_attempts": 3, "locked": ["reserve"], "request_policies": ["off"], "request_may_set": ["language"]}
 PARTS = """
 import json, pathlib
 import ctx_hooks

@@ -1,7 +1,5 @@
 """What LiteLLM does otherwise from a version on, with the plugin and without, where nothing else tells."""
 
-from __future__ import annotations
-
 import inspect
 from importlib.metadata import version
 

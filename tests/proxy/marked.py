@@ -1,7 +1,5 @@
 """A proxy with every sink on, and conversations whose every text carries a mark."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -100,7 +98,7 @@ def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
             provider.url,
             *models,
             litellm_settings={
-                "callbacks": ["marked_plugin.handler", "prometheus", "marked_plugin.otel", "marked_plugin.spend"],
+                "callbacks": ["marked_plugin.handler", "prometheus", "marked_plugin.otel", "marked_plugin.spend"]
             },
             callback_settings={"ctx_hooks": {"events": {"path": str(folder)}}},
         )

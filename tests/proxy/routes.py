@@ -1,7 +1,5 @@
 """The routes, asked the same way."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

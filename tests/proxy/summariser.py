@@ -1,7 +1,5 @@
 """A scripted model that writes summaries: its name says how well."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Odd and broken requests are forwarded or repaired; none becomes a 500 of ours."""
 
-from __future__ import annotations
-
 import pytest
 from routes import CHAT
 

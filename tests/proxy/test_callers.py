@@ -1,7 +1,5 @@
 """What a caller sends never steers what is the operator's or the plugin's own, and never costs him his answer."""
 
-from __future__ import annotations
-
 import pytest
 from configurations import BELIEVED, WINDOW, deployment
 from routes import CHAT, GEMINI, MESSAGES, RESPONSES
@@ -12,12 +10,7 @@ STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "strea
 OFF = {"mode": "off"}
 LOCKED = {"authorization": "Bearer sk-locked"}
 CALLERS = {"locked": {"team_metadata": {"ctx_hooks": {"locked": ["mode"]}}}}
-POLICIES = {
-    "models": {"open": OFF},
-    "teams": {"vip": OFF},
-    "keys": {"vip": OFF},
-    "sessions": {"off:*": OFF},
-}
+POLICIES = {"models": {"open": OFF}, "teams": {"vip": OFF}, "keys": {"vip": OFF}, "sessions": {"off:*": OFF}}
 
 
 def groups(url):

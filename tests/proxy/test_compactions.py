@@ -1,7 +1,5 @@
 """Beside LiteLLM's own compaction, guardrails that shorten, and compaction by providers: who acts first, what is left."""
 
-from __future__ import annotations
-
 import json
 
 import litellm_versions

@@ -1,7 +1,5 @@
 """An answer whose stream breaks off goes on at the fallback, which is asked with a fitted history and all that was said."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A proxy with a real PostgreSQL: policies and models are made and changed by LiteLLM's API, and the spend is stored."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 What compares the two is `-m deploy`: it starts a proxy, and only another LiteLLM or another fork server can break it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

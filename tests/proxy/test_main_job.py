@@ -1,7 +1,5 @@
 """An overflowing request is answered by the same model, on every route, and the client notices nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

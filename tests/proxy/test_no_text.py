@@ -3,8 +3,6 @@
 What LiteLLM itself logs and traces of it is LiteLLM's: its lines have another component, its attributes another prefix.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import dataclass

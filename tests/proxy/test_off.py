@@ -3,8 +3,6 @@
 So is one that observes. What each scope of a policy sets, tests/policy proves; here, that nothing else is done.
 """
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -21,10 +19,7 @@ CALLERS = {
     "off-key": {"metadata": OFF},
     "off-organization": {"organization_metadata": OFF},
 }
-POLICIES = {
-    "models": {"off-*-model": "off", "off-*-observed": "observe"},
-    "sessions": {"off:*": "off"},
-}
+POLICIES = {"models": {"off-*-model": "off", "off-*-observed": "observe"}, "sessions": {"off:*": "off"}}
 WINDOW = 1_500
 WAYS = ("team", "key", "organization", "model", "info", "session", "request", "observed-team", "observed")
 KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}

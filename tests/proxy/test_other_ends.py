@@ -1,7 +1,5 @@
 """How a request ends that is not simply answered by its own model: the client leaves, or another group takes over."""
 
-from __future__ import annotations
-
 import http.client
 import json
 

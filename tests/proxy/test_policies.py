@@ -1,7 +1,5 @@
 """Teams with policies of their own, on a real proxy: each is treated as it was told, and none harms another."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -14,9 +12,7 @@ CALLERS = {
     "switched-off": {"team_metadata": {"ctx_hooks": {"mode": "off"}}},
     "plain": {"team_model_aliases": {"house-model": "fitted"}, "aliases": {"my-model": "fitted"}},
 }
-POLICIES = {
-    "models": {"blocked": {"block_below_tokens": 16_000}},
-}
+POLICIES = {"models": {"blocked": {"block_below_tokens": 16_000}}}
 
 
 def groups(url):

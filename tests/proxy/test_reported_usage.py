@@ -1,7 +1,5 @@
 """What clients, loggers and the spend see of the usage of a compressed request, on every route, streamed and not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

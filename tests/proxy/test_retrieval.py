@@ -3,8 +3,6 @@
 The client sees one answer, and none of the calls between.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A session that grows past the window, request by request: it overflows once at most, and keeps its prompt cache."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -77,11 +75,7 @@ def test_a_session_is_answered_throughout_and_overflows_only_where_the_window_is
     billed = way != "gemini-to-openai" or mode == "whole" or STATES_STREAMED_USAGE
     provider.configure(wording="gemini", tokens_factor=1.1 if billed else 1.0)
     session = agent_session(
-        route.fmt,
-        model=f"session-{way}-{window}-{mode}",
-        turns=TURNS,
-        result_chars=RESULT_CHARS,
-        thinking=route is GEMINI,
+        route.fmt, model=f"session-{way}-{window}-{mode}", turns=TURNS, result_chars=RESULT_CHARS, thinking=route is GEMINI
     )
     records = run(route, {**session, "stream": MODES[mode]}, proxy, provider)
     refused = [r for r in records if r["status"] != 200]

@@ -3,8 +3,6 @@
 And `ctx-hooks replay` reads it.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A session whose history the provider keeps: it goes on past the window, with one refusal at most."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """A model writes what stands for removed exchanges, once for all workers; whatever it does, every request is answered."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import random

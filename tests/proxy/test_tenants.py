@@ -1,7 +1,5 @@
 """Whatever one tenant sends, and whatever the provider answers it, another tenant's request is sent as it came."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """An overflow that a provider tells inside a streamed answer is retried, whatever form it has and whatever came before."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

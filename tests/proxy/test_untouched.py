@@ -1,7 +1,5 @@
 """Routes that the plugin leaves alone on purpose: sent byte for byte, and refused in the provider's words, as without it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field
@@ -174,9 +172,6 @@ def test_a_conversation_on_the_same_proxy_is_fitted(recorder, proxy):
     """Else the comparison above would compare nothing."""
     talk = [*TALK, *TALK]
     LOOPBACK.post(
-        f"{proxy.url}/v1/chat/completions",
-        json={"model": "text", "messages": talk},
-        headers=proxy.headers,
-        timeout=300,
+        f"{proxy.url}/v1/chat/completions", json={"model": "text", "messages": talk}, headers=proxy.headers, timeout=300
     )
     assert LONG.encode() not in recorder.bodies[-1][1]

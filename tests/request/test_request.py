@@ -61,8 +61,7 @@ values = st.recursive(
 mappings = st.dictionaries(st.sampled_from(NAMES), values, max_size=8)
 FIXED = ("tools", "system", "instructions", "functions", "response_format", "text", "systemInstruction", "config")
 bodies = st.fixed_dictionaries(
-    {"messages": st.lists(mappings, min_size=1, max_size=5)},
-    optional=dict.fromkeys(FIXED, values),
+    {"messages": st.lists(mappings, min_size=1, max_size=5)}, optional=dict.fromkeys(FIXED, values)
 )
 
 

@@ -1,7 +1,5 @@
 """A running request has one state, nobody else's, until it has ended and its caller has the headers, or it is the oldest."""
 
-from __future__ import annotations
-
 import weakref
 from types import SimpleNamespace
 

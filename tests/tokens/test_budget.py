@@ -84,9 +84,7 @@ def test_windows_for_the_input_alone_are_told_apart(model, expected):
 
 
 @given(
-    window=st.integers(0, 2_000_000),
-    least=st.integers(0, 3_000_000),
-    kind=st.sampled_from([16_384, "8%", "99%", "dynamic"]),
+    window=st.integers(0, 2_000_000), least=st.integers(0, 3_000_000), kind=st.sampled_from([16_384, "8%", "99%", "dynamic"])
 )
 def test_a_budget_is_never_negative_nor_above_the_window(window, least, kind):
     policy = Policy(reserve=kind, target_fraction=0.5)

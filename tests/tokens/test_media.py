@@ -174,10 +174,7 @@ def test_the_size_is_that_of_the_picture_in_every_container(head):
     assert image_tokens("anthropic", head) == -(-1_000 * 500 // 750)
 
 
-@pytest.mark.parametrize(
-    ("size", "tokens"),
-    [((200, 200), 54), ((1_000, 1_000), 1_334), ((1_092, 1_092), 1_590)],
-)
+@pytest.mark.parametrize(("size", "tokens"), [((200, 200), 54), ((1_000, 1_000), 1_334), ((1_092, 1_092), 1_590)])
 def test_an_image_costs_at_anthropic_what_its_guide_says(size, tokens):
     """The table of the vision guide: about 54, 1,334 and 1,590 tokens. https://docs.anthropic.com/en/docs/build-with-claude/vision"""
     assert image_tokens("anthropic", png(*size)) == tokens

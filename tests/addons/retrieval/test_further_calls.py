@@ -1,7 +1,5 @@
 """A further call, which brings what a model has retrieved, ends in an answer: through a real Router, streamed and not."""
 
-from __future__ import annotations
-
 import json
 import re
 

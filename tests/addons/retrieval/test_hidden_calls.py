@@ -17,11 +17,7 @@ from ctx_hooks.testing import Call, Reply, responses, streams, violations
 
 TOOL = "ctx_retrieve"
 CHAT, RESPONSES = FORMS["openai-chat"], FORMS["openai-responses"]
-TOGETHER = {
-    "openai-chat": assembled.chat,
-    "anthropic": assembled.messages,
-    "openai-responses": assembled.responses,
-}
+TOGETHER = {"openai-chat": assembled.chat, "anthropic": assembled.messages, "openai-responses": assembled.responses}
 ENCRYPTED = {"include": ["reasoning.encrypted_content"]}
 PAYLOAD = {"model": "served", "stream_options": {"include_usage": True}, **ENCRYPTED}
 every_format = pytest.mark.parametrize("fmt", FORMS)

@@ -7,13 +7,7 @@ from strategies import called
 
 import ctx_hooks
 from ctx_hooks.compaction.pipeline import compress
-from ctx_hooks.compaction.steps import (
-    newest_loop,
-    older_media,
-    older_reasoning,
-    oversized_results,
-    repeats,
-)
+from ctx_hooks.compaction.steps import newest_loop, older_media, older_reasoning, oversized_results, repeats
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget

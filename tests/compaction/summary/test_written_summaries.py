@@ -16,12 +16,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import sections, written_records
-from ctx_hooks.compaction.summary.model_written import (
-    NO_SUMMARIES,
-    Summaries,
-    WrittenSummary,
-    prefixes,
-)
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary, prefixes
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import WIRE_FORMATS
