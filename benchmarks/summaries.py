@@ -30,8 +30,7 @@ from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, 
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Attempt, Known
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.testing import agent_session

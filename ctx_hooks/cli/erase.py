@@ -20,7 +20,7 @@ from ctx_hooks.addons.summaries import stored as summaries
 from ctx_hooks.cli.archive import Places, archives_of, open_places
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
-from ctx_hooks.learning import redis_store, stored_histories
+from ctx_hooks.learning import learned, stored_histories
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
@@ -145,13 +145,13 @@ async def _in_redis(client: Any, owner: Owner) -> list[Held]:
     found = [Held(s, "redis", str(owner), len(k), partial(delete_keys, client, k)) for s, k in keys.items()]
     scripts: Any = SimpleNamespace(async_register_script=client.register_script)
     store = SharedStore(lambda: scripts)
-    statistics = [key.decode() for key in await keys_like(client, f"{redis_store.KEY_PREFIX}*")]
-    held = [redis_store.held_by(owner.digest, await store.read(key, redis_store.LARGEST_BYTES)) for key in statistics]
+    statistics = [key.decode() for key in await keys_like(client, f"{learned.KEY_PREFIX}*")]
+    held = [learned.held_by(owner.digest, await store.read(key, learned.LARGEST_BYTES)) for key in statistics]
 
     async def remove() -> int:
-        without = partial(redis_store.without_tenant, owner.digest)
+        without = partial(learned.without_tenant, owner.digest)
         for key in statistics:
-            await store.change(key, without, redis_store.LARGEST_BYTES, redis_store.KEPT_SECONDS)
+            await store.change(key, without, learned.LARGEST_BYTES, learned.KEPT_SECONDS)
         return sum(held)
 
     return [*found, Held("statistics", "redis", str(owner), sum(held), remove)]

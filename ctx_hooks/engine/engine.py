@@ -13,8 +13,7 @@ from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
-from ctx_hooks.learning.attempts import Attempt, attempt_at
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
 from ctx_hooks.request.output_limit import allowed_output_tokens, with_output
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history

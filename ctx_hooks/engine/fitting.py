@@ -13,7 +13,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.overflow.retry_plan import RetryPlan
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target

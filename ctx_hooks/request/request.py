@@ -18,7 +18,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens
-from ctx_hooks.request.size_bound import most_tokens
+from ctx_hooks.request.sizes import most_tokens
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.history import History
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target

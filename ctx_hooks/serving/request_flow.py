@@ -18,9 +18,8 @@ from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouche
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many, without_flags
-from ctx_hooks.learning.attempts import Attempt, counted, sent_unchanged
+from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchanged
 from ctx_hooks.learning.calibration import LEAST_RATIO
-from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.policy.resolve import Policies

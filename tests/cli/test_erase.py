@@ -21,7 +21,7 @@ from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.cli import main
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning import redis_store
+from ctx_hooks.learning import learned
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stats import ANYONE, Observation
 from ctx_hooks.learning.stored_histories import StoredHistories
@@ -88,8 +88,8 @@ def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: 
             client = redis_cache.init_async_client()
             keys = {key async for key in client.scan_iter()}
             fields = {(k, f) for k in keys if await client.type(k) == b"hash" for f in await client.hkeys(k)}
-            statistics = [(k, await client.get(k)) for k in keys if redis_store.KEY_PREFIX.encode() in k]
-            shown = {(k, key) for k, v in statistics for key in redis_store.observations(v, time.time()).observations}
+            statistics = [(k, await client.get(k)) for k in keys if learned.KEY_PREFIX.encode() in k]
+            shown = {(k, key) for k, v in statistics for key in learned.observations(v, time.time()).observations}
             return keys | fields | shown
 
         return asyncio.run(in_redis()) | {(s.name, s.texts) for s in disk.tenants(tmp_path / "kept")}
@@ -123,7 +123,7 @@ def test_figures_that_hold_no_longer_are_erased_too_and_those_of_no_owner_are_no
     call = call_of("team", team := uuid4().hex)
     row = f'["answer","{call.tenant}",{time.time() - 90_000},[300]]'
     newer = f'["a kind of a later version","ann",{time.time()},[1]]'
-    asyncio.run(planted(redis_server, old=f"{redis_store.NO_REFUSAL}[{row},{newer}]", other="of another version"))
+    asyncio.run(planted(redis_server, old=f"{learned.NO_REFUSAL}[{row},{newer}]", other="of another version"))
     code, printed = world.erase("--team", team, "--yes", "--json")
     assert (code, json.loads(printed.out)["stores"][-1]["removed"]) == (0, 1)
     found = asyncio.run(planted(redis_server))
@@ -136,8 +136,8 @@ async def planted(redis_server, **values):
     """Return what stands under keys of statistics, after some were set."""
     client = RedisCache(host="127.0.0.1", port=redis_server.port).init_async_client()
     for name, value in values.items():
-        await client.set(redis_store.KEY_PREFIX + name, value)
-    return {name: await client.get(redis_store.KEY_PREFIX + name) for name in ("old", "other")}
+        await client.set(learned.KEY_PREFIX + name, value)
+    return {name: await client.get(learned.KEY_PREFIX + name) for name in ("old", "other")}
 
 
 def test_no_store_in_redis_is_left_out(world):

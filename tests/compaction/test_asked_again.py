@@ -17,7 +17,7 @@ from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.engine import engine
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing.conversations import source_text

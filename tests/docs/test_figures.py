@@ -9,7 +9,7 @@ from documentation import ROOT
 from ctx_hooks.addons.retrieval import tool_rounds
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import retrieval_share, thresholds
-from ctx_hooks.learning import calibration, known, learned, redis_store, stats, stored_histories
+from ctx_hooks.learning import attempts, calibration, learned, stats, stored_histories
 from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import caller
@@ -27,7 +27,7 @@ SAYS = [
     ("security", f"at most {texts.MOST_CHARS:,} characters"),
     ("security", f"at most {running.RUNNING_REQUESTS:,} requests"),
     ("security", f"a day, ratios {WORDS[stats.RULES['ratios'].kept_seconds / DAY]} days"),
-    ("security", f"the key {WORDS[redis_store.KEPT_SECONDS / DAY]} days after the last write"),
+    ("security", f"the key {WORDS[learned.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB for both"),
@@ -55,7 +55,7 @@ IN_WORDS = {
     "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
     "more than a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
     "forgotten after a day": stats.RULES["limit"].kept_seconds == DAY,
-    "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
+    "down to half of the window": attempts.OTHERS_FLOOR_FRACTION == 0.5,
     "a tenth for another turn": (retrieval_share.QUESTION_FRACTION, retrieval_share.USUAL_FRACTION) == (1 / 3, 0.1),
     "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,

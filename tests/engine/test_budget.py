@@ -28,7 +28,7 @@ from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request

@@ -12,7 +12,7 @@ from strategies import FIELDS, every_format, spoken, tool_round
 
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import FIELDS, FORMATS
 
 from ctx_hooks.engine.decision import Compressed, Untouched
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.request.output_limit import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS, with_output
 from ctx_hooks.request.request import Request

@@ -11,7 +11,7 @@ from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.engine.decision import Compressed
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.attempts import known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request

@@ -16,7 +16,7 @@ from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Untouched
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline, Timings

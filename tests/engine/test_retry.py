@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
-from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION

@@ -6,7 +6,7 @@ import pytest
 from engine_requests import decided, session, to, tokens_of
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
-from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.attempts import known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request

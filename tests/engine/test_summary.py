@@ -7,7 +7,7 @@ from engine_requests import COUNTER, decided, session, to
 from ctx_hooks.addons.summaries.candidates import conversation_key
 from ctx_hooks.compaction.summary.model_written import Summaries, prefixes
 from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.request.request import counted_history
 
 REQUEST = session(turns=40)

@@ -8,8 +8,7 @@ import pytest
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
 from ctx_hooks.learning import stored_histories
-from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.redis_store import KEY_PREFIX, LARGEST_BYTES, NO_REFUSAL, observations
+from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, NO_REFUSAL, Learned, observations
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.store import shared_store

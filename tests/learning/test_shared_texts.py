@@ -1,6 +1,6 @@
 """What workers share by default are figures: no text of a message comes to stand in Redis."""
 
-from ctx_hooks.learning import redis_store, stored_histories
+from ctx_hooks.learning import learned, stored_histories
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -29,5 +29,5 @@ async def test_redis_has_figures_and_no_text_of_a_request_a_refusal_or_an_id(red
     found = await stored(redis_cache.init_async_client())
     assert {key.split(":")[1] for key in found} == {"statistics", "history"}
     assert MARK not in "".join([*found, *found.values()]).replace(f"{MARK}'s digest", "")
-    assert any(key.startswith(redis_store.KEY_PREFIX) for key in found)
+    assert any(key.startswith(learned.KEY_PREFIX) for key in found)
     assert any(key.startswith(stored_histories.KEY_PREFIX) for key in found)

@@ -6,7 +6,7 @@ import pytest
 from engine_requests import attempted
 
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.tokens.budget import Window

@@ -11,9 +11,8 @@ import ctx_hooks
 from ctx_hooks.tokens.units import to_local, to_provider
 
 SETTING = """
-from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.attempts import Attempt, Known
 from ctx_hooks.learning.calibration import observed
-from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import plan_of
 from ctx_hooks.tokens.budget import Budget
@@ -28,7 +27,7 @@ window, counter = Window(provider, "default"), Counter("o200k_base")
 to, known = Target("m", "d", window, Policy(), ""), Known(window, 1.3)
 """
 SOURCES = (
-    "learning/attempts.py", "learning/calibration.py", "learning/known.py", "overflow/recognise.py",
+    "learning/attempts.py", "learning/calibration.py", "overflow/recognise.py",
     "overflow/retry_plan.py", "tokens/budget.py", "tokens/counter.py", "tokens/units.py",
 )  # fmt: skip
 """What is read of the package: all of it takes a minute."""

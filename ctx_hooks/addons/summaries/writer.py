@@ -15,7 +15,7 @@ from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
 from ctx_hooks.addons.summaries.record import Written
-from ctx_hooks.learning.known import OTHERS_FLOOR_FRACTION
+from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry

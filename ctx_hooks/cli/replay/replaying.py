@@ -22,8 +22,7 @@ from ctx_hooks.cli.replay.sessions import (
 )
 from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Prices, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import attempt_at
-from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.attempts import attempt_at, known_of
 from ctx_hooks.learning.stats import RATIOS, DeploymentStats
 from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment

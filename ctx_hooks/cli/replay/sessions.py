@@ -12,7 +12,7 @@ from ctx_hooks.compaction.message_index import chain
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.formats.fields import unmarked
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings

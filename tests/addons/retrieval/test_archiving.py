@@ -14,7 +14,7 @@ from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
 from ctx_hooks.engine import engine
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Known
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request

@@ -14,8 +14,7 @@ from ctx_hooks.addons.summaries.record import IDLE
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.engine.decision import Compressed
-from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.attempts import Attempt, Known
 from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request

@@ -9,7 +9,7 @@ from strategies import CALL_TYPES, FIELDS
 
 from ctx_hooks.conversation.model import Media
 from ctx_hooks.request.request import Request, request_of
-from ctx_hooks.request.uncounted import HOSTED_TOOL_TOKENS, uncounted_in
+from ctx_hooks.request.sizes import HOSTED_TOOL_TOKENS, uncounted_in
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.media import media_tokens

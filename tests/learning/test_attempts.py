@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from engine_requests import NOW, stats_of, to
 
-from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.attempts import known_of
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats
 from ctx_hooks.tokens.budget import Window
 
