@@ -31,10 +31,11 @@ WINDOW_TOKENS = 60_000
 SHOWN_TOKENS = 70_000
 """The height of a panel: the window, and room for the request that exceeds it."""
 DONE = f"All {FILES} files are read."
-PANELS = ("LiteLLM alone", "LiteLLM with ctx_hooks")
+PANELS = ("LiteLLM without ctx_hooks", "LiteLLM with ctx_hooks")
 
-WIDTH, LEFT, BAR_WIDTH, STEP_WIDTH = 860, 70, 18, 26
-PANEL_HEIGHT, FIRST_BASE, PANEL_DISTANCE = 140, 250, 226
+WIDTH, LEFT, BAR_WIDTH, STEP_WIDTH = 560, 24, 14, 20
+"""Narrow, so that a phone shows its words in a size that can be read."""
+PANEL_HEIGHT, FIRST_BASE, PANEL_DISTANCE = 130, 256, 206
 STEPS = FILES + 1
 
 
@@ -140,10 +141,10 @@ text { font: 14px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-s
 <rect class="card" x="0.5" y="0.5" width="$inner_width" height="$inner_height" rx="8"/>
 <text class="head" x="24" y="34">$headline</text>
 <text class="small" x="24" y="54">Each bar is one request, as the provider counted it.</text>
-<rect class="served" x="$key" y="24" width="12" height="12"/>
-<text class="small" x="$key_text" y="34">served from the prompt cache</text>
-<rect class="new" x="$key" y="44" width="12" height="12"/>
-<text class="small" x="$key_text" y="54">read anew</text>
+<rect class="served" x="24" y="68" width="12" height="12"/>
+<text class="small" x="42" y="78">served from the prompt cache</text>
+<rect class="new" x="236" y="68" width="12" height="12"/>
+<text class="small" x="254" y="78">read anew</text>
 $panels
 </svg>
 """)
@@ -151,14 +152,12 @@ $panels
 
 def picture(sessions: tuple[Session, ...]) -> str:
     """Return the picture of the sessions, one panel each."""
-    height = FIRST_BASE + PANEL_DISTANCE * (len(sessions) - 1) + 58
+    height = FIRST_BASE + PANEL_DISTANCE * (len(sessions) - 1) + 44
     return PICTURE.substitute(
         width=WIDTH,
         height=height,
         inner_width=WIDTH - 1,
         inner_height=height - 1,
-        key=WIDTH - 226,
-        key_text=WIDTH - 208,
         headline=f"An agent reads {FILES} files. Its model's window holds {WINDOW_TOKENS:,} tokens.",
         description=" ".join(
             f"{name}: {len(s.requests)} requests, then: {escape(s.last_text)}"
@@ -176,16 +175,15 @@ def _panel(number: int, session: Session) -> str:
     kind, mark = ("good", "✓") if session.finished else ("bad", "✗")
     end = LEFT + STEPS * STEP_WIDTH
     lines = [
-        f'<text class="head" x="24" y="{base - PANEL_HEIGHT - 18}">{PANELS[number]}</text>',
-        f'<line class="window" x1="{LEFT - 6}" x2="{end}" y1="{window_y}" y2="{window_y}"/>',
-        f'<text class="small" x="24" y="{window_y + 4}">{WINDOW_TOKENS // 1000}k</text>',
-        f'<text class="small" x="{end + 8}" y="{window_y + 4}">the window</text>',
-        f'<line class="base" x1="{LEFT - 6}" x2="{end}" y1="{base}" y2="{base}"/>',
-        f'<text class="said {kind}" x="{LEFT - 6}" y="{base + 22}">{mark} {escape(session.last_text)}</text>',
+        f'<text class="head" x="24" y="{base - PANEL_HEIGHT - 8}">{PANELS[number]}</text>',
+        f'<line class="window" x1="{LEFT}" x2="{end}" y1="{window_y}" y2="{window_y}"/>',
+        f'<text class="small" x="{LEFT}" y="{window_y - 5}">the window: {WINDOW_TOKENS:,}</text>',
+        f'<line class="base" x1="{LEFT}" x2="{end}" y1="{base}" y2="{base}"/>',
+        f'<text class="said {kind}" x="{LEFT}" y="{base + 22}">{mark} {escape(session.last_text)}</text>',
     ]
     for refused in _retried(session):
         x, y = LEFT + refused * STEP_WIDTH, _y(base, SHOWN_TOKENS) - 4
-        told = "refused, compressed, sent again: the agent sees only the answer"
+        told = "refused, compressed, sent again"
         lines.append(f'<text class="small" x="{x}" y="{y}">{told}</text>')
     return "\n".join([*bars, *lines])
 

@@ -140,7 +140,10 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
         return
     shown = table("policy of", "field", "value", "default", "set by")
     for row in differing:
-        shown.add_row(row.whom or "everybody", row.field, setting(row.value), setting(default_of(row.field)), row.set_by)
+        value, default = row.value, default_of(row.field)
+        if isinstance(value, dict) and isinstance(default, dict):  # of a group of figures only what differs
+            value, default = ({name: v for name, v in of.items() if value[name] != default[name]} for of in (value, default))
+        shown.add_row(row.whom or "everybody", row.field, setting(value), setting(default), row.set_by)
     out.print(shown)
     if same:
         out.print(f"Not listed: {counted(same, 'field')} with the value of the default.", style="dim")

@@ -50,7 +50,7 @@ def setting(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {setting(v)}" for name, v in value.items() if v is not None)
+        return ", ".join(f"{name}: {setting(v)}" for name, v in value.items() if v is not None) or "-"
     if isinstance(value, list):
         return ", ".join(map(setting, value)) or "-"
     return str(value)

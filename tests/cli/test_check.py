@@ -51,6 +51,12 @@ def test_the_table_names_the_scope_of_every_field_that_is_set(checked):
     }
 
 
+def test_of_a_group_of_figures_the_table_has_those_that_differ(checked):
+    printed = checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9}})})
+    assert "tool_results max_lines: 9 - defaults" in printed
+    assert "max_chars" not in printed
+
+
 def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(checked):
     found = [(r["whom"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
     assert found == [("", "reserve", 9), ("teams.red", "language", "zh")]
