@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, islice, takewhile, zip_longest
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import ToolResult
@@ -12,8 +13,11 @@ ENDS_CHARS = 400
 """Tools say at the beginning or the end of what they return how it went."""
 STATUS_PLACE_CHARS = 10
 """A status that begins a result so early is of all of it ("Process exited with code 1"); elsewhere it counts at the end."""
-OUTCOME_CHARS = 120
-"""What is quoted of why a call failed."""
+OUTCOME_CHARS = 200
+"""What is quoted of why a call failed: the names of a few tests, and what the first of them says."""
+MOST_TESTS, TEST_CHARS = 3, 80
+TEST_OUTPUT_CHARS = 4_000
+"""Behind the name of a failing test so much is looked at for what it says."""
 ENDING_CHARS = 120
 """What is quoted of what a call returned last."""
 OUTPUT = "\nOutput:\n"
@@ -41,8 +45,27 @@ _TROUBLE = re.compile(
     r"^\s*<\w{0,20}error>|^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
     re.MULTILINE,
 )
-_LOCATED = re.compile(r"^[ \t]{0,40}[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
-"""What compilers, linters and failing tests say of a line of a file."""
+_LOCATED = re.compile(r"^[ \t]{0,40}(?:\[[\w:.-]{1,40}\] )?[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
+"""What compilers, linters and failing tests say of a line of a file; some runners put the name of a task before it."""
+_FAILING_TEST = re.compile(
+    r"^[ \t]{0,16}(?:--- FAIL: |FAILED (?=\S{0,400}[./:])|\(fail\) |not ok \d{1,6} (?:- )?|(?:FAIL|ERROR): (?=test)|"
+    r"[✗✖×✕●] {1,2}|FAIL {1,2}(?=\S{0,400}[./])|test (?=\S{1,200} \.\.\. FAILED))(?P<name>\S.{0,200})",
+    re.MULTILINE,
+)
+"""The test that fails, as Go, pytest, Bun, TAP, unittest, Vitest, Jest and Cargo name it."""
+_BEHIND_NAME = re.compile(r"(?: [\[(]?[\d.,]{1,12} ?m?s[\])]?| \.\.\. FAILED)$")
+_SAYS = re.compile(
+    r"^[ \t]{0,16}(?:E {1,7})?[\w.]{0,80}(?:[Ee]rror|Exception)\b[^:\n]{0,20}:|\bexpect\(|^\s{0,16}→ |panicked at "
+)
+"""Why a test fails, as pytest, Bun, Jest, Vitest and Cargo say it."""
+_COMPLAINT = re.compile(
+    r"\b(?:expected|want|should|got|fail\w*|error|must|unexpected|cannot|could not|not)\b", re.IGNORECASE
+)
+_SOURCE = re.compile(r"[ \t>+-]{0,12}\d{1,7} ?[|│]|[+-]\s")
+"""How the lines of a source or a difference begin, which may name an error of the program's own."""
+_INDENTED = re.compile(r"[ \t]")
+_MISSING = re.compile(r"^\w*make(?:\[\d+\])?: \*\*\* (?!\[).+", re.MULTILINE)
+"""Make says what it lacks, and behind it, in brackets, only which target failed."""
 
 
 def outcome_of(result: ToolResult | None, kind: str, *, masked: bool) -> tuple[bool, str]:
@@ -81,13 +104,44 @@ def _status(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """Return the first line that says where or why something failed, with the next where it is only a heading."""
-    located = _LOCATED.search(text)
-    named = (line for line in error_lines(text) if not (_STATUS.search(line) or TRACEBACK in line))
-    line = located[0] if located else next(named, "")
+    """Return a failing test with what it says, and others, else the first line that says where or why something failed."""
+    first = _FAILING_TEST.search(text)
+    if first is not None:
+        found = islice(_FAILING_TEST.finditer(text, first.start()), 2 * MOST_TESTS)
+        name, *others = dict.fromkeys(_BEHIND_NAME.sub("", test["name"]).strip()[:TEST_CHARS] for test in found)
+        said = _said_beside(text, first)
+        return "; ".join([f"{name}: {said}" if said else name, *others[: MOST_TESTS - 1]])
+    located = _LOCATED.search(text) or _MISSING.search(text)
+    line = located[0] if located else next(filter(_explains, error_lines(text)), "")
+    return _with_next(text, text.find(line), line)
+
+
+def _said_beside(text: str, test: re.Match[str]) -> str:
+    """Return why a test fails, said nearest to its name: Bun says it before the name, most runners behind it.
+
+    Go puts all that a test has written below its name, or above it with `-v`: the last complaint counts.
+    """
+    start = max(0, test.start() - TEST_OUTPUT_CHARS)
+    before = text[start : test.start()].split("\n")[:-1]
+    behind = text[test.end() : test.end() + TEST_OUTPUT_CHARS].split("\n")[1:]
+    own = [*takewhile(_INDENTED.match, behind)][::-1] or takewhile(_INDENTED.match, reversed(before))
+    written = [line for line in own if _LOCATED.match(line)]
+    reasons = [*filter(_COMPLAINT.search, written), *written][:1]
+    beside = chain(*zip_longest(reversed(before), behind, fillvalue=""))
+    line = next(chain(reasons, (line for line in beside if _LOCATED.match(line) or _SAYS.search(line))), "")
+    return _with_next(text, text.find(line, start), line)
+
+
+def _explains(line: str) -> bool:
+    """Whether a line that names an error is neither a status, nor a heading of others, nor part of a source."""
+    return not (_STATUS.search(line) or TRACEBACK in line or _SOURCE.match(line))
+
+
+def _with_next(text: str, start: int, line: str) -> str:
+    """Return a line of `text`, with the next one if it is only a heading."""
     if not line.rstrip().endswith(":"):
         return line.strip()
-    behind = text.find(line) + len(line)
+    behind = start + len(line)
     return f"{line.strip()} {text[behind : behind + ENDS_CHARS].strip().split(chr(10), 1)[0]}".strip()
 
 

@@ -178,6 +178,71 @@ def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
     assert action.outcome == outcome
 
 
+GO = """=== RUN   TestSum
+    sum_test.go:12: starting with 3 numbers
+    helper.go:8: want a second try
+    sum_test.go:31: Sum() = 5, want 6
+    sum_test.go:40: state written
+--- FAIL: TestSum (0.02s)
+FAIL
+FAIL\texample.org/sum\t0.5s"""
+GO_BELOW = """--- FAIL: TestSum (0.02s)
+    sum_test.go:12: starting with 3 numbers
+    sum_test.go:31: Sum() = 5, want 6
+    sum_test.go:40: state written
+=== RUN   TestMore
+    more_test.go:7: expected nothing
+--- FAIL: TestMore (0.00s)"""
+BUN = """306 |     const error = result.errors.find(
+error: expect(received).toEqual(expected)
+-   "severity": "error",
+(fail) sums > adds [0.52ms]
+(pass) sums > leaves undefined [0.01ms]"""
+VITEST = """ FAIL  src/sum.test.ts > sums > adds
+AssertionError: expected 5 to be 6 // Object.is equality
+ ❯ src/sum.test.ts:12:5"""
+JEST = """  ● sums › adds
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 6"""
+CARGO = """test tests::adds ... FAILED
+
+---- tests::adds stdout ----
+thread 'tests::adds' panicked at src/lib.rs:10:9:
+assertion `left == right` failed"""
+PYTEST = """    def test_adds():
+>       assert add(2, 3) == 6
+E       assert 5 == 6
+FAILED tests/test_sum.py::test_adds - assert 5 == 6
+FAILED tests/test_sum.py::test_more - KeyError: 'x'"""
+
+
+@pytest.mark.parametrize(("output", "why"), [
+    (GO, "TestSum: sum_test.go:31: Sum() = 5, want 6"), (GO_BELOW, "TestSum: sum_test.go:31: Sum() = 5, want 6; TestMore"),
+    (BUN, "sums > adds: error: expect(received).toEqual(expected)"),
+    (VITEST, "src/sum.test.ts > sums > adds: AssertionError: expected 5 to be 6 // Object.is equality"),
+    (JEST, "sums › adds: expect(received).toBe(expected) // Object.is equality"),
+    (CARGO, "tests::adds: thread 'tests::adds' panicked at src/lib.rs:10:9: assertion `left == right` failed"),
+    (PYTEST, "tests/test_sum.py::test_adds - assert 5 == 6; tests/test_sum.py::test_more - KeyError: 'x'"),
+    ("[lint] ERROR task failed\n[lint] cmd/main.go:8:2: x is unused", "[lint] cmd/main.go:8:2: x is unused"),
+    ("make[1]: *** No rule to make target 'all'.  Stop.\nmake: *** [Makefile:9: build] Error 2",
+     "make[1]: *** No rule to make target 'all'.  Stop."),
+])  # fmt: skip
+def test_of_failing_tests_their_names_stand_and_why_the_first_fails(output, why):
+    (action,) = actions_of(calls(("bash", {"command": "make test"}, f"Process exited with code 1\nOutput:\n{output}")))
+    assert action.outcome.startswith(f"exit 1 {why}")
+
+
+@pytest.mark.parametrize(
+    "text", ["--- FAIL: x\n" * 90_000, "FAILED " + "x" * 1_000_000, "E " * 500_000, "✗ a.b:1: " * 100_000]
+)
+def test_why_tests_fail_is_found_in_linear_time(text):
+    started = time.process_time()
+    actions_of(calls(("bash", {"command": "make test"}, f"Process exited with code 1\nOutput:\n{text}")))
+    assert time.process_time() - started < 2
+
+
 DOUBLED, LISTED = "a=xx;" + "a=$a$a;" * 999 + "rm $a", "a=xx;" + 'a="$a $a";' * 700 + "rm $a$a"
 
 
