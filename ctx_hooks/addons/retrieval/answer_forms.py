@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import Stream, Turn
+from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerStream, Turn
 from ctx_hooks.litellm_compat.errors import failing_open
 
 HIDDEN = "_hidden_params"
@@ -95,7 +95,7 @@ class ShownStream:
     read it.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: AnswerStream) -> None:
         self._stream = stream
         self._buffer = EventBuffer()
         self._last: Any = None

@@ -24,10 +24,9 @@ from ctx_hooks.addons.retrieval.archiving import NAME, Archiving
 from ctx_hooks.addons.retrieval.conversation_digest import Heard, says_anything
 from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
-from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn, messages_of, results_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, Turn, messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
-from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request, format_of
@@ -107,9 +106,9 @@ class ToolRounds:
         turn = None
         with failing_open("shows an answer as it came"):
             answers.append(plain(answer))
-            turn = rounds.form.turn_of(answers[0], RETRIEVE)
-            if not turn.hidden and rounds.form.REPEATS_TOOLS:
-                return with_changes(answer, rounds.form.joined(answers, RETRIEVE))
+            turn = rounds.form.turn_of(answers[0])
+            if not turn.hidden:
+                return with_changes(answer, rounds.form.joined(answers))
         if turn is None or not turn.hidden:
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
@@ -122,17 +121,17 @@ class ToolRounds:
                     is_whole = False
                     break
                 answers.append(plain(reported_usage.whole(self._state_of(asked[0]), *asked)))
-                turn = rounds.form.turn_of(answers[-1], RETRIEVE)
+                turn = rounds.form.turn_of(answers[-1])
             else:
                 await rounds.keep(turn)
         except Exception as error:
             is_whole = False
-            said = rounds.form.turn_of(rounds.form.joined(answers, RETRIEVE), RETRIEVE)
+            said = rounds.form.turn_of(rounds.form.joined(answers))
             if not any(map(says_anything, said.messages)):
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
         with failing_open("shows an answer as it came"):
-            return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
+            return like(answer, rounds.form.joined(answers, is_whole=is_whole))
         return answer
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -152,7 +151,7 @@ class ToolRounds:
         shown: ShownStream | None = None
         async for chunk in stream:
             if shown is None and rounds.is_known:  # each time: the Router may change the deployment in mid-stream
-                shown = ShownStream(rounds.form.stream(RETRIEVE))
+                shown = ShownStream(rounds.form.begun())
             for seen in [chunk] if shown is None else shown.seen(chunk):
                 yield seen
         if shown is None:
@@ -191,7 +190,7 @@ class Rounds:
     """The rounds of one request; `form` is how its format has calls."""
 
     def __init__(
-        self, archiving: Archiving, ask: Ask, form: HiddenCalls, fields: Mapping[str, Any], view: View | None
+        self, archiving: Archiving, ask: Ask, form: AnswerForm, fields: Mapping[str, Any], view: View | None
     ) -> None:
         self.form = form
         self._archiving = archiving
@@ -224,11 +223,11 @@ class Rounds:
         said = request.items
         if litellm_compat.checks_before_deployment():
             said = await self._archiving.originals(self._request_ids[0], said)
-        for results in (await self._results(turn), results_of(self.form.FORMAT, turn.hidden, [NO_ROOM] * len(turn.hidden))):
+        for results in (await self._results(turn), results_of(self.form.format, turn.hidden, [NO_ROOM] * len(turn.hidden))):
             self._messages = [*before, *messages_of(results)]
             changes = {request.wire.messages_field: [*said, *self._messages], "stream": stream}
             try:
-                called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.NO_CALLS)})
+                called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.no_calls)})
             except Exception as error:
                 if litellm_compat.overflow_of(error) is None:
                     raise
@@ -264,7 +263,7 @@ class Rounds:
         # A further request may have the tool from the one before, and be offered none itself.
         offered_id = next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
         texts = await self._archiving.answers(offered_id, [call.arguments for call in turn.hidden])
-        return results_of(self.form.FORMAT, turn.hidden, texts)
+        return results_of(self.form.format, turn.hidden, texts)
 
 
 async def _close(stream: Any) -> None:

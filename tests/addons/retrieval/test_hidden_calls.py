@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctx_hooks.addons.retrieval.answer_forms import EventBuffer, data_of, event_bytes
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
-from ctx_hooks.addons.retrieval.hidden_calls.turn import results_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import results_of
 from ctx_hooks.testing import Call, Reply, responses, streams, violations
 
 TOOL = "ctx_retrieve"
@@ -43,7 +43,7 @@ def events_of(fmt, reply, tokens=100):
 
 def shown_of(fmt, *rounds):
     """Return the stream of these events as a client gets it, and the turns behind it."""
-    stream = FORMS[fmt].stream(TOOL)
+    stream = FORMS[fmt].begun()
     seen, turns = [], []
     for i, events in enumerate(rounds):
         if i:
@@ -73,12 +73,12 @@ def comparable(value):
 def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(fmt, replies):
     events, turns = shown(fmt, replies)
     wholes = [streams.whole(fmt, PAYLOAD, reply, 100, 0) for reply in replies]
-    joined = FORMS[fmt].joined(wholes, TOOL)
+    joined = FORMS[fmt].joined(wholes)
     if fmt == "openai-chat":
         joined["choices"][0]["message"]["content"] = joined["choices"][0]["message"]["content"] or ""
         joined = {name: joined[name] for name in ("choices", "usage")}
     assert comparable(TOGETHER[fmt](events)) == comparable(joined)
-    of_whole = [FORMS[fmt].turn_of(whole, TOOL) for whole in wholes]
+    of_whole = [FORMS[fmt].turn_of(whole) for whole in wholes]
     assert [comparable(t.messages) for t in turns] == [comparable(t.messages) for t in of_whole]
     assert [(len(t.hidden), t.has_other_calls, t.waits) for t in turns] == [
         (len(t.hidden), t.has_other_calls, t.waits) for t in of_whole
@@ -90,7 +90,7 @@ def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(f
 @given(st.builds(Reply, text=words, calls=st.lists(other_call, max_size=2), thinking=st.just("") | words))
 @settings(max_examples=8)
 def test_of_a_stream_that_hides_nothing_every_event_is_the_very_one_that_came(fmt, reply):
-    stream = FORMS[fmt].stream(TOOL)
+    stream = FORMS[fmt].begun()
     events = events_of(fmt, reply)
     before = copy.deepcopy(events)
     seen = [s for event in events if (s := stream.seen(event)) is not None]
@@ -103,7 +103,7 @@ def test_of_a_stream_that_hides_nothing_every_event_is_the_very_one_that_came(fm
 def test_text_and_thinking_are_not_withheld(fmt):
     """The end alone is: why the answer ended, and the usage, which two of the formats state behind that."""
     withheld = 1 if fmt == "openai-responses" else 2
-    stream = FORMS[fmt].stream(TOOL)
+    stream = FORMS[fmt].begun()
     seen = [stream.seen(event) for event in events_of(fmt, Reply("one two three", thinking="hm"))]
     assert seen.index(None) == len(seen) - withheld
     assert len(stream.end()) == withheld
@@ -112,9 +112,7 @@ def test_text_and_thinking_are_not_withheld(fmt):
 @every_format
 def test_a_turn_without_its_hidden_calls_says_all_else(fmt):
     calls = [Call(TOOL, {}), Call("read_file", {})]
-    both, own = (
-        FORMS[fmt].turn_of(streams.whole(fmt, PAYLOAD, Reply("text", calls=c), 1, 0), TOOL) for c in (calls, calls[1:])
-    )
+    both, own = (FORMS[fmt].turn_of(streams.whole(fmt, PAYLOAD, Reply("text", calls=c), 1, 0)) for c in (calls, calls[1:]))
     assert comparable(both.shown) == comparable(own.messages)
 
 
@@ -122,7 +120,7 @@ def test_a_turn_without_its_hidden_calls_says_all_else(fmt):
 def test_an_answer_whose_calls_are_all_hidden_ends_as_one_without_calls(fmt):
     reason = {"openai-chat": "stop", "anthropic": "end_turn"}[fmt]
     reply = Reply("text", calls=[Call(TOOL, {})])
-    whole = FORMS[fmt].joined([streams.whole(fmt, PAYLOAD, reply, 1, 0)], TOOL)
+    whole = FORMS[fmt].joined([streams.whole(fmt, PAYLOAD, reply, 1, 0)])
     events, _ = shown(fmt, [reply])
     assert (whole if fmt == "anthropic" else whole["choices"][0])[
         f"{'stop' if fmt == 'anthropic' else 'finish'}_reason"
@@ -134,7 +132,7 @@ def test_the_texts_of_two_answers_stand_apart_in_a_chat_message():
     replies = [Reply("one", calls=[Call(TOOL, {})]), Reply("two")]
     events, _ = shown("openai-chat", replies)
     wholes = [streams.whole("openai-chat", PAYLOAD, reply, 1, 0) for reply in replies]
-    for answer in (assembled.chat(events), CHAT.joined(wholes, TOOL)):
+    for answer in (assembled.chat(events), CHAT.joined(wholes)):
         assert answer["choices"][0]["message"]["content"].replace(" ", "") == "one\n\ntwo"
 
 
@@ -146,7 +144,7 @@ def test_streamed_thinking_is_the_providers_own_whatever_stands_beside_its_signa
         {"thinking": beside_signature, "signature": "s"},
         {"thinking": "three"},
     ]
-    stream = CHAT.stream(TOOL)
+    stream = CHAT.begun()
     for piece in pieces:
         stream.seen({"id": "1", "choices": [{"delta": {"thinking_blocks": [{"type": "thinking", **piece}]}}]})
     first = {"type": "thinking", "thinking": "one two", "signature": "s"}
@@ -163,11 +161,11 @@ def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
     }[fmt]
     whole = streams.whole(fmt, PAYLOAD, Reply("text", calls=[Call(TOOL, {})]), 1, 0)
     (whole["choices"][0] if fmt == "openai-chat" else whole)[field[0]] = field[1]
-    turn = FORMS[fmt].turn_of(whole, TOOL)
+    turn = FORMS[fmt].turn_of(whole)
     assert turn.hidden
     assert not turn.waits
     assert TOOL not in json.dumps(turn.shown)
-    assert json.dumps(FORMS[fmt].joined([whole], TOOL)).count(f'"{field[1]}"') == 1
+    assert json.dumps(FORMS[fmt].joined([whole])).count(f'"{field[1]}"') == 1
 
 
 @every_format
@@ -197,7 +195,7 @@ def test_an_answer_of_responses_does_not_say_that_the_tool_was_offered():
     whole = streams.whole("openai-responses", payload, Reply("text"), 1, 0)
     events = responses.events(whole)
     seen, _ = shown_of("openai-responses", events)
-    answers = [RESPONSES.joined([whole], TOOL), *(e["response"] for e in seen if "response" in e)]
+    answers = [RESPONSES.joined([whole]), *(e["response"] for e in seen if "response" in e)]
     assert len(answers) == 4
     assert all(answer["tools"] == [OWN] for answer in answers)
     assert whole["tools"] == events[0]["response"]["tools"] == [OWN, OURS]
@@ -207,8 +205,8 @@ def test_reasoning_that_cannot_be_sent_back_is_left_out_with_the_ids_that_ask_fo
     """A client that does not ask for encrypted reasoning gets none, and the provider keeps none."""
     reply = Reply("text", calls=[Call(TOOL, {})], thinking="hm")
     for include, kinds in (({}, ["message", "function_call"]), (ENCRYPTED, ["reasoning", "message", "function_call"])):
-        turn = RESPONSES.turn_of(streams.whole("openai-responses", include, reply, 1, 0), TOOL)
-        results = results_of(RESPONSES.FORMAT, turn.hidden, ["found"])
+        turn = RESPONSES.turn_of(streams.whole("openai-responses", include, reply, 1, 0))
+        results = results_of(RESPONSES.format, turn.hidden, ["found"])
         sent = {"input": [*turn.messages, *results], "store": False}
         assert [item["type"] for item in turn.messages] == kinds
         assert violations("openai-responses", sent) == []
@@ -218,7 +216,7 @@ def test_reasoning_that_cannot_be_sent_back_is_left_out_with_the_ids_that_ask_fo
 def test_a_call_of_any_other_kind_is_the_clients_to_answer(kind):
     whole = streams.whole("openai-responses", {}, Reply(calls=[Call(TOOL, {})]), 1, 0)
     whole["output"].append({"type": kind, "call_id": "own"})
-    turn = RESPONSES.turn_of(whole, TOOL)
+    turn = RESPONSES.turn_of(whole)
     assert turn.has_other_calls
     assert not turn.waits
 
@@ -226,9 +224,9 @@ def test_a_call_of_any_other_kind_is_the_clients_to_answer(kind):
 def test_no_reasoning_stands_at_the_end_of_what_a_client_gets_or_sends_back():
     """ "Item 'rs_...' of type 'reasoning' was provided without its required following item." """
     whole = streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})], thinking="hm"), 1, 0)
-    turn = RESPONSES.turn_of(whole, TOOL)
+    turn = RESPONSES.turn_of(whole)
     assert turn.shown == []
-    assert RESPONSES.joined([whole], TOOL)["output"] == []
+    assert RESPONSES.joined([whole])["output"] == []
 
 
 def test_what_a_stream_has_said_is_known_where_its_end_does_not_repeat_it():
@@ -252,7 +250,7 @@ CUT_OFF_IN_THOUGHT["output"] = CUT_OFF_IN_THOUGHT["output"][:1]
 def test_what_hides_nothing_ends_as_it_came_whatever_its_end_has(end, output):
     answer = {name: value for name, value in CUT_OFF_IN_THOUGHT.items() if name not in ("output", "usage")}
     answer |= {"status": end, **({} if output is None else {"output": output})}
-    assert RESPONSES.joined([answer], TOOL) == answer
+    assert RESPONSES.joined([answer]) == answer
     events = events_of("openai-responses", Reply("text", thinking="hm"))
     events[-1] = {**events[-1], "type": f"response.{end}", "response": answer}
     assert shown_of("openai-responses", events)[0] == events
@@ -262,7 +260,7 @@ def test_what_hides_nothing_ends_as_it_came_whatever_its_end_has(end, output):
 def test_an_answer_that_states_no_usage_leaves_the_sum_of_the_others(silent):
     wholes = [streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})]), 100, 0) for _ in range(3)]
     del wholes[silent]["usage"]
-    usage = RESPONSES.joined(wholes, TOOL)["usage"]
+    usage = RESPONSES.joined(wholes)["usage"]
     assert (usage["input_tokens"], usage["output_tokens"]) == (200, 2 * streams.OUTPUT_TOKENS)
 
 
@@ -280,15 +278,35 @@ def test_a_call_is_hidden_and_the_rest_passes_whatever_a_server_leaves_out_of_it
     assert fault in shown
 
 
+@every_format
 @pytest.mark.parametrize("ids", [("", "own"), (None, "own"), ("own", "own")], ids=["empty", "none", "the client's"])
-def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back(ids):
-    whole = streams.whole("openai-responses", {}, Reply("text", calls=[Call(TOOL, {}), Call("read_file", {})]), 1, 0)
-    for item, call_id in zip(whole["output"][1:], ids, strict=True):
-        item["call_id"] = call_id
-    turn = RESPONSES.turn_of(whole, TOOL)
+def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back(fmt, ids):
+    form, name = FORMS[fmt], "call_id" if fmt == "openai-responses" else "id"
+    whole = streams.whole(fmt, {}, Reply("text", calls=[Call(TOOL, {}), Call("read_file", {})]), 1, 0)
+    for part, call_id in zip(filter(form.call, form.parts(whole)), ids, strict=True):
+        part[name] = call_id
+    turn = form.turn_of(whole)
+    assert turn.hidden
     assert not turn.is_whole
     assert TOOL not in json.dumps(turn.shown)
-    assert not RESPONSES.turn_of({**whole, "output": whole["output"][:2]}, TOOL).waits or ids[0] == "own"
+    assert TOOL not in json.dumps(form.joined([whole]))
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
+def test_a_call_that_breaks_off_and_begins_again_at_another_deployment_has_the_arguments_of_the_second(fmt):
+    """The Router goes on to another one where a stream fails."""
+    begun, whole = (
+        events_of(fmt, Reply(calls=[Call(TOOL, arguments)])) for arguments in ('{"handle": "lost', {"handle": "x"})
+    )
+    broken = [
+        e
+        for e in begun
+        if 'finish_reason": "' not in json.dumps(e) and e.get("type") not in ("message_delta", "message_stop")
+    ]
+    events, (turn,) = shown_of(fmt, [*broken, *whole])
+    assert TOOL not in json.dumps(events)
+    assert json.loads(turn.hidden[-1].arguments) == {"handle": "x"}
+    assert turn.waits
 
 
 nothing_known = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["", "x", TOOL, "function_call", "{"])
@@ -331,8 +349,8 @@ def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
 @settings(max_examples=50)
 def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
     before = copy.deepcopy(answers)
-    for answer in (*answers, RESPONSES.joined(answers, TOOL)):
-        RESPONSES.turn_of(answer, TOOL)
+    for answer in (*answers, RESPONSES.joined(answers)):
+        RESPONSES.turn_of(answer)
     assert answers == before
 
 

@@ -249,12 +249,16 @@ async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
 
 
 async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
-    message = {"role": "assistant", "content": "hi", "tool_calls": CALLS}
-    for usage in ("none", {}):
-        choice = {"index": 0, "message": message, "finish_reason": "length"}
-        answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
-        fields, texts = offered(CHAT)
-        assert await rounds_of(texts).whole(fields, answer) == answer
+    answer = {**HEAD, "choices": ["none"], "usage": {}}
+    fields, texts = offered(CHAT)
+    assert await rounds_of(texts).whole(fields, answer) == answer
+
+
+async def test_a_usage_that_cannot_be_read_stays_and_the_call_beside_it_is_hidden():
+    choice = {"index": 0, "message": {"role": "assistant", "content": "hi", "tool_calls": CALLS}, "finish_reason": "length"}
+    fields, texts = offered(CHAT)
+    shown = await rounds_of(texts).whole(fields, {**HEAD, "choices": [choice], "usage": "none"})
+    assert shown == {**HEAD, "choices": [{**choice, "message": {"role": "assistant", "content": "hi"}}], "usage": "none"}
 
 
 ALICE = {

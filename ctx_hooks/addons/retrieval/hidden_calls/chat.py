@@ -1,219 +1,204 @@
-"""Calls of a hidden tool in answers of OpenAI's chat completions, whole and streamed.
+"""Calls of the hidden tool in answers of OpenAI's chat completions.
 
 A turn is taken from the first choice: nobody asks for several answers and has tools called in them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
-from ctx_hooks.conversation.model import Format, ToolCall
+from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
+from ctx_hooks.conversation.model import ToolCall
+from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats.fields import text_or_empty
 
-FORMAT: Format = "openai-chat"
-REPEATS_TOOLS = False
-NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
-CALLED = frozenset({"tool_calls", "function_call"})
 BETWEEN = "\n\n"
 """Stands between the texts of two answers: a chat message has one text."""
 HEAD = ("id", "created", "model", "system_fingerprint")
 """What all chunks of a stream have in common, and clients join them by."""
+TEXTS = ("content", "reasoning_content")
 SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
 """What LiteLLM's chat messages have beside text and calls, and take back."""
 
 
-def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
-    """Return what a whole answer says."""
-    choice = _choice(answer)
-    return _turn(choice.get("message") or {}, choice.get("finish_reason"), tool)
+class _ChatStream(AnswerStream):
+    """Text and thinking go on as they come.
 
+    From the chunk that says why an answer ended, which usage follows, everything is withheld until it is known whether that
+    is the end.
+    """
 
-def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
-    """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
-    messages = [_choice(answer).get("message") or {} for answer in answers]
-    last = _choice(answers[-1])
-    calls = [call for call in messages[-1].get("tool_calls") or () if _name(call) != tool]
-    message = {name: value for name, value in messages[-1].items() if name != "tool_calls"}
-    message["content"] = BETWEEN.join(m["content"] for m in messages if m.get("content")) or (None if calls else "")
-    if calls:
-        message["tool_calls"] = calls
-    if thoughts := [m["reasoning_content"] for m in messages if m.get("reasoning_content")]:
-        message["reasoning_content"] = BETWEEN.join(thoughts)
-    if blocks := [block for m in messages for block in m.get("thinking_blocks") or ()]:
-        message["thinking_blocks"] = blocks
-    reason = last.get("finish_reason") if is_whole else "length"
-    choice = {**last, "message": message, "finish_reason": _shown_reason(reason, has_calls=bool(calls))}
-    return {**answers[0], "choices": [choice], "usage": total([a.get("usage") or {} for a in answers])}
+    _head: Fields | None = None
+    _has_text = False
 
-
-class _ChatStream:
-    # Text and thinking go on as they come. From the chunk that says why an answer ended, which usage follows, everything is
-    # withheld until it is known whether that is the end.
-
-    def __init__(self, tool: str) -> None:
-        self._tool = tool
-        self._head: dict[str, Any] | None = None
-        self._has_text = False
-        self._usages: list[Mapping[str, Any]] = []
-        self._begin()
-
-    def _begin(self) -> None:
-        self._message: dict[str, Any] = {}
-        self._calls: list[dict[str, Any]] = []
+    def begin(self) -> None:
+        super().begin()
+        self._texts: dict[str, list[str]] = {name: [] for name in TEXTS}
+        self._thinking: list[tuple[dict[str, Any], list[str]]] = []
+        self._provider_fields: dict[str, Any] = {}
+        self._calls: list[tuple[Fields, list[str]]] = []
         self._at: dict[Any, int] = {}
-        self._finish_reason: str | None = None
-        self._withheld: list[Mapping[str, Any]] = []
-        self._usage: Mapping[str, Any] | None = None
+        self._reason: str | None = None
+        self._usage: Fields | None = None
         self._is_separated = not self._has_text
 
-    def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        chunk = event
+    def seen(self, event: Fields) -> Fields | None:
+        choice = _choice(event)
         if self._head is None:
-            self._head = {name: chunk[name] for name in HEAD if name in chunk}
-        if self._usages:
-            chunk = {**chunk, **self._head}
-        choice = _choice(chunk)
+            self._head = {name: event[name] for name in HEAD if name in event}
+        if not choice and not event.get("usage"):
+            return event  # an error, or what a server adds
+        chunk = {**event, **self._head} if self.before else event
         if choice.get("index"):
             return chunk  # of another answer to the same request
-        if not choice and not chunk.get("usage"):
-            return event  # an error, or what a server adds
         delta = choice.get("delta") or {}
         self._usage = chunk.get("usage") or self._usage
-        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        self._reason = choice.get("finish_reason") or self._reason
         shown = self._shown(delta)
-        if self._finish_reason is None and not chunk.get("usage"):
-            if shown is delta:
-                return chunk
-            return _with_delta(chunk, shown) if any(shown.values()) else None
-        self._withheld.append(_with_delta(chunk, {}) if choice else chunk)
-        if not any(shown.values()):
-            return None
-        said = _with_delta(chunk, shown, finish_reason=None)
-        return {name: value for name, value in said.items() if name != "usage"}
+        says_anything = any(shown.values())
+        if self._reason is None and not chunk.get("usage"):
+            return chunk if shown is delta else _with_delta(chunk, shown) if says_anything else None
+        self.withheld.append(_with_delta(chunk, {}) if choice else chunk)
+        said = _with_delta(chunk, shown, finish_reason=None) if says_anything else {}
+        return {name: value for name, value in said.items() if name != "usage"} or None
 
-    def turn(self) -> Turn:
-        return _turn({**self._message, "tool_calls": self._calls}, self._finish_reason, self._tool)
-
-    def go_on(self) -> None:
-        self._usages.append(self._usage or {})
-        self._begin()
-
-    def end(self) -> Sequence[Mapping[str, Any]]:
-        usage = total([*self._usages, self._usage or {}])
-        reason = _shown_reason(self._finish_reason, has_calls=any(_name(call) != self._tool for call in self._calls))
-        return [self._ending(chunk, usage, reason) for chunk in self._withheld]
-
-    def _ending(self, chunk: Mapping[str, Any], usage: Mapping[str, Any], reason: str | None) -> Mapping[str, Any]:
-        changed = {**chunk, "usage": usage} if chunk.get("usage") and self._usages else chunk
-        choice = _choice(changed)
-        if choice.get("finish_reason") in (None, reason):
-            return changed
-        return {**changed, "choices": [{**choice, "finish_reason": reason}, *changed["choices"][1:]]}
-
-    def _shown(self, delta: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _shown(self, delta: Fields) -> Fields:
         """Note what a delta says and return what the client sees of it, the very delta where that is all."""
+        for name in TEXTS:
+            self._texts[name] += [delta[name]] if delta.get(name) else []
+        for piece in delta.get("thinking_blocks") or ():
+            self._note_thinking(piece)
+        fields = delta.get("provider_specific_fields") or {}
+        self._provider_fields |= {  # LiteLLM repeats the blocks there
+            name: value for name, value in fields.items() if value is not None and name != "thinking_blocks"
+        }
         pieces = list(delta.get("tool_calls") or ())
         kept = [piece for piece in map(self._noted, pieces) if piece is not None]
-        changed: dict[str, Any] = {}
-        if kept != pieces:
-            changed["tool_calls"] = kept or None
-        text = delta.get("content")
-        if text:
-            self._message["content"] = (self._message.get("content") or "") + text
+        changed: dict[str, Any] = {} if kept == pieces else {"tool_calls": kept or None}
+        if delta.get("content"):
             if not self._is_separated:
-                changed["content"] = BETWEEN + text
+                changed["content"] = BETWEEN + delta["content"]
             self._is_separated = self._has_text = True
-        self._note_thinking(delta)
-        if self._usages and delta.get("role"):
+        if self.before and delta.get("role"):
             changed["role"] = None
         shown = {**delta, **changed} if changed else delta
-        hides = bool(changed or self._usages)
-        return {} if hides and not any(shown.values()) else shown
+        return {} if (changed or self.before) and not any(shown.values()) else shown
 
-    def _note_thinking(self, delta: Mapping[str, Any]) -> None:
-        if delta.get("reasoning_content"):
-            before = self._message.get("reasoning_content") or ""
-            self._message["reasoning_content"] = before + delta["reasoning_content"]
-        if delta.get("thinking_blocks"):
-            blocks = self._message.setdefault("thinking_blocks", [])
-            for piece in delta["thinking_blocks"]:
-                _add_thinking(blocks, piece)
-        said = {k: v for k, v in (delta.get("provider_specific_fields") or {}).items() if v is not None}
-        said.pop("thinking_blocks", None)  # LiteLLM repeats them there
-        if said:
-            self._message["provider_specific_fields"] = {**self._message.get("provider_specific_fields", {}), **said}
+    def _note_thinking(self, piece: Fields) -> None:
+        """Note a piece of thinking, which goes on with the block before unless a signature has closed that."""
+        last = self._thinking[-1][0] if self._thinking else {}
+        if not (last.get("type") == "thinking" == piece.get("type")) or last.get("signature"):
+            self._thinking.append(({}, []))
+        block, texts = self._thinking[-1]
+        block |= {name: value for name, value in piece.items() if value}
+        texts.append(piece.get("thinking") or "")
 
-    def _noted(self, piece: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _noted(self, piece: Fields) -> Fields | None:
         """Note a piece of a call and return it as the client sees it, numbered among its own calls; None if it is hidden."""
         index = piece.get("index")
-        function = piece.get("function") or {}
         at = self._at.get(index)
-        if at is None or (piece.get("id") and piece["id"] != self._calls[at]["id"]):
+        if at is None or (piece.get("id") and piece["id"] != self._calls[at][0].get("id")):
             at = self._at[index] = len(self._calls)
-            kept = {k: v for k, v in piece.items() if k != "index" and v is not None}
-            begun = {**{k: v for k, v in function.items() if v is not None}, "arguments": ""}
-            self._calls.append({**kept, "id": piece.get("id") or "", "function": begun})
-        call = self._calls[at]["function"]
-        call["arguments"] += function.get("arguments") or ""
-        if call.get("name") == self._tool:
+            self._calls.append((piece, []))
+        first, arguments = self._calls[at]
+        arguments.append((piece.get("function") or {}).get("arguments") or "")
+        if _name(first) == RETRIEVE:
             return None
-        number = sum(_name(c) != self._tool for c in self._calls[:at])
+        number = sum(_name(call) != RETRIEVE for call, _ in self._calls[:at])
         return piece if number == index else {**piece, "index": number}
 
+    def answer(self) -> Fields:
+        message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items() if texts}
+        message["thinking_blocks"] = [_whole_block(*found) for found in self._thinking]
+        message["provider_specific_fields"] = self._provider_fields
+        message["tool_calls"] = [_whole_call(*found) for found in self._calls]
+        return {"choices": [{"message": message, "finish_reason": self._reason}], "usage": self._usage}
 
-stream = _ChatStream
-
-
-def _turn(message: Mapping[str, Any], finish_reason: str | None, tool: str) -> Turn:
-    calls = [_call_sent_back(call, tool) for call in message.get("tool_calls") or ()]
-    own = [call for call in calls if _name(call) != tool]
-    said: dict[str, Any] = {"role": "assistant", "content": message.get("content") or None}
-    said |= {name: message[name] for name in SENT_BACK if message.get(name)}
-    sent = {**said, "tool_calls": calls} if calls else said
-    shown = {**said, "tool_calls": own} if own else {**said, "content": said["content"] or ""}
-    hidden = [call for call in message.get("tool_calls") or () if _name(call) == tool]
-    found = tuple(ToolCall(c["id"], tool, c["function"].get("arguments") or "") for c in hidden)
-    return Turn((sent,), (shown,), found, bool(own), finish_reason)
+    def ending(self, event: Fields, whole: Fields) -> Fields:
+        changed = {**event, "usage": whole.get("usage")} if event.get("usage") and self.before else event
+        ended = _choice(changed).get("finish_reason")
+        return changed if ended is None else _with_delta(changed, {}, finish_reason=_choice(whole)["finish_reason"])
 
 
-def _call_sent_back(call: Mapping[str, Any], tool: str) -> dict[str, Any]:
+def _parts(answer: Fields) -> Sequence[Fields]:
+    return _message(answer).get("tool_calls") or ()
+
+
+def _call(part: Fields) -> ToolCall | None:
+    return ToolCall(str(part.get("id") or ""), _name(part), (part.get("function") or {}).get("arguments") or "")
+
+
+def _sent_back(answer: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+    message = _message(answer)
+    text = message.get("content") or (None if parts else "")
+    said = {"role": "assistant", "content": text, **{name: message[name] for name in SENT_BACK if message.get(name)}}
+    return ({**said, "tool_calls": list(map(_call_sent_back, parts))} if parts else said,)
+
+
+def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+    messages = list(map(_message, answers))
+    message = {name: value for name, value in messages[-1].items() if name != "tool_calls"}
+    text, thoughts = (BETWEEN.join(m[name] for m in messages if m.get(name)) for name in TEXTS)
+    blocks = [block for m in messages for block in m.get("thinking_blocks") or ()]
+    said = {"tool_calls": shown, "reasoning_content": thoughts, "thinking_blocks": blocks}
+    message |= {"content": text or (None if shown else ""), **{name: value for name, value in said.items() if value}}
+    return {"choices": [{**_choice(answers[-1]), "message": message, "finish_reason": reason}]}
+
+
+def _whole_call(first: Fields, arguments: Sequence[str]) -> dict[str, Any]:
+    known, function = (
+        {name: value for name, value in fields.items() if name != "index" and value is not None}
+        for fields in (first, first.get("function") or {})
+    )
+    return {**known, "function": {**function, "arguments": "".join(arguments)}}
+
+
+def _call_sent_back(call: Fields) -> dict[str, Any]:
     """Return a call as a message has it: servers behind LiteLLM read its arguments, and fail where they are no JSON."""
     sent = {name: value for name, value in call.items() if name != "index" and value is not None}
-    if _name(call) == tool and not object_of(call["function"].get("arguments") or ""):
-        sent["function"] = {**call["function"], "arguments": json.dumps({})}
+    if _name(call) == RETRIEVE and not object_of(call["function"].get("arguments") or ""):
+        sent["function"] = {**call["function"], "arguments": "{}"}
     return {"type": "function", **sent}
 
 
-def _add_thinking(blocks: list[dict[str, Any]], piece: Mapping[str, Any]) -> None:
-    """Add a piece of thinking to the block that it goes on with: one that no signature has closed.
+def _whole_block(block: Fields, texts: Sequence[str]) -> Fields:
+    """Return a block of thinking.
 
     LiteLLM 1.100 repeats all of the thinking beside its signature; 1.106 has "" there.
     """
-    open_block = blocks[-1] if blocks and blocks[-1].get("type") == "thinking" and not blocks[-1].get("signature") else None
-    if open_block is None or piece.get("type") != "thinking":
-        blocks.append(dict(piece))
-        return
-    before, added = open_block.get("thinking") or "", piece.get("thinking") or ""
-    is_repeated = bool(piece.get("signature")) and added == before
-    open_block["thinking"] = before if is_repeated else before + added
-    if piece.get("signature"):
-        open_block["signature"] = piece["signature"]
+    *said, last = texts
+    before = "".join(said)
+    is_repeated = bool(said and block.get("signature")) and last == before
+    return {**block, "thinking": before if is_repeated else before + last} if block.get("type") == "thinking" else block
 
 
-def _shown_reason(reason: str | None, *, has_calls: bool) -> str | None:
-    return "stop" if reason in CALLED and not has_calls else reason
-
-
-def _with_delta(chunk: Mapping[str, Any], delta: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+def _with_delta(chunk: Fields, delta: Fields, **changes: Any) -> dict[str, Any]:
     return {**chunk, "choices": [{**_choice(chunk), "delta": delta, **changes}, *chunk["choices"][1:]]}
 
 
-def _choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _choice(answer: Fields) -> Fields:
     choices = answer.get("choices")
     return choices[0] if choices else {}
 
 
-def _name(call: Mapping[str, Any]) -> str:
+def _message(answer: Fields) -> Fields:
+    return _choice(answer).get("message") or {}
+
+
+def _name(call: Fields) -> str:
     return str((call.get("function") or {}).get("name") or "")
+
+
+FORM = AnswerForm(
+    format="openai-chat",
+    no_calls={"tool_choice": "none"},
+    cut_off="length",
+    ends={"tool_calls": "stop", "function_call": "stop"},
+    parts=_parts,
+    call=_call,
+    reason=lambda answer: text_or_empty(_choice(answer).get("finish_reason")),
+    sent_back=_sent_back,
+    joined_fields=_joined_fields,
+    stream=_ChatStream,
+)

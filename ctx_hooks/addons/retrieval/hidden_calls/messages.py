@@ -1,76 +1,60 @@
-"""Calls of a hidden tool in answers of Anthropic's messages, whole and streamed."""
+"""Calls of the hidden tool in answers of Anthropic's messages: an answer is a list of blocks, of which each call is one."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
-from ctx_hooks.conversation.model import Format, ToolCall
-from ctx_hooks.formats.fields import compact_json
+from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
+from ctx_hooks.conversation.model import ToolCall
+from ctx_hooks.formats.fields import compact_json, mapping_or_empty, text_or_empty
 
-FORMAT: Format = "anthropic"
-REPEATS_TOOLS = False
-NO_CALLS: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
-CALLED = "tool_use"
-GROWING = ("text", "thinking", "signature")
-"""The fields of a block that grow by the same field of a delta, whose type is named after it."""
-ARGUMENTS = "input_json_delta"
+CALL = "tool_use"
+"""The type of a call, and why an answer that has one ends."""
+GROWN_BY = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "input_json_delta": ("input", "partial_json"),
+}
+"""The field of a block that each kind of delta adds to, and the delta's own field."""
 CITATION = "citations_delta"
-NO_ARGUMENTS = "{}"
 
 
-def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
-    """Return what a whole answer says."""
-    blocks = [block for block in answer.get("content") or () if isinstance(block, Mapping)]
-    return _turn([(block, compact_json(block.get("input"))) for block in blocks], answer.get("stop_reason"), tool)
+class _MessageStream(AnswerStream):
+    """Blocks of text and thinking go on as they come, numbered through.
 
+    `message_delta` and `message_stop` are withheld until it is known whether that is the end; `message_start` of a further
+    answer is hidden.
+    """
 
-def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
-    """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
-    blocks = [block for answer in answers for block in answer.get("content") or () if not _is_hidden(block, tool)]
-    last = answers[-1]
-    reason = last.get("stop_reason") if is_whole else "max_tokens"
-    end = {"stop_reason": _shown_reason(reason, has_calls=any(block.get("type") == CALLED for block in blocks))}
-    if "stop_sequence" in last:
-        end["stop_sequence"] = last["stop_sequence"]
-    return {**answers[0], "content": blocks, **end, "usage": total([a.get("usage") or {} for a in answers])}
+    _shown_blocks = 0
 
-
-class _MessageStream:
-    # Blocks of text and thinking go on as they come, numbered through. `message_delta` and `message_stop` are withheld
-    # until it is known whether that is the end; `message_start` of a further answer is hidden.
-
-    def __init__(self, tool: str) -> None:
-        self._tool = tool
-        self._shown_blocks = 0
-        self._usages: list[Mapping[str, Any]] = []
-        self._begin()
-
-    def _begin(self) -> None:
-        self._blocks: dict[Any, dict[str, Any]] = {}
-        self._arguments: dict[Any, str] = {}
+    def begin(self) -> None:
+        super().begin()
+        self._blocks: dict[Any, tuple[dict[str, Any], defaultdict[str, list[str]]]] = {}
         self._numbers: dict[Any, int] = {}
-        self._stop_reason: str | None = None
-        self._withheld: list[Mapping[str, Any]] = []
+        self._reason: str | None = None
         self._usage: dict[str, Any] = {}
 
-    def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def seen(self, event: Fields) -> Fields | None:
         kind = event.get("type")
         if kind == "message_start":
             self._note_usage((event.get("message") or {}).get("usage"))
-            return None if self._usages else event
+            return None if self.before else event
         if kind in ("message_delta", "message_stop"):
             self._note_usage(event.get("usage"))
-            self._stop_reason = (event.get("delta") or {}).get("stop_reason") or self._stop_reason
-            self._withheld.append(event)
+            self._reason = (event.get("delta") or {}).get("stop_reason") or self._reason
+            self.withheld.append(event)
             return None
         if kind not in ("content_block_start", "content_block_delta", "content_block_stop"):
             return event
         index = event.get("index")
         if kind == "content_block_start":
-            self._blocks[index] = dict(event.get("content_block") or {})
-            if not _is_hidden(self._blocks[index], self._tool):
+            block = dict(event.get("content_block") or {})
+            self._blocks[index] = block, defaultdict(list)
+            if not self.form.is_hidden(block):
                 self._numbers[index] = self._shown_blocks
                 self._shown_blocks += 1
         if kind == "content_block_delta":
@@ -80,64 +64,69 @@ class _MessageStream:
             return None
         return event if number == index else {**event, "index": number}
 
-    def turn(self) -> Turn:
-        blocks = [(self._whole(i, block), self._arguments.get(i, NO_ARGUMENTS)) for i, block in self._blocks.items()]
-        return _turn(blocks, self._stop_reason, self._tool)
+    def _note_usage(self, usage: Any) -> None:
+        """Note what an event states: later ones replace what earlier ones did."""
+        self._usage |= {name: value for name, value in mapping_or_empty(usage).items() if value is not None}
 
-    def go_on(self) -> None:
-        self._usages.append(self._usage)
-        self._begin()
+    def _grow(self, index: Any, delta: Fields) -> None:
+        block, grown = self._blocks.setdefault(index, ({}, defaultdict(list)))
+        kind = delta.get("type")
+        if kind == CITATION:
+            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        elif kind in GROWN_BY:
+            field, own = GROWN_BY[kind]
+            grown[field].append(delta.get(own) or "")
 
-    def end(self) -> Sequence[Mapping[str, Any]]:
+    def answer(self) -> Fields:
+        blocks = []
+        for block, grown in self._blocks.values():
+            begun = {**block, "input": ""}  # an input begins with an empty object, and is read from its text
+            texts = {field: (begun.get(field) or "") + "".join(pieces) for field, pieces in grown.items()}
+            blocks.append({**block, **{field: text for field, text in texts.items() if text}})
+        return {"content": blocks, "stop_reason": self._reason, "usage": self._usage}
+
+    def ending(self, event: Fields, whole: Fields) -> Fields:
         # Clients take its usage in place of what `message_start` stated. Anthropic: "The token counts shown in the usage
         # field of the message_delta event are cumulative."
-        return [self._ending(event) for event in self._withheld]
-
-    def _ending(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         delta = event.get("delta")
         if not isinstance(delta, Mapping):
             return event
-        has_calls = any(b.get("type") == CALLED and not _is_hidden(b, self._tool) for b in self._blocks.values())
-        reason = _shown_reason(delta.get("stop_reason"), has_calls=has_calls)
-        changed = event if reason == delta.get("stop_reason") else {**event, "delta": {**delta, "stop_reason": reason}}
-        return {**changed, "usage": total([*self._usages, self._usage])} if self._usages else changed
-
-    def _note_usage(self, usage: Any) -> None:
-        """Note what an event states: later ones replace what earlier ones did."""
-        if isinstance(usage, Mapping):
-            self._usage |= {name: value for name, value in usage.items() if value is not None}
-
-    def _grow(self, index: Any, delta: Mapping[str, Any]) -> None:
-        block = self._blocks.setdefault(index, {})
-        kind = delta.get("type")
-        if kind == ARGUMENTS:
-            self._arguments[index] = self._arguments.get(index, "") + (delta.get("partial_json") or "")
-        elif kind == CITATION:
-            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
-        elif (field := str(kind).removesuffix("_delta")) in GROWING:
-            block[field] = (block.get(field) or "") + (delta.get(field) or "")
-
-    def _whole(self, index: Any, block: Mapping[str, Any]) -> Mapping[str, Any]:
-        arguments = self._arguments.get(index)
-        return {**block, "input": object_of(arguments)} if arguments else block
+        ended = {"stop_reason": whole["stop_reason"]} if delta.get("stop_reason") else {}
+        return {**event, "delta": {**delta, **ended}, **({"usage": whole["usage"]} if self.before else {})}
 
 
-stream = _MessageStream
+def _parts(answer: Fields) -> Sequence[Fields]:
+    return [block for block in answer.get("content") or () if isinstance(block, Mapping)]
 
 
-def _turn(blocks: Sequence[tuple[Mapping[str, Any], str]], stop_reason: str | None, tool: str) -> Turn:
-    """Return the turn of blocks, each with its arguments as text; an empty text is none, which providers refuse back."""
-    content = [block for block, _ in blocks if block.get("type") != "text" or str(block.get("text") or "").strip()]
-    calls = [(block, arguments) for block, arguments in blocks if block.get("type") == CALLED]
-    hidden = tuple(ToolCall(str(block.get("id")), tool, arguments) for block, arguments in calls if _is_hidden(block, tool))
-    shown = [block for block in content if not _is_hidden(block, tool)]
-    sent, seen = ({"role": "assistant", "content": said} for said in (content, shown))
-    return Turn((sent,), (seen,), hidden, len(hidden) < len(calls), stop_reason)
+def _call(part: Fields) -> ToolCall | None:
+    given = part.get("input")
+    arguments = given if isinstance(given, str) else compact_json(given)
+    is_call = part.get("type") == CALL
+    return ToolCall(str(part.get("id") or ""), str(part.get("name")), arguments) if is_call else None
 
 
-def _is_hidden(block: Any, tool: str) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == CALLED and block.get("name") == tool
+def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+    """Return one message, without empty texts, which providers refuse back."""
+    said = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
+    read = [{**part, "input": object_of(part["input"])} if isinstance(part.get("input"), str) else part for part in said]
+    return ({"role": "assistant", "content": read},)
 
 
-def _shown_reason(reason: Any, *, has_calls: bool) -> Any:
-    return "end_turn" if reason == CALLED and not has_calls else reason
+def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+    sequence = {name: answers[-1][name] for name in ("stop_sequence",) if name in answers[-1]}
+    return {"content": shown, "stop_reason": reason, **sequence}
+
+
+FORM = AnswerForm(
+    format="anthropic",
+    no_calls={"tool_choice": {"type": "none"}},
+    cut_off="max_tokens",
+    ends={CALL: "end_turn"},
+    parts=_parts,
+    call=_call,
+    reason=lambda answer: text_or_empty(answer.get("stop_reason")),
+    sent_back=_sent_back,
+    joined_fields=_joined_fields,
+    stream=_MessageStream,
+)

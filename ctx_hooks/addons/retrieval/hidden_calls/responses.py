@@ -1,4 +1,4 @@
-"""Calls of a hidden tool in answers of OpenAI's Responses API, whole and streamed.
+"""Calls of the hidden tool in answers of OpenAI's Responses API.
 
 An answer is a list of items, of which each call is one. It repeats the tools of its request, and so does each event that
 brings the response itself.
@@ -6,17 +6,14 @@ brings the response itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
-from ctx_hooks.conversation.model import Format, ToolCall
-from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
+from ctx_hooks.conversation.model import ToolCall
+from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 
-FORMAT: Format = "openai-responses"
-REPEATS_TOOLS = True
-NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 CALL = "function_call"
 REASONING = "reasoning"
 WAITS_FOR_NOBODY = frozenset(
@@ -25,65 +22,43 @@ WAITS_FOR_NOBODY = frozenset(
 """Items that no client answers. Any other, a call of a kind that is not known here too, goes to the client."""
 END = ("status", "incomplete_details", "error", "completed_at")
 """The fields of a response that tell how it ended."""
-CUT_OFF: Mapping[str, Any] = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 OPENING = frozenset({"response.created", "response.in_progress", "response.queued"})
 ITEM = frozenset({"response.output_item.added", "response.output_item.done"})
 EVENT = "response."
-COMPLETED = "completed"
-ENDED = frozenset({COMPLETED, "incomplete", "failed"})
+ENDED = frozenset({"completed", "incomplete", "failed"})
 """How a stream ends: the last event is named after it."""
 
 
-def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
-    """Return what a whole answer says."""
-    return _turn(_items(answer), str(answer.get("status")), tool)
+class _ResponseStream(AnswerStream):
+    """Items go on as they come, numbered through, and so are the events.
 
+    The event that ends a response is withheld until it is known whether that is the end; those that open a further answer
+    are hidden.
+    """
 
-def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
-    """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
-    items = [item for answer in answers for item in _items(answer)]
-    shown = [item for item in items if not _is_hidden(item, tool)]
-    end = {name: answers[-1][name] for name in END if name in answers[-1]} if is_whole else CUT_OFF
-    changes: dict[str, Any] = {**end}
-    if len(shown) < len(items) or len(answers) > 1:
-        usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
-        changes["output"] = _followed(shown)
-        changes |= {"usage": total(usages)} if usages else {}
-    return _without_tool({**answers[0], **changes}, tool)
+    _shown_items = 0
+    _last_number = -1
+    _hides = False
 
-
-class _ResponseStream:
-    # Items go on as they come, numbered through, and so are the events. The event that ends a response is withheld until it
-    # is known whether that is the end; those that open a further answer are hidden.
-
-    def __init__(self, tool: str) -> None:
-        self._tool = tool
-        self._responses: list[Mapping[str, Any]] = []
-        self._shown_items = 0
-        self._last_number = -1
-        self._hides = False
-        self._begin()
-
-    def _begin(self) -> None:
-        self._items: dict[int | str, Mapping[str, Any]] = {}
+    def begin(self) -> None:
+        super().begin()
+        self._items: dict[int | str, Fields] = {}
         self._keys: dict[str, int | str] = {}
         self._numbers: dict[int, int] = {}
-        self._end: Mapping[str, Any] | None = None
+        self._hides = self._hides or bool(self.before)
 
-    def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def seen(self, event: Fields) -> Fields | None:
         kind = _kind(event)
         if kind in OPENING:
-            response = mapping_or_empty(event.get("response"))
-            shown = _without_tool(response, self._tool)
-            return None if self._responses else self._numbered(event if shown == response else {**event, "response": shown})
+            return None if self.before else self._numbered(_with_response(event, _without_tool(event.get("response"))))
         if kind.removeprefix(EVENT) in ENDED:
-            self._end = event
+            self.withheld = [event]
             return None
         key = self._key(event)
         item = mapping_or_empty(event.get("item")) if kind in ITEM else self._items.get(key)
         if key != "" and item is not None:
             self._items[key] = item
-        if _is_hidden(item, self._tool):
+        if item is not None and self.form.is_hidden(item):
             self._hides = True
             return None
         if isinstance(key, str):
@@ -94,7 +69,7 @@ class _ResponseStream:
         number = self._numbers[key]
         return self._numbered(event if number == key else {**event, "output_index": number})
 
-    def _key(self, event: Mapping[str, Any]) -> int | str:
+    def _key(self, event: Fields) -> int | str:
         """Return what names an event's item: its number, its id where a server gives no number, "" for no item."""
         index = event.get("output_index")
         item_id = str(event.get("item_id") or mapping_or_empty(event.get("item")).get("id") or "")
@@ -103,27 +78,7 @@ class _ResponseStream:
             return index
         return self._keys.get(item_id, item_id) if item_id else ""
 
-    def turn(self) -> Turn:
-        return _turn(_items(self._response()), _kind(self._end or {}).removeprefix(EVENT), self._tool)
-
-    def go_on(self) -> None:
-        self._responses.append(self._response())
-        self._hides = True
-        self._begin()
-
-    def end(self) -> Sequence[Mapping[str, Any]]:
-        if self._end is None:
-            return ()
-        response = mapping_or_empty(self._end.get("response"))
-        whole = joined([*self._responses, self._response()] if self._hides else [response], self._tool)
-        return (self._numbered(self._end if whole == response else {**self._end, "response": whole}),)
-
-    def _response(self) -> Mapping[str, Any]:
-        """Return the last answer as its end states it; some servers leave out there what they have streamed."""
-        response = mapping_or_empty((self._end or {}).get("response"))
-        return response if response.get("output") else {**response, "output": list(self._items.values())}
-
-    def _numbered(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _numbered(self, event: Fields) -> Fields:
         """Return an event with the next number, from the first one on that is hidden; before it, the provider's own."""
         given = event.get("sequence_number")
         if not isinstance(given, int):
@@ -132,65 +87,92 @@ class _ResponseStream:
         self._last_number = max(self._last_number, number)
         return event if number == given else {**event, "sequence_number": number}
 
+    def answer(self) -> Fields:
+        """Return the answer as its end states it; some servers leave out there what they have streamed."""
+        end = self.withheld[0] if self.withheld else {}
+        response, kind = mapping_or_empty(end.get("response")), _kind(end).removeprefix(EVENT)
+        ended = response if response.get("status") == kind else {**response, "status": kind}
+        is_silent = bool(self._items) and not ended.get("output")
+        return {**ended, "output": list(self._items.values())} if is_silent else ended
 
-stream = _ResponseStream
-
-
-def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:
-    hidden = [item for item in items if _is_hidden(item, tool)]
-    waiting = [item for item in items if str(item.get("type")) not in WAITS_FOR_NOBODY]
-    calls = tuple(ToolCall(str(item.get("call_id") or ""), tool, str(item.get("arguments") or "")) for item in hidden)
-    ids = [str(item["call_id"]) for item in waiting if item.get("call_id")]
-    is_whole = status == COMPLETED and all(call.id for call in calls) and len(set(ids)) == len(ids)
-    sent = _sent_back(items, tool)
-    shown = _followed([item for item in sent if not _is_hidden(item, tool)])
-    return Turn(sent, shown, calls, len(hidden) < len(waiting), status if is_whole else None)
+    def ending(self, event: Fields, whole: Fields) -> Fields:
+        shown = whole if self._hides else _without_tool(event.get("response"))
+        return self._numbered(_with_response(event, shown))
 
 
-def _sent_back(items: Sequence[Mapping[str, Any]], tool: str) -> tuple[Mapping[str, Any], ...]:
+def _parts(answer: Fields) -> Sequence[Fields]:
+    output = answer.get("output")
+    return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
+
+
+def _call(part: Fields) -> ToolCall | None:
+    kind = str(part.get("type"))
+    if kind in WAITS_FOR_NOBODY:
+        return None
+    name = str(part.get("name")) if kind == CALL else kind
+    return ToolCall(str(part.get("call_id") or ""), name, str(part.get("arguments") or ""))
+
+
+def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
     """Return the items as a request has them, for a provider that keeps none.
 
     It takes reasoning back by its encrypted content, which the client may not have asked for: "Item 'rs_...' not found.
     Items are not persisted when `store` is set to false." Without it the items go back without ids, since a call that is
     known by its id is refused "without its required 'reasoning' item".
     """
-    kept = [_call_sent_back(item, tool) for item in items if item.get("type") != REASONING or item.get("encrypted_content")]
-    if len(kept) == len(items):
-        return tuple(kept)
-    return tuple({name: value for name, value in item.items() if name != "id"} for item in kept)
+    kept = _followed([part for part in parts if part.get("type") != REASONING or part.get("encrypted_content")])
+    is_complete = all(part.get("type") != REASONING or part.get("encrypted_content") for part in parts)
+    unsent = () if is_complete else ("id",)
+    return [{name: value for name, value in _readable(part).items() if name not in unsent} for part in kept]
 
 
-def _call_sent_back(item: Mapping[str, Any], tool: str) -> Mapping[str, Any]:
-    """Return an item with arguments that are JSON, which servers behind LiteLLM read."""
-    if not _is_hidden(item, tool) or object_of(str(item.get("arguments") or "")):
-        return item
-    return {**item, "arguments": json.dumps({})}
+def _readable(part: Fields) -> Fields:
+    """Return a hidden call with arguments that are JSON, which servers behind LiteLLM read."""
+    is_hidden = part.get("type") == CALL and part.get("name") == RETRIEVE
+    return {**part, "arguments": "{}"} if is_hidden and not object_of(str(part.get("arguments") or "")) else part
 
 
-def _followed(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+    end = {name: answers[-1][name] for name in END if name in answers[-1]}
+    cut_off = {"status": reason, "incomplete_details": {"reason": "max_output_tokens"}}
+    return {**(cut_off if reason != (answers[-1].get("status") or None) else end), "output": _followed(shown)}
+
+
+def _followed(items: Sequence[Fields]) -> list[Fields]:
     """Return items without reasoning at their end, which is refused back "without its required following item"."""
     ends = [i for i, item in enumerate(items) if item.get("type") != REASONING]
     return list(items[: ends[-1] + 1]) if ends else []
 
 
-def _without_tool(response: Mapping[str, Any], tool: str) -> dict[str, Any]:
-    """Return a response that does not say that its request offered `tool`."""
-    tools = response.get("tools")
+def _without_tool(response: Any) -> Fields:
+    """Return a response that does not say that its request offered the hidden tool."""
+    found = mapping_or_empty(response)
+    tools = found.get("tools")
     if not isinstance(tools, Sequence):
-        return dict(response)
-    return {**response, "tools": [t for t in tools if not isinstance(t, Mapping) or t.get("name") != tool]}
+        return found
+    return {**found, "tools": [t for t in tools if not isinstance(t, Mapping) or t.get("name") != RETRIEVE]}
 
 
-def _items(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    output = answer.get("output")
-    return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
+def _with_response(event: Fields, response: Fields) -> Fields:
+    return event if response == mapping_or_empty(event.get("response")) else {**event, "response": response}
 
 
-def _is_hidden(item: Any, tool: str) -> bool:
-    return isinstance(item, Mapping) and item.get("type") == CALL and item.get("name") == tool
-
-
-def _kind(event: Mapping[str, Any]) -> str:
+def _kind(event: Fields) -> str:
     """Return an event's type; LiteLLM's are members of an enum."""
     kind = event.get("type")
     return str(getattr(kind, "value", kind))
+
+
+FORM = AnswerForm(
+    format="openai-responses",
+    no_calls={"tool_choice": "none"},
+    cut_off="incomplete",
+    ends={},
+    parts=_parts,
+    call=_call,
+    reason=lambda answer: text_or_empty(answer.get("status")),
+    sent_back=_sent_back,
+    joined_fields=_joined_fields,
+    cleaned=_without_tool,
+    stream=_ResponseStream,
+)

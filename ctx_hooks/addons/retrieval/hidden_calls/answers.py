@@ -1,0 +1,195 @@
+"""What the answers of all formats have in common where calls of the hidden tool are kept from the client.
+
+The provider answers, and calls the hidden tool; the calls are answered out of the client's sight, and the provider goes on
+in a further answer. The client sees the answers as one, without the calls.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ctx_hooks.conversation.model import Format, ToolCall
+from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats.fields import mapping_or_empty
+
+Fields: TypeAlias = Mapping[str, Any]
+"""Of an answer, of an event of its stream, or of a part: a call of chat, a block of Anthropic's messages, an item of
+Responses."""
+
+CUT_OFF = frozenset(
+    {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded", ""}
+    | {"incomplete", "failed", "cancelled", "in_progress", "queued"}
+)
+"""Why OpenAI and Anthropic stop without the model having come to its end: a call before it may be half of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of the provider.
+
+    Attributes:
+        messages: what it goes back to the provider by, with all its calls: one assistant message, or items of Responses.
+        shown: the same without the hidden calls, which nothing answers.
+        hidden: the calls of the hidden tool, in their order.
+        has_other_calls: whether it calls tools of the client, too.
+        is_whole: whether its calls can be answered: it came to its end, nothing cut it off, and each has an id of its own.
+    """
+
+    messages: Sequence[Fields]
+    shown: Sequence[Fields]
+    hidden: tuple[ToolCall, ...]
+    has_other_calls: bool
+    is_whole: bool
+
+    @property
+    def waits(self) -> bool:
+        """Whether the provider waits for results of hidden calls only, so that it can be asked to go on."""
+        return bool(self.hidden) and self.is_whole and not self.has_other_calls
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerForm:
+    """How one format has answers.
+
+    Attributes:
+        format: the format.
+        no_calls: the fields by which a request forbids every call.
+        cut_off: why an answer ends that was cut off.
+        ends: why an answer without calls ends, by why one with calls does.
+        parts: returns the parts of an answer.
+        call: returns a part as a call that somebody has to answer, its arguments unchanged; None for any other.
+        reason: returns why an answer ended, "" if that is not said.
+        sent_back: returns the messages by which an answer, with only these of its parts, goes back to the provider.
+        joined_fields: returns the fields by which answers as one differ from the first, but for the usage: of the answers,
+            the parts that are shown, and why they end.
+        stream: makes what takes in the streams of a request's answers, of the form itself.
+        cleaned: returns an answer without what it says of its request's tools.
+    """
+
+    format: Format
+    no_calls: Fields
+    cut_off: str
+    ends: Mapping[str, str]
+    parts: Callable[[Fields], Sequence[Fields]]
+    call: Callable[[Fields], ToolCall | None]
+    reason: Callable[[Fields], str]
+    sent_back: Callable[[Fields, Sequence[Fields]], Sequence[Fields]]
+    joined_fields: Callable[[Sequence[Fields], Sequence[Fields], str | None], Fields]
+    stream: Callable[[AnswerForm], AnswerStream]
+    cleaned: Callable[[Fields], Fields] = lambda answer: answer
+
+    def begun(self) -> AnswerStream:
+        """Return what takes in the streams of a request's answers."""
+        return self.stream(self)
+
+    def turn_of(self, answer: Fields) -> Turn:
+        """Return what a whole answer says."""
+        parts = self.parts(answer)
+        calls = [call for part in parts if (call := self.call(part)) is not None]
+        hidden = tuple(call for call in calls if call.name == RETRIEVE)
+        ids = [call.id for call in calls if call.id]
+        are_named = all(call.id for call in hidden) and len(set(ids)) == len(ids)
+        sent, shown = self.sent_back(answer, parts), self.sent_back(answer, self.shown(parts))
+        return Turn(sent, shown, hidden, len(hidden) < len(calls), are_named and self.reason(answer) not in CUT_OFF)
+
+    def joined(self, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
+        """Return the answers of a request as one, without hidden calls; one that is not whole says that it is cut off."""
+        parts = [part for answer in answers for part in self.parts(answer)]
+        shown, first = self.shown(parts), self.cleaned(answers[0])
+        if len(answers) == 1 and is_whole and len(shown) == len(parts):
+            return first
+        usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
+        usage = {"usage": total(usages)} if usages else {}
+        reason = self.reason(answers[-1]) if is_whole else self.cut_off
+        ended = reason if any(map(self.call, shown)) else self.ends.get(reason, reason)
+        return {**first, **self.joined_fields(answers, shown, ended or None), **usage}
+
+    def shown(self, parts: Sequence[Fields]) -> list[Fields]:
+        """Return the parts that the client sees."""
+        return [part for part in parts if not self.is_hidden(part)]
+
+    def is_hidden(self, part: Fields) -> bool:
+        """Whether a part calls the hidden tool."""
+        call = self.call(part)
+        return call is not None and call.name == RETRIEVE
+
+
+class AnswerStream(ABC):
+    """The streams of the answers of one request, as the client is to see them: as one, without calls of the hidden tool."""
+
+    def __init__(self, form: AnswerForm) -> None:
+        self.form = form
+        self.before: list[Fields] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the newest answer: another one begins."""
+        self.withheld: list[Fields] = []
+
+    @abstractmethod
+    def seen(self, event: Fields) -> Fields | None:
+        """Return what the client sees of an event: the very event, a changed one, or None where it is hidden or withheld."""
+
+    @abstractmethod
+    def answer(self) -> Fields:
+        """Return the newest answer as a whole one."""
+
+    @abstractmethod
+    def ending(self, event: Fields, whole: Fields) -> Fields:
+        """Return a withheld event as the end of all answers, which are joined to `whole`."""
+
+    def turn(self) -> Turn:
+        """Return what the provider has said since the stream of its last answer began."""
+        return self.form.turn_of(self.answer())
+
+    def go_on(self) -> None:
+        """Begin the stream of a further answer; the end of the last one is dropped."""
+        self.before.append(self.answer())
+        self.begin()
+
+    def end(self) -> Sequence[Fields]:
+        """Return the withheld end of the last answer, with the usage of all."""
+        whole = self.form.joined([*self.before, self.answer()])
+        return [self.ending(event, whole) for event in self.withheld]
+
+
+def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> tuple[Fields, ...]:
+    """Return what answers the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
+    write = WIRE_FORMATS[fmt].tool_result
+    answers = [write(call, text, is_error=False) for call, text in zip(calls, texts, strict=True)]
+    return tuple(answer.results[0].raw or answer.raw for answer in answers)
+
+
+def messages_of(results: Sequence[Fields]) -> Sequence[Fields]:
+    """Return the messages that bring results of calls, where no others come with them."""
+    is_blocks = any("tool_use_id" in result for result in results)
+    return ({"role": "user", "content": list(results)},) if is_blocks else results
+
+
+def total(usages: Sequence[Fields]) -> dict[str, Any]:
+    """Return the sum of usage records, their details included; what is no number is the last one's.
+
+    >>> total([{"prompt_tokens": 10, "details": {"cached": 1}}, {"prompt_tokens": 5, "details": None, "tier": "x"}])
+    {'prompt_tokens': 15, 'details': {'cached': 1}, 'tier': 'x'}
+    """
+    summed: dict[str, Any] = {}
+    for name, value in (field for usage in usages for field in usage.items() if field[1] is not None):
+        before = summed.get(name)
+        both_count = {type(before), type(value)} <= {int, float}
+        summed[name] = before + value if both_count else value
+        if isinstance(value, Mapping):
+            summed[name] = total([mapping_or_empty(before), value])
+    return summed
+
+
+def object_of(arguments: str) -> dict[str, Any]:
+    """Return the arguments of a call as an object, an empty one where they are none: providers take nothing else back."""
+    try:
+        return dict(mapping_or_empty(json.loads(arguments)))
+    except (ValueError, RecursionError):
+        return {}
