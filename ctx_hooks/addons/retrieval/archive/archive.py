@@ -67,9 +67,9 @@ class Archives:
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
-        written = self._at(settings).add(settings, tenant, {handle: text})
+        batch = self._at(settings).add(settings, tenant, {handle: text})
         with suppress(asyncio.TimeoutError):
-            return bool(written) and await asyncio.wait_for(asyncio.shield(written[0]), STORE_SECONDS)
+            return batch is not None and await asyncio.wait_for(asyncio.shield(batch.written), STORE_SECONDS)
         return False
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
@@ -109,8 +109,9 @@ class Archives:
     def _at(self, settings: ArchiveSettings) -> Writer:
         place = settings.backend, settings.path if settings.backend == "disk" else None
         if place not in self._writers:
-            store: Store = Redis(self._store) if settings.backend == "redis" else Memory()
-            if settings.backend == "disk" and settings.path:
-                store = Disk(Path(settings.path))
+            if settings.backend == "redis":
+                store: Store = Redis(self._store)
+            else:
+                store = Disk(Path(settings.path) if settings.backend == "disk" and settings.path else Memory())
             self._writers[place] = Writer(store, self._secret, self._workers)
         return self._writers[place]

@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import TypeAlias
 
 from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
-
-T = TypeVar("T")
 
 FILE = "ctx_hooks_archive.sqlite3"
 BROKEN = f"{FILE}.broken"
@@ -44,51 +43,38 @@ CREATE INDEX IF NOT EXISTS texts_by_size ON texts (tenant, LENGTH(sealed));
 """
 
 
-class Disk:
-    """The store of one folder."""
+class Memory:
+    """The file of one process that is on no disk, for one thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.file = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.file.executescript(SCHEMA)
+
+
+Place: TypeAlias = "Path | Memory"
+"""A folder, or the memory of this process."""
+
+
+class Disk:
+    """The store of one place."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self._workers = Workers()
 
     async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
         """Store sealed texts in one transaction; see `write`."""
         expires_at = time.time() + kept_seconds
-        await self._workers.run(
-            lambda: write(self._folder, tenant, sealed, expires_at, max_bytes), Deadline(OPERATION_SECONDS)
-        )
+        work = partial(write, self.place, tenant, sealed, expires_at, max_bytes)
+        await self._workers.run(work, Deadline(OPERATION_SECONDS))
 
     async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
         """Return the sealed texts that there still are, by their handles; see `read`."""
-        return await self._workers.run(lambda: read(self._folder, tenant, handles), Deadline(OPERATION_SECONDS))
+        return await self._workers.run(partial(read, self.place, tenant, handles), Deadline(OPERATION_SECONDS))
 
 
-class Memory:
-    """The store of one process, gone with it."""
-
-    def __init__(self) -> None:
-        self._file = _empty()
-        self._lock = Lock()
-        self._workers = Workers()
-
-    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
-        """Store sealed texts in one transaction, as `Disk` does."""
-        expires_at = time.time() + kept_seconds
-        await self._alone(lambda: _put(self._file, tenant, sealed, expires_at, max_bytes))
-
-    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the sealed texts that there still are, by their handles."""
-        return await self._alone(lambda: _found(self._file, tenant, handles))
-
-    async def _alone(self, work: Callable[[], T]) -> T:
-        def locked() -> T:
-            with self._lock, _transaction(self._file):
-                return work()
-
-        return await self._workers.run(locked, Deadline(OPERATION_SECONDS))
-
-
-def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
+def write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
     """Store sealed texts, all or none; expired ones go, and above the bound the oldest of the tenant that has the most.
 
     A file that is damaged, or none of SQLite's, is set aside as BROKEN, and another one is begun.
@@ -98,50 +84,51 @@ def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
         OSError: The folder or the file cannot be made.
 
     """
-    path = folder / FILE
-    before = path.stat().st_ino if path.exists() else None
+    known = _file_number(place)
     try:
-        _write(folder, tenant, sealed, expires_at, max_bytes)
+        _write(place, tenant, sealed, expires_at, max_bytes)
     except sqlite3.DatabaseError as error:
-        if type(error) is not sqlite3.DatabaseError or not path.exists() or path.stat().st_ino != before:
+        is_damaged = type(error) is sqlite3.DatabaseError and known is not None and known == _file_number(place)
+        if isinstance(place, Memory) or not is_damaged:
             raise  # it is locked, or another process has set it aside
-        warn_once(f"ctx_hooks: the archive {path} is damaged and set aside as {BROKEN}")
-        path.replace(folder / BROKEN)
+        warn_once(f"ctx_hooks: the archive {place / FILE} is damaged and set aside as {BROKEN}")
+        (place / FILE).replace(place / BROKEN)
         for end in ("-wal", "-shm"):
-            path.with_name(FILE + end).unlink(missing_ok=True)
-        _write(folder, tenant, sealed, expires_at, max_bytes)
+            (place / f"{FILE}{end}").unlink(missing_ok=True)
+        _write(place, tenant, sealed, expires_at, max_bytes)
 
 
-def _write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
-    with _opened(folder) as file, _transaction(file):
-        _put(file, tenant, sealed, expires_at, max_bytes)
+def _file_number(place: Place) -> int | None:
+    """Return the number by which the system knows the file of a place, 0 for memory, None where there is none."""
+    if isinstance(place, Memory):
+        return 0
+    return (place / FILE).stat().st_ino if (place / FILE).exists() else None
 
 
-def _put(file: sqlite3.Connection, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
-    file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
-    _make_room(file, tenant, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
-    rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
-    file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
+def _write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
+    with _opened(place) as file, _transaction(file):
+        file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
+        _make_room(file, tenant, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
+        rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
+        file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
 
 
-def read(folder: Path, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
+def read(place: Place, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
     """Return the sealed texts that there still are, by their handles; a file that is damaged raises sqlite3.Error."""
-    with _opened_to_read(folder) as file:
-        return _found(file, tenant, handles)
-
-
-def _found(file: sqlite3.Connection, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
     query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
-    rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
+    if _file_number(place) is None:
+        return {}  # nothing is made by reading
+    with _opened(place) as file:
+        rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
     return {handle: row[0] for handle, row in rows if row and isinstance(row[0], bytes)}
 
 
 def tenants(folder: Path) -> list[Stored]:
     """Return what is stored of each tenant; raises as `read` does."""
-    with _opened_to_read(folder) as file:
-        query = (
-            "SELECT tenant, COUNT(*), SUM(LENGTH(sealed)), MIN(expires_at), MAX(expires_at) FROM texts GROUP BY 1 ORDER BY 1"
-        )
+    query = "SELECT tenant, COUNT(*), SUM(LENGTH(sealed)), MIN(expires_at), MAX(expires_at) FROM texts GROUP BY 1 ORDER BY 1"
+    if _file_number(folder) is None:
+        return []
+    with _opened(folder) as file:
         return [Stored(*row) for row in file.execute(query)]
 
 
@@ -196,30 +183,13 @@ def _used_bytes(file: sqlite3.Connection) -> int:
 
 
 @contextmanager
-def _opened_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file as it is: on a disk that cannot be written, and nothing is made where there is none."""
-    path = folder / FILE
-    if not path.exists() or (os.access(folder, os.W_OK) and os.access(path, os.W_OK)):
-        with _opened(folder) if path.exists() else closing(_empty()) as file:
-            yield file
+def _opened(place: Place) -> Iterator[sqlite3.Connection]:
+    if isinstance(place, Memory):
+        with place.lock:
+            yield place.file
         return
-    log = path.with_name(f"{FILE}-wal")
-    has_log = log.exists() and log.stat().st_size > 0
-    form = "mode=ro" if has_log else "mode=ro&immutable=1"  # no file can be made there, which readers of a log share
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{form}", uri=True, timeout=BUSY_SECONDS)) as file:
-        yield file
-
-
-def _empty() -> sqlite3.Connection:
-    file = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    file.executescript(SCHEMA)
-    return file
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / FILE
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = place / FILE
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # for this user alone; SQLite gives the log the same rights
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as file:
         file.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file

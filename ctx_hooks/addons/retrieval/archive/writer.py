@@ -33,20 +33,20 @@ KNOWN_FRACTION = 0.5
 """Of the retention: a text that is cut again later than that is written again, and so is kept as long as it is in use."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
-    """A text that waits to be written. `written` tells whether it was, once that is known."""
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Texts of one tenant that wait to be written together, by their handles.
+
+    Attributes:
+        size_bytes: their memory.
+        written: tells whether they were, once that is known.
+    """
 
     settings: ArchiveSettings
     tenant: bytes
-    handle: str
-    text: str
-    written: asyncio.Future[bool] = field(repr=False)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the text, in bytes."""
-        return getsizeof(self.text)
+    written: asyncio.Future[bool]
+    texts: dict[str, str] = field(default_factory=dict, repr=False)
+    size_bytes: int = 0
 
 
 class Writer:
@@ -60,36 +60,46 @@ class Writer:
     def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
         self.store, self._secret, self._workers = store, secret, workers
         self.read_again_at = 0.0
-        self._queue: deque[Waiting] = deque()
-        self._newest: dict[tuple[bytes, str], Waiting] = {}
+        self._queue: deque[Batch] = deque()
+        self._newest: dict[tuple[bytes, str], Batch] = {}
         self._known: OrderedDict[tuple[bytes, str], float] = OrderedDict()
         self._bytes = 0
         self._running: asyncio.Task[None] | None = None
 
-    def add(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> list[asyncio.Future[bool]]:
-        """Queue texts by their handles and return what tells whether each was written.
+    def add(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> Batch | None:
+        """Queue texts by their handles and return the batch of the last one, None if that is dropped.
 
-        Nothing for those that are dropped: they are too large, or the queue is full. One event tells how many.
+        What is too large, or finds the queue full, is dropped.
         """
-        loop = asyncio.get_running_loop()
-        queued = []
+        batch, dropped = None, 0
         for handle, text in texts.items():
-            waiting = Waiting(settings, tenant, handle, text, loop.create_future())
-            if fits(text) and self._bytes + waiting.size_bytes <= QUEUE_BYTES:
-                self._queue.append(waiting)
-                self._newest[tenant, handle] = waiting
-                self._bytes += waiting.size_bytes
-                queued.append(waiting.written)
-        if len(queued) < len(texts):
-            emit(ArchiveEvent("archive", time.time(), "dropped", len(texts) - len(queued), settings.backend))
-        if queued and (self._running is None or self._running.done()):
-            self._running = loop.create_task(self._write_all())
-        return queued
+            size_bytes = getsizeof(text)
+            if not fits(text) or self._bytes + size_bytes > QUEUE_BYTES:
+                batch, dropped = None, dropped + 1
+                continue
+            batch = self._batch(settings, tenant, size_bytes)
+            batch.texts[handle] = text
+            batch.size_bytes += size_bytes
+            self._bytes += size_bytes
+            self._newest[tenant, handle] = batch
+        if dropped:
+            emit(ArchiveEvent("archive", time.time(), "dropped", dropped, settings.backend))
+        if self._queue and (self._running is None or self._running.done()):
+            self._running = asyncio.get_running_loop().create_task(self._write_all())
+        return batch
+
+    def _batch(self, settings: ArchiveSettings, tenant: bytes, size_bytes: int) -> Batch:
+        """Return the last batch if it has room and the same owner and settings, else another one behind it."""
+        last = self._queue[-1] if self._queue else None
+        if last is None or (last.tenant, last.settings) != (tenant, settings) or last.size_bytes + size_bytes > BATCH_BYTES:
+            last = Batch(settings, tenant, asyncio.get_running_loop().create_future())
+            self._queue.append(last)
+        return last
 
     def waiting(self, tenant: bytes, handle: str) -> str | None:
         """Return a text that is not written yet, None for any other."""
         found = self._newest.get((tenant, handle))
-        return None if found is None else found.text
+        return None if found is None else found.texts[handle]
 
     def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
         """Whether a text waits to be written, or was written lately."""
@@ -103,49 +113,37 @@ class Writer:
 
     async def _write_all(self) -> None:
         while self._queue:
-            batch = self._next_batch()
-            written = False
+            batch, written = self._queue.popleft(), False
             try:
                 written = await self._write(batch)
             finally:  # also where this task is cancelled
                 self._end(batch, written=written)
 
-    def _end(self, batch: list[Waiting], *, written: bool) -> None:
+    def _end(self, batch: Batch, *, written: bool) -> None:
         """Let go of a batch, and tell those who wait whether it is written."""
         outcome: Literal["stored", "failed"] = "stored" if written else "failed"
-        emit(ArchiveEvent("archive", time.time(), outcome, len(batch), batch[0].settings.backend))
-        for waiting in batch:
-            key = waiting.tenant, waiting.handle
-            self._bytes -= waiting.size_bytes
-            if self._newest.get(key) is waiting:
+        emit(ArchiveEvent("archive", time.time(), outcome, len(batch.texts), batch.settings.backend))
+        self._bytes -= batch.size_bytes
+        for key in ((batch.tenant, handle) for handle in batch.texts):
+            if self._newest.get(key) is batch:
                 del self._newest[key]
             if written:
                 self._known[key] = time.monotonic()
                 self._known.move_to_end(key)
-                if len(self._known) > MOST_KNOWN:
-                    self._known.popitem(last=False)
-            if not waiting.written.done():  # who waited for it may have gone
-                waiting.written.set_result(written)
+        while len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+        if not batch.written.done():  # who waited for it may have gone
+            batch.written.set_result(written)
 
-    def _next_batch(self) -> list[Waiting]:
-        """Return the next texts of one tenant and one policy."""
-        batch, size_bytes = [self._queue.popleft()], 0
-        tenant, settings = batch[0].tenant, batch[0].settings
-        while self._queue and (self._queue[0].tenant, self._queue[0].settings) == (tenant, settings):
-            size_bytes += batch[-1].size_bytes
-            if size_bytes + self._queue[0].size_bytes > BATCH_BYTES:
-                break
-            batch.append(self._queue.popleft())
-        return batch
+    async def _write(self, batch: Batch) -> bool:
+        settings, tenant, secret = batch.settings, batch.tenant, self._secret
 
-    async def _write(self, batch: list[Waiting]) -> bool:
-        settings, tenant = batch[0].settings, batch[0].tenant
+        def values() -> dict[str, bytes]:
+            return {handle: sealed(text, tenant, handle, settings.compress, secret) for handle, text in batch.texts.items()}
+
         try:
-            values = await self._workers.run(
-                lambda: {w.handle: sealed(w.text, tenant, w.handle, settings.compress, self._secret) for w in batch},
-                Deadline(SEAL_SECONDS),
-            )
-            await self.store.write(tenant_name(tenant), values, settings.retention_seconds, settings.size_limit_bytes)
+            found = await self._workers.run(values, Deadline(SEAL_SECONDS))
+            await self.store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
             warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
             return False

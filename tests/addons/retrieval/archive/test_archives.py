@@ -217,7 +217,7 @@ async def test_a_writer_that_is_cancelled_lets_go_of_its_batch():
     store = Hanging()
     cancelled = writer.Writer(store, b"", Workers())
     settings, tenant, handle = ArchiveSettings(), tenant_key("key", "ann", b""), "b" * 12
-    (written,) = cancelled.add(settings, tenant, {handle: "b text"})
+    written = cancelled.add(settings, tenant, {handle: "b text"}).written
     await store.begun.wait()
     assert cancelled.waiting(tenant, handle) == "b text"
     cancelled._running.cancel()  # noqa: SLF001 - as a loop does that ends

@@ -4,7 +4,6 @@ import os
 import secrets
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 import time
@@ -296,38 +295,6 @@ async def test_a_file_with_damaged_pages_is_set_aside_and_the_next_text_is_store
     assert await archives.store(settings, tenant, "b" * 12, "b text")
     assert await archives.get(settings, tenant, "b" * 12) == "b text"
     assert (tmp_path / disk.BROKEN).exists()
-
-
-READING = """
-import os, sys
-from pathlib import Path
-from ctx_hooks.addons.retrieval.archive import disk
-os.setuid(65534)
-folder, tenant, handle = Path(sys.argv[1]), *sys.argv[2:]
-assert disk.read(folder, tenant, [handle]), "nothing is read"
-print(sum(stored.texts for stored in disk.tenants(folder)))
-"""
-
-
-@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="another user reads the file, as who may not write it")
-@pytest.mark.parametrize("has_log", [False, True])
-def test_a_file_that_may_not_be_written_is_read(has_log, tmp_path_factory):
-    folder = tmp_path_factory.getbasetemp() / f"readable-{has_log}"
-    disk.write(folder, NAME, {"b" * 12: b"sealed"}, LATER, MANY_BYTES)
-    with closing(sqlite3.connect(folder / disk.FILE)) as file:
-        if has_log:  # which stays as long as somebody reads what is older
-            file.execute("BEGIN")
-            file.execute("SELECT COUNT(*) FROM texts").fetchone()
-            disk.write(folder, NAME, {"c" * 12: b"sealed"}, LATER, MANY_BYTES)
-        for path in (folder, *folder.parents):
-            if not path.stat().st_mode & stat.S_IXOTH:  # the tests' own folders, which another user may not enter
-                path.chmod(0o755)
-        for path in folder.iterdir():
-            path.chmod(0o644)
-        command = [sys.executable, "-c", READING, str(folder), NAME, "b" * 12]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
-        assert (folder / f"{disk.FILE}-wal").exists() is has_log
-    assert done.stdout.split() == [str(1 + has_log)]
 
 
 def test_reading_makes_no_file(tmp_path):
