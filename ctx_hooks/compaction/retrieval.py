@@ -7,22 +7,19 @@ of agents no quotation of them held a name that the next step took.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
 from math import inf
-from operator import itemgetter
 from sys import getsizeof
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import chain
-from ctx_hooks.compaction.retrieval_index import Block, blocks, lines_in, pieces_of, postings_of
 from ctx_hooks.compaction.retrieval_share import Share, asks
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.bm25 import Integers, Postings
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Message, Text
 from ctx_hooks.runtime.content_cache import ContentCache
@@ -30,39 +27,14 @@ from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
+LONGEST_PIECE_CHARS = 600
+"""A longer turn is ranked in pieces of this length: what answers a question is rarely longer."""
+
+_Pieces: TypeAlias = tuple[tuple[int, int, str], ...]
+"""Each behind the index of its message, and its number among the pieces of that message."""
 
 _texts: ContentCache[str] = ContentCache()
-_cut_texts: ContentCache[CutText] = ContentCache()
-
-
-@dataclass(frozen=True, slots=True)
-class CutText:
-    """Which of the pieces of the compacted messages a compaction cut, and what it left of the dialogue.
-
-    Attributes:
-        is_cut: for each piece whether it is no longer sent.
-        places: for each that is not, the index of its message, and its number among the pieces of that message.
-        left: of the dialogue that the compaction left.
-    """
-
-    is_cut: NDArray[np.bool_]
-    places: Integers
-    left: Postings
-
-    @property
-    def size_bytes(self) -> int:
-        """The memory that is held."""
-        return getsizeof(self.is_cut) + getsizeof(self.places) + self.left.size_bytes
-
-
-def cut_text(blocks: Sequence[Block], left: Sequence[Message]) -> CutText:
-    """Return what the messages of `blocks` say and `left`, their compacted form, does not."""
-    is_cut = ~np.isin(np.concatenate([block.wholes for block in blocks]), lines_in(left))
-    counts = np.concatenate([block.counts for block in blocks])
-    cut = np.flatnonzero(is_cut)
-    index = np.repeat(np.arange(len(counts)), counts)[cut]
-    number = cut - (np.cumsum(counts) - counts)[index]
-    return CutText(is_cut, np.stack((index, number), axis=1).astype(np.int32), postings_of(left))
+_cut_pieces: ContentCache[_Pieces] = ContentCache()
 
 
 class Retrieval:
@@ -104,9 +76,8 @@ class Retrieval:
         index, share = self._history.index, self._share
         texts: dict[int, str] = {}
         spent_tokens = questions = 0
-        since = index[self._length :] if self._length else ()
         turns = [i for i in range(self._length, len(index)) if asks(index, i, self._budget)] if self._length else []
-        digests = chain(self._digest, since) if turns else ()
+        digests = chain(self._digest, index[self._length :]) if turns else ()
         for number, turn in enumerate(turns, 1):
             questions += index[turn].is_question
             most_tokens = min(share.reserved_tokens(number, questions), self._left_tokens(turn))
@@ -127,13 +98,13 @@ class Retrieval:
         request = self._message(turn).text
         if room_tokens < 1 or not request.strip():
             return ""
-        cut, said = self._cut, self._said_since
-        is_said_before = np.arange(len(said.chars)) < self._said_before[turn - self._length]
-        is_ranked = np.concatenate((cut.is_cut, np.ones(len(cut.left.chars), np.bool_), is_said_before))
-        scores = bm25.scores(request, (*(block.postings for block in self._blocks), cut.left, said), is_ranked)
-        pieces = scores[: len(cut.places)]
+        self._budget.counter.deadline.check()
+        sent = (*self._left, *self._history.messages.conversation(self._length, turn).messages)
+        texts = [*(piece for _, _, piece in self._cut), *(piece for message in sent for piece in pieces_of(message))]
+        scores = bm25.rank(request, texts, bm25.remembered_hashes_of)
+        pieces = scores[: len(self._cut)]
         best = pieces.max(initial=0.0)
-        if best <= scores[len(cut.places) :].max(initial=0.0):
+        if best <= scores[len(self._cut) :].max(initial=0.0):
             return ""
         fitting = np.flatnonzero(pieces > LEAST_SCORE_FRACTION * best)
         kept = self._kept(fitting[np.lexsort((-fitting, -pieces[fitting]))], room_tokens)
@@ -151,9 +122,9 @@ class Retrieval:
         kept: list[int] = []
         speakers: set[int] = set()
         for n in map(int, ranked):
-            index, number = map(int, self._cut.places[n])
+            index = self._cut[n][0]
             speaker = 0 if index in speakers else count(self._speaker(index)) + 1
-            tokens = count(_said(self._piece(index, number))) + speaker
+            tokens = count(_behind(self._said(n))) + speaker
             if tokens > room_tokens:
                 break
             kept.append(n)
@@ -164,19 +135,12 @@ class Retrieval:
     def _quoted(self, kept: Sequence[int]) -> str:
         """Return the pieces of these numbers, in order, quoted by message under a heading; "" for none."""
         lines = [placeholders.retrieved_heading(self._budget.policy.language)] if kept else []
-        for index, places in groupby(self._cut.places[list(kept)].tolist(), key=itemgetter(0)):
-            numbers = [number for _, number in places]
-            pieces = [self._piece(index, number) for number in numbers]
+        for index, found in groupby(kept, key=lambda n: self._cut[n][0]):
+            numbers = list(found)
             gaps = [f" {placeholders.GAP} " * (number > before + 1) for before, number in pairwise(numbers)]
-            text = "".join(gap + piece for gap, piece in zip(["", *gaps], pieces, strict=True))
-            lines.append(f"{self._speaker(index)}{_said(text)}")
+            text = "".join(gap + self._said(n) for gap, n in zip(["", *gaps], numbers, strict=True))
+            lines.append(f"{self._speaker(index)}{_behind(text)}")
         return "\n".join(lines)
-
-    def _piece(self, index: int, number: int) -> str:
-        """Return a piece of what the message `index` says."""
-        message = self._message(index)
-        piece = pieces_of(message)[number]
-        return piece if number else piece.removeprefix(f"{message.role}: ")
 
     def _speaker(self, index: int) -> str:
         message = self._message(index)
@@ -186,26 +150,30 @@ class Retrieval:
         return self._history.messages.message(index)
 
     @cached_property
-    def _blocks(self) -> tuple[Block, ...]:
-        """The compacted messages; looked at only when a turn asks."""
-        return tuple(blocks(self._history, self._length, self._budget.counter))
+    def _cut(self) -> _Pieces:
+        return _cut_pieces.get(
+            self._digest, self._pieces_cut, lambda found: sum(getsizeof(p) + getsizeof(p[2]) for p in found)
+        )
 
-    @cached_property
-    def _cut(self) -> CutText:
-        return _cut_texts.get(self._digest, lambda: cut_text(self._blocks, self._left), lambda cut: cut.size_bytes)
+    def _pieces_cut(self) -> _Pieces:
+        """Return the pieces of the compacted messages that are no longer sent."""
+        left = {line.strip() for m in self._left for line in (m.text, *m.text.splitlines())}
+        compacted = self._history.messages.conversation(0, self._length).messages
+        cut = ((i, m) for i, m in enumerate(compacted) if m.text.strip() not in left)
+        return tuple((i, number, piece) for i, m in cut for number, piece in enumerate(pieces_of(m)))
 
-    @cached_property
-    def _since(self) -> tuple[Message, ...]:
-        return self._history.messages.conversation(self._length, len(self._history.index)).messages
+    def _said(self, n: int) -> str:
+        """Return a piece of the compacted messages without the speaker's role, by its number among these."""
+        index, number, piece = self._cut[n]
+        return piece if number else piece.removeprefix(f"{self._message(index).role}: ")
 
-    @cached_property
-    def _said_since(self) -> Postings:
-        return postings_of(self._since)
 
-    @cached_property
-    def _said_before(self) -> tuple[int, ...]:
-        """For each message since the compaction how many pieces stand before it."""
-        return (0, *accumulate(len(pieces_of(m)) for m in self._since))
+def pieces_of(message: Message) -> list[str]:
+    """Return what a user or the assistant said behind the speaker's role, in pieces of bounded length."""
+    if message.role not in ("user", "assistant") or not message.text.strip():
+        return []
+    text = f"{message.role}: {message.text}"
+    return [text[i : i + LONGEST_PIECE_CHARS] for i in range(0, len(text), LONGEST_PIECE_CHARS)]
 
 
 def added(message: Message, text: str) -> Message:
@@ -218,7 +186,7 @@ def appended(text: str) -> str:
     return f"\n{text}"
 
 
-def _said(text: str) -> str:
+def _behind(text: str) -> str:
     """Return what somebody said as it stands behind its speaker: on the same line, or quoted below it line by line."""
     plain = text.strip()
     is_plain = plain.isprintable() and placeholders.MARK not in plain

@@ -1,7 +1,6 @@
 """Compacted text that a later user turn asks for is appended to that turn, quoted; the cached prefix is unchanged."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from strategies import called
@@ -10,7 +9,6 @@ from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
-from ctx_hooks.compaction.retrieval_index import BLOCK_MESSAGES, blocks
 from ctx_hooks.compaction.retrieval_share import LATER_TURN_FRACTION, Share, Shares
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
@@ -201,15 +199,3 @@ def test_without_a_compaction_nothing_is_retrieved():
     reader = MessageReader("openai-chat", [chatter(n) for n in range(20)])
     history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
     assert Retrieval(history, 0, (), b"", budget, Share()).texts() == {}
-
-
-def test_of_a_history_that_has_grown_only_what_stands_in_its_last_block_is_read_again():
-    budget = Budget(4_000, 8_000, Counter("cl100k_base"))
-    talk = [chatter(n) for n in range(10 * BLOCK_MESSAGES + 1)]
-    before = 9 * BLOCK_MESSAGES + 1
-    first, grown = history_over(talk, budget), history_over(talk, budget)
-    earlier = list(blocks(first, before, budget.counter))
-    unread = [{}] * (before - 1)
-    later = replace(grown, messages=MessageReader("openai-chat", [*unread, *talk[before - 1 :]]))
-    assert list(blocks(later, len(talk), budget.counter))[: len(earlier) - 1] == earlier[:-1]
-    assert sum(len(block.counts) for block in blocks(later, len(talk), budget.counter)) == len(talk)

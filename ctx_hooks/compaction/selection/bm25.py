@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from operator import add
 from sys import getsizeof
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,47 +37,16 @@ _STEM = re.compile(rf"([^\W_]{{1,{STEM_CHARS}}})[^\W_]*")
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
-Integers: TypeAlias = NDArray[np.signedinteger[Any]]
-Hashes: TypeAlias = NDArray[np.int64]
 HashesOf: TypeAlias = "Callable[[str], array[int]]"
 
 _hashes: ContentCache[array[int]] = ContentCache()
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
-    """Which texts hold which stems, and how often; made once of texts that are ranked for many requests.
-
-    A stem is known by Python's hash of it, which has 64 bits and a key of the process: two share one neither by chance nor
-    by intent.
-
-    Attributes:
-        chars: the texts' lengths.
-        stems: one for each text and stem in it, ascending; of one stem the texts in order.
-        texts: the numbers of the texts that hold these.
-        times: how often each does.
-    """
-
-    chars: Integers
-    stems: Hashes
-    texts: Integers
-    times: Integers
-
-    def of(self, stems: Hashes) -> tuple[Integers, Integers, Integers]:
-        """Return which of some stems is held, by its number among these, the text that holds it, and how often it does."""
-        first, last = np.searchsorted(self.stems, stems), np.searchsorted(self.stems, stems, side="right")
-        counts = last - first
-        found = np.repeat(last - np.cumsum(counts), counts) + np.arange(counts.sum())
-        return np.repeat(np.arange(len(stems)), counts), self.texts[found], self.times[found]
-
-    @property
-    def size_bytes(self) -> int:
-        """The memory that is held."""
-        return sum(map(getsizeof, (self.chars, self.stems, self.texts, self.times)))
-
-
 def hashes_of(text: str) -> array[int]:
-    """Return the hash of each stem of `text`, in order."""
+    """Return Python's hash of each stem of `text`, in order.
+
+    It has 64 bits and a key of the process: two stems share one neither by chance nor by intent.
+    """
     return array("q", map(hash, stems(text)))
 
 
@@ -87,55 +55,34 @@ def remembered_hashes_of(text: str) -> array[int]:
     return _hashes.get(digest(text), lambda: hashes_of(text), getsizeof)
 
 
-def postings_of(texts: Iterable[str], read: HashesOf = hashes_of) -> Postings:
-    """Return the postings of some texts, in time linear in their length but for the sorting of numbers."""
-    hashes, words, chars = array("q"), array("i"), array("i")
+def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDArray[np.float64]:
+    """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one.
+
+    The time is linear in the texts' length, times the logarithm of the request's.
+    """
+    wanted = np.array([hash(stem) for stem in dict.fromkeys(stems(request))], np.int64)
+    total = len(texts)
+    if not (len(wanted) and total):
+        return np.zeros(total)
+    hashes, words = array("q"), array("q")
     for text in texts:
         held = read(text)
         hashes.extend(held)
         words.append(len(held))
-        chars.append(len(text))
-    order = np.argsort(hashes, kind="stable")
-    of_stem = np.asarray(hashes, np.int64)[order]
-    of_text = np.repeat(np.arange(len(chars), dtype=np.int32), np.asarray(words, np.int32))[order]
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (of_stem[1:] != of_stem[:-1]) | (of_text[1:] != of_text[:-1])
-    new = np.flatnonzero(is_new)
-    times = np.diff(new, append=len(order)).astype(np.int32)
-    return Postings(np.array(chars, np.int32), of_stem[new], of_text[new], times)
+    order = np.argsort(wanted)
+    found_at = order[np.minimum(np.searchsorted(wanted, hashes, sorter=order), len(wanted) - 1)]
+    is_held = wanted[found_at] == np.asarray(hashes, np.int64)
+    holder = np.repeat(np.arange(total), np.asarray(words, np.int64))
+    pairs, times = np.unique(holder[is_held] * len(wanted) + found_at[is_held], return_counts=True)
+    holding_text, stem = np.divmod(pairs, len(wanted))
 
-
-def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> list[float]:
-    """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one."""
-    postings = postings_of(texts, read)
-    ranked: list[float] = scores(request, (postings,), np.ones(len(texts), np.bool_)).tolist()
-    return ranked
-
-
-def scores(request: str, postings: Sequence[Postings], is_ranked: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return one score a text, for the texts of all `postings` side by side.
-
-    Args:
-        request: what the texts are to fit.
-        postings: of the texts.
-        is_ranked: for each text whether it is ranked; others are passed over as if they were not there.
-    """
-    wanted = np.array([hash(stem) for stem in dict.fromkeys(stems(request))], np.int64)
-    held = [p.of(wanted) for p in postings]
-    sizes = [len(p.chars) for p in postings]
-    stem, text, times = (np.concatenate(arrays) for arrays in zip(*held, strict=True))
-    text = text + np.repeat(np.cumsum(sizes) - sizes, [len(texts) for _, texts, _ in held])
-    counts = is_ranked[text]
-    stem, text, often = stem[counts], (np.cumsum(is_ranked) - 1)[text[counts]], times[counts].astype(np.float64)
-
-    chars = np.concatenate([p.chars for p in postings])[is_ranked].astype(np.float64)
-    total = len(chars)
-    norm = K1 * (1 - B + B * chars[text] / max(1.0, chars.sum() / max(1, total)))
+    chars, often = np.array([len(t) for t in texts], np.float64), times.astype(np.float64)
+    norm = K1 * (1 - B + B * chars[holding_text] / max(1.0, chars.sum() / total))
     # Squared as in the cosine of tf-idf, where the weight of a word is the request's and the text's: in the dialogues
     # above 0.85 instead of 0.82, better in each of the five.
     weights = np.array([rarity(holding, total) ** 2 for holding in np.bincount(stem, minlength=len(wanted)).tolist()])
     # Sums of `bincount` run from first to last: of one text in the order of the request's words.
-    found = np.bincount(text, weights[stem] * often * (K1 + 1) / (often + norm), total).astype(np.float64)
+    found = np.bincount(holding_text, weights[stem] * often * (K1 + 1) / (often + norm), total).astype(np.float64)
     near: NDArray[np.float64] = found.copy()
     for distance in range(1, min(MOST_NEIGHBOURS, total - 1) + 1):
         weight = NEIGHBOUR_WEIGHT**distance

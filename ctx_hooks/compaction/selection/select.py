@@ -229,7 +229,7 @@ class Selector:
             return ()
         asked = self._conversation.messages[request].text
         texts = [" ".join(m.text for m in self._messages(n)) for n in spoken]
-        scores = bm25.rank(asked, texts, bm25.remembered_hashes_of)
+        scores = bm25.rank(asked, texts, bm25.remembered_hashes_of).tolist()
         newest = {text: n for text, n in zip(texts, spoken, strict=True) if text != asked}
         ranked = sorted(zip(scores, spoken, texts, strict=True), reverse=True)
         return tuple(n for score, n, text in ranked if score > 0 and newest.get(text) == n)

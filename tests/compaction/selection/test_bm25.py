@@ -1,15 +1,12 @@
 """Words are compared by their stems, and texts are ranked by those they share with a request."""
 
-from itertools import chain
-
-import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.compaction.selection.bm25 import postings_of, rank, scores, stems
+from ctx_hooks.compaction.selection.bm25 import K1, MOST_NEIGHBOURS, NEIGHBOUR_WEIGHT, B, rank, rarity, stems
 
 words = st.text("ab c", max_size=12)
-groups = st.lists(st.lists(st.tuples(words, st.booleans()), max_size=9), min_size=1, max_size=4)
 
 
 def test_a_word_has_the_same_stem_beside_any_script():
@@ -19,12 +16,20 @@ def test_a_word_has_the_same_stem_beside_any_script():
         assert stems(text) == beside
 
 
-@given(groups, words)
-def test_texts_side_by_side_rank_as_one_list_without_those_that_are_passed_over(groups, request):
-    """What was indexed of each part of a history ranks as if it had been read at once."""
-    is_ranked = np.array([chosen for group in groups for _, chosen in group], np.bool_)
-    found = scores(request, [postings_of(text for text, _ in group) for group in groups], is_ranked)
-    assert found.tolist() == rank(request, [text for text, chosen in chain(*groups) if chosen])
+@given(st.lists(words, max_size=9), words)
+def test_texts_rank_by_the_words_that_they_share_with_the_request_as_the_formula_says(texts, request):
+    chars = sum(map(len, texts)) / max(1, len(texts))
+    found = [0.0] * len(texts)
+    for stem in dict.fromkeys(stems(request)):
+        times = [stems(text).count(stem) for text in texts]
+        weight = rarity(sum(map(bool, times)), len(texts)) ** 2
+        for n, text in enumerate(texts):
+            found[n] += weight * times[n] * (K1 + 1) / (times[n] + K1 * (1 - B + B * len(text) / max(1.0, chars)))
+    near = [
+        sum(found[k] * NEIGHBOUR_WEIGHT ** abs(k - n) for k in range(len(texts)) if abs(k - n) <= MOST_NEIGHBOURS)
+        for n in range(len(texts))
+    ]
+    assert rank(request, texts).tolist() == pytest.approx(near)
 
 
 def test_a_text_without_a_word_of_the_request_and_far_from_any_that_has_one_fits_not_at_all():
