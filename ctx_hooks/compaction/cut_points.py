@@ -13,7 +13,7 @@ from functools import partial
 from itertools import accumulate
 
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import TokenSums, request_points, settled_length
+from ctx_hooks.compaction.message_index import request_points, settled_length
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.thresholds import Thresholds
@@ -80,7 +80,7 @@ class CutPoints:
         self._requests = [i for i, m in enumerate(index) if m.is_request]
         self._asking = [i for i in self._requests if asks(index, i, thresholds.trigger)]
         self._questions = [i for i in self._asking if index[i].is_question]
-        self._staying_tokens = TokenSums(index, [i for i, m in enumerate(index) if m.stays])
+        self._staying_tokens = list(accumulate([m.tokens if m.stays else 0 for m in index], initial=0))
         self._shares = Shares(history, thresholds.trigger)
 
     def newest(self) -> Cut:
@@ -226,7 +226,7 @@ class CutPoints:
         """Return the tokens of what no step touches among the first `length` messages."""
         requests = bisect_left(self._requests, length)
         newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
-        return self._staying_tokens.before(length) + newest_turn_tokens + self._loop_tokens(length)
+        return self._staying_tokens[length] + newest_turn_tokens + self._loop_tokens(length)
 
     def _loop_tokens(self, length: int) -> int:
         """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""

@@ -6,10 +6,9 @@ The stats of a message hold figures, never text: how large it is and who speaks,
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import accumulate, starmap
+from itertools import starmap
 from sys import getsizeof
 from typing import Any, NamedTuple, TypeAlias
 
@@ -67,18 +66,6 @@ class MessageStats(NamedTuple):
     beside_tokens: LocalTokens = LocalTokens(0)
     replaces_history: bool = False
     calls: tuple[bytes, ...] = ()
-
-
-class TokenSums:
-    """The tokens of some messages, summed up over the first ones of a history."""
-
-    def __init__(self, index: Sequence[MessageStats], chosen: Sequence[int]) -> None:
-        self._chosen = chosen
-        self._sums = list(accumulate([index[i].tokens for i in chosen], initial=0))
-
-    def before(self, length: int) -> int:
-        """Return the tokens of those among the first `length` messages."""
-        return self._sums[bisect_left(self._chosen, length)]
 
 
 _Figures: TypeAlias = tuple[

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ctx_hooks.compaction.steps import (
-    Step,
-    extra_steps,
-    newest_loop,
-    older_media,
-    older_reasoning,
-    oldest_turns,
-    oversized_results,
-    repeats,
-)
+from ctx_hooks.compaction.steps import Step, extra_steps, newest_loop, older_parts, oldest_turns, oversized_results, repeats
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.tokens.budget import Budget
@@ -22,10 +13,10 @@ from ctx_hooks.tokens.units import LocalTokens
 
 STEPS: tuple[Step, ...] = (
     repeats.STEP,
-    older_reasoning.STEP,
+    older_parts.REASONING,
     oversized_results.STEP,
     newest_loop.LARGE,
-    older_media.STEP,
+    older_parts.MEDIA,
     oldest_turns.STEP,
     newest_loop.STEP,
 )
@@ -124,8 +115,7 @@ def steps_of(budget: Budget) -> tuple[Step, ...]:
     """Return the steps of the budget's policy in their order, with those that other packages have installed."""
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
-    cheap = STEPS.index(older_reasoning.STEP) if older_reasoning.STEP in STEPS else len(STEPS)
-    return (*STEPS[:cheap], *extra_steps(), *STEPS[cheap:])
+    return (STEPS[0], *extra_steps(), *STEPS[1:])
 
 
 def _touched(before: Conversation, after: Conversation) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import MessageStats, TokenSums
+from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.policy.settings import fraction_of
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
@@ -60,11 +60,10 @@ class Shares:
         self._budget = budget
         self._rest_tokens = max(0, budget.goal_tokens - history.fixed_tokens)
         index = history.index
-        requests = [i for i, m in enumerate(index) if m.is_request]
-        self._tokens = list(accumulate([m.tokens for m in index], initial=0))
-        self._system_tokens = TokenSums(index, [i for i, m in enumerate(index) if m.role == "system"])
-        self._request_tokens = TokenSums(index, requests)
-        self._answer_tokens = TokenSums(index, list(_plain_answers(index, requests)))
+        other = [0 if m.is_request or m.role == "system" else m.tokens for m in index]
+        answers = frozenset(_plain_answers(index))
+        self._other_tokens = list(accumulate(other, initial=0))
+        self._answer_tokens = list(accumulate([n if i in answers else 0 for i, n in enumerate(other)], initial=0))
 
     def behind(self, length: int, free_tokens: int) -> Share:
         """Return the share behind a compaction of the first `length` messages that leaves `free_tokens` of the budget.
@@ -90,8 +89,7 @@ class Shares:
 
     def _dialogue_fraction(self, length: int) -> float:
         """Return how much of what users have not said is short plain answers; 0 while nobody has answered."""
-        asked_tokens = self._request_tokens.before(length) + self._system_tokens.before(length)
-        return self._answer_tokens.before(length) / max(1, self._tokens[length] - asked_tokens)
+        return self._answer_tokens[length] / max(1, self._other_tokens[length])
 
 
 def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
@@ -109,11 +107,8 @@ def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
     return message.is_request and message.tokens <= min(longest_tokens, budget.goal_tokens * longest_fraction)
 
 
-def _plain_answers(index: Sequence[MessageStats], requests: Sequence[int]) -> Iterator[int]:
+def _plain_answers(index: Sequence[MessageStats]) -> Iterator[int]:
     """Yield the indices of the assistant's short answers that a user's words follow."""
-    before = 0
-    for request in requests:
-        answered = range(before, request)
-        said = len(list(takewhile(lambda i: index[i].role == "assistant", reversed(answered))))
-        yield from (i for i in answered[len(answered) - said :] if index[i].tokens <= LONGEST_TALK_TOKENS)
-        before = request + 1
+    for request in (i for i, message in enumerate(index) if message.is_request):
+        answered = takewhile(lambda i: index[i].role == "assistant", range(request - 1, -1, -1))
+        yield from (i for i in answered if index[i].tokens <= LONGEST_TALK_TOKENS)

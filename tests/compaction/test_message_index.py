@@ -8,7 +8,7 @@ from strategies import every_format, items_of
 
 from ctx_hooks.compaction import message_index
 from ctx_hooks.compaction.history import history_of
-from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, TokenSums, chain, digest_behind, message_stats
+from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, chain, digest_behind, message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache
@@ -59,12 +59,6 @@ def test_what_is_no_message_is_told_by_its_place():
 def test_the_digest_of_a_beginning_is_that_of_the_chain():
     index = stats_of([said(n) for n in range(5)])
     assert tuple(digest_behind(b"start", index[:n]) for n in range(6)) == chain(b"start", index)
-
-
-def test_tokens_are_summed_up_over_the_chosen_messages_before_a_length():
-    index = stats_of([said(n) for n in range(6)])
-    sums = TokenSums(index, [1, 2, 5])
-    assert [sums.before(n) for n in range(7)] == [sum(index[i].tokens for i in (1, 2, 5) if i < n) for n in range(7)]
 
 
 @pytest.mark.parametrize(

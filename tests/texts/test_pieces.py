@@ -7,7 +7,7 @@ from hostile_texts import behind_header, kinds
 from hypothesis import given
 from strategies import hostile_texts
 
-from ctx_hooks.compaction.selection.relevance import places
+from ctx_hooks.compaction.selection.scoring import places
 from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments, with_cover
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
 from ctx_hooks.texts.pieces import PIECE_CHARS, lines, lowered, pieces, spans, whole_lines

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
-from ctx_hooks.compaction.selection.names import Names
 from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
-from ctx_hooks.compaction.selection.select import Selection
+from ctx_hooks.compaction.selection.select import Names, Selection
 from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of
 from ctx_hooks.compaction.tool_results import call_names, with_text

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from bisect import bisect_right
+from collections import Counter as Occurrences
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
-from ctx_hooks.compaction.selection.relevance import relevance_of
+from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.texts.identifiers import identifiers
+from ctx_hooks.texts.pieces import lowered, pieces
 from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -32,6 +37,11 @@ WHOLE_RESULT_CHARS = 240
 """A result up to this length is hardly longer than the line that would stand for it."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
+REQUEST_WORDS = 16
+"""The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
+_WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
+LONGEST_WORD_CHARS = 200
+"""Of a longer word the beginning is looked for: a search takes the text's length times the word's at worst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +181,42 @@ def _item(
                 named.update(dict.fromkeys(identifiers(part.text)))
     spoken = not any(m.calls or m.results for m in messages)
     return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), spoken, is_answer)
+
+
+def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments]]) -> list[Mapping[int, float]]:
+    """Return for each text the relevance of its segments that have any, 0 to 1: the request's words, each by how rare it is.
+
+    This is BM25 without its saturation and length normalisation: a segment holds a word once or not at all, and segments
+    are alike enough in length. The request counts as one segment more.
+    """
+    request = conversation.newest_request
+    words = words_of(conversation.messages[request].text) if request is not None else ()
+    hits = [list(places(words, text, segments)) for text, segments in texts]
+    holding = Occurrences(word for of_text in hits for word, _ in of_text)
+    total = 1 + sum(len(segments) for _, segments in texts)
+    weights = {word: rarity(count, total) for word, count in holding.items()}
+    found: list[Mapping[int, float]] = []
+    for of_text in hits:
+        scores: dict[int, float] = defaultdict(float)
+        for word, segment in of_text:
+            scores[segment] += weights[word]
+        found.append(scores)
+    most = max((score for scores in found for score in scores.values()), default=1.0)
+    return [{segment: score / most for segment, score in scores.items()} for scores in found]
+
+
+def words_of(request: str) -> tuple[str, ...]:
+    """Return the words of a request that are looked for, the longest first."""
+    words = {word[:LONGEST_WORD_CHARS] for piece in pieces(request) for word in _WORD.findall(lowered(piece))}
+    return tuple(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS])
+
+
+def places(words: Sequence[str], text: str, segments: Segments) -> Iterator[tuple[str, int]]:
+    """Yield the words that segments of `text` hold, each with the number of the segment."""
+    lower, bounds = lowered(text) if words else "", segments.bounds.tolist()
+    for word in words:
+        at = lower.find(word)
+        while at >= 0:
+            segment = bisect_right(bounds, at) - 1
+            yield word, segment
+            at = lower.find(word, bounds[segment + 1])

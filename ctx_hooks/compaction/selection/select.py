@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, takewhile
+from typing import TypeAlias
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
@@ -32,6 +33,9 @@ DIALOGUE_RECENT_FRACTION = 0.05
 
 FRAMES_FRACTION = 0.5
 """Share of the room in which exchanges keep their frames."""
+
+Names: TypeAlias = Mapping[Position, Sequence[str]]
+"""Names in cut text, by the part that they stand in."""
 
 
 @dataclass(frozen=True, slots=True)

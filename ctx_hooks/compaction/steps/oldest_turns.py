@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
-from ctx_hooks.compaction.selection.names import Names
-from ctx_hooks.compaction.selection.select import Selection, Selector
+from ctx_hooks.compaction.selection.select import Names, Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.done import Removed

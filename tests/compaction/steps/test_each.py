@@ -7,7 +7,7 @@ from strategies import called
 
 import ctx_hooks
 from ctx_hooks.compaction.pipeline import compress
-from ctx_hooks.compaction.steps import newest_loop, older_media, older_reasoning, oversized_results, repeats
+from ctx_hooks.compaction.steps import newest_loop, older_parts, oversized_results, repeats
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
@@ -21,7 +21,7 @@ def exchange(n, result, *, name="run", arguments=None):
 def run(step, messages, *, goal=10, policy=None, window=20_000):
     codec = WIRE_FORMATS["openai-chat"]
     budget = Budget(goal, window, Counter("cl100k_base"), policy or Policy())
-    return codec.write(compress(codec.read(messages), budget, (step.STEP,)).conversation)
+    return codec.write(compress(codec.read(messages), budget, (step,)).conversation)
 
 
 def older(*exchanges):
@@ -30,7 +30,7 @@ def older(*exchanges):
 
 def test_repeats_keep_the_later_copy_and_point_to_it():
     text = "the same file\n" * 60
-    sent = run(repeats, older(exchange(1, text, name="curl"), exchange(2, text)))
+    sent = run(repeats.STEP, older(exchange(1, text, name="curl"), exchange(2, text)))
     assert "A later run call returned the same output" in sent[2]["content"]
     assert sent[4]["content"] == text
 
@@ -46,7 +46,7 @@ def test_system_text_that_comes_again_is_sent_once_and_keeps_its_cache_marker(ro
         {"role": role, "content": marked},
         {"role": role, "content": f"{RULES}Or do."},
     ]
-    sent = run(repeats, [{"role": role, "content": RULES}, *older(again)])
+    sent = run(repeats.STEP, [{"role": role, "content": RULES}, *older(again)])
     assert [sent[0]["content"], sent[4]["content"]] == [RULES, f"{RULES}Or do."]
     assert "is the same as one above" in sent[2]["content"]
     assert "is the same as one above" in sent[3]["content"][0]["text"]
@@ -58,7 +58,7 @@ def test_system_text_that_is_pinned_short_or_a_users_stays():
     twice_each = [{"role": "system", "content": "Be brief."}] * 2 + [{"role": "system", "content": RULES, **pin}] * 2
     controls = [{"role": "system", "content": "\x7f" * 81}] * 2  # of which the beginning is longer as it is quoted
     messages = [{"role": "user", "content": RULES}, *twice_each, *controls, {"role": "user", "content": "go on"}]
-    assert [m["content"] for m in run(repeats, messages)] == [m["content"] for m in messages]
+    assert [m["content"] for m in run(repeats.STEP, messages)] == [m["content"] for m in messages]
 
 
 def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
@@ -66,7 +66,7 @@ def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
         f"<mode>{name}</mode> In this mode {text}" for name, text in (("Plan", "only read. " * 40), ("Work", RULES))
     )
     system = [{"role": "system", "content": text} for text in (work, plan, work)]
-    sent = run(repeats, [*system, {"role": "user", "content": "go on"}])
+    sent = run(repeats.STEP, [*system, {"role": "user", "content": "go on"}])
     assert [m["content"] for m in sent[:2]] == [work, plan]
     assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
 
@@ -75,7 +75,7 @@ def test_a_copy_stays_if_another_text_above_begins_alike():
     head = "# Instructions of this workspace, which hold until others come " * 2
     system = [{"role": "system", "content": f"{head}{text}"} for text in (RULES, RULES * 2, RULES)]
     messages = [*system, {"role": "user", "content": "go on"}]
-    assert [m["content"] for m in run(repeats, messages)] == [m["content"] for m in messages]
+    assert [m["content"] for m in run(repeats.STEP, messages)] == [m["content"] for m in messages]
 
 
 def twice(name, first, second, arguments=None):
@@ -86,7 +86,7 @@ def twice(name, first, second, arguments=None):
 @pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat"])
 def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_called_the_same(name):
     messages = twice(name, "version one\n" * 60, "version two\n" * 60)
-    sent = run(repeats, messages)
+    sent = run(repeats.STEP, messages)
     assert "a newer result" in sent[2]["content"]
     assert "same output" not in sent[2]["content"]
     assert sent[4] == messages[4]
@@ -100,26 +100,26 @@ NO_READERS = [
 @pytest.mark.parametrize("name", NO_READERS)
 def test_results_that_differ_both_stay_unless_the_tool_is_known_to_read(name):
     messages = twice(name, "FAILED: disk full\n" * 60, "done\n" * 100)
-    assert run(repeats, messages) == messages
+    assert run(repeats.STEP, messages) == messages
 
 
 def test_a_failed_reading_takes_nothing_away():
     messages = twice("read_file", "version one\n" * 60, "Error: permission denied\n" * 60)
-    assert run(repeats, messages) == messages
+    assert run(repeats.STEP, messages) == messages
 
 
 def test_results_with_more_than_text_are_never_called_the_same():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     text = {"type": "text", "text": "the same words\n" * 60}
     messages = older(exchange(1, [text, image]), exchange(2, [text]))
-    assert run(repeats, messages) == messages
+    assert run(repeats.STEP, messages) == messages
 
 
 def test_the_same_words_in_other_parts_are_not_the_same_result():
     line = "the same words\n" * 30
     parts = [{"type": "text", "text": line}, {"type": "text", "text": line}]
     messages = older(exchange(1, parts), exchange(2, f"{line}\n{line}"))
-    assert run(repeats, messages) == messages
+    assert run(repeats.STEP, messages) == messages
 
 
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():
@@ -129,7 +129,7 @@ def test_older_reasoning_goes_whole_and_the_current_loops_stays():
     current = exchange(2, "ok")
     current[0] |= thought
     messages = [{"role": "user", "content": "a"}, *done, {"role": "user", "content": "b"}, *current]
-    sent = run(older_reasoning, messages)
+    sent = run(older_parts.REASONING, messages)
     assert "reasoning_content" not in sent[1]
     assert sent[4] == current[0]
 
@@ -140,7 +140,7 @@ def test_older_reasoning_goes_whole_and_the_current_loops_stays():
 def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins, ends):
     text = "FIRST\n" + "".join(f"line {n} of the middle\n" for n in range(4_000)) + "LAST"
     policy = Policy(tool_results={"max_chars": 4_000, "direction": direction})
-    sent = run(oversized_results, older(exchange(1, text)), policy=policy)[2]["content"]
+    sent = run(oversized_results.STEP, older(exchange(1, text)), policy=policy)[2]["content"]
     assert (sent.startswith("FIRST"), sent.endswith("LAST")) == (begins, ends)
     assert len(sent) < 5_000
     assert "offset/limit" in sent
@@ -156,14 +156,16 @@ def test_what_was_cut_and_is_read_again_is_not_cut_again(direction, line):
 def test_oversized_results_keep_error_lines_out_of_the_middle():
     lines = [f"line {n} of the middle" for n in range(4_000)]
     lines[2_000] = "ERROR: disk quota exceeded on /dev/sda1"
-    sent = run(oversized_results, older(exchange(1, "\n".join(lines))), policy=Policy(tool_results={"max_chars": 4_000}))
+    sent = run(
+        oversized_results.STEP, older(exchange(1, "\n".join(lines))), policy=Policy(tool_results={"max_chars": 4_000})
+    )
     assert lines[2_000] in sent[2]["content"]
 
 
 def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_selected():
     messages = older(exchange(1, "a line of the middle\n" * 4_000))
-    assert run(oversized_results, messages) == messages
-    sent = run(oversized_results, messages, policy=Policy(compaction="gentle"))[2]["content"]
+    assert run(oversized_results.STEP, messages) == messages
+    sent = run(oversized_results.STEP, messages, policy=Policy(compaction="gentle"))[2]["content"]
     assert len(sent) <= 20_000 * Policy().tool_results.max_fraction * 4 + 500
 
 
@@ -173,7 +175,7 @@ def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_select
     "x y\n" * 5_000 + "[ctx_hooks]",
 ], ids=["its own JSON", "a placeholder", "the mark"])  # fmt: skip
 def test_nothing_in_a_results_text_keeps_it_from_being_cut(text):
-    sent = run(oversized_results, older(exchange(1, text)), policy=Policy(tool_results={"max_chars": 4_000}))
+    sent = run(oversized_results.STEP, older(exchange(1, text)), policy=Policy(tool_results={"max_chars": 4_000}))
     assert len(sent[2]["content"]) < 5_000
 
 
@@ -181,7 +183,7 @@ def test_older_images_become_a_line():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4_000}}
     shown = {"role": "user", "content": [{"type": "text", "text": "look"}, image]}
     messages = [shown, *called([image], "c1", "screenshot", {}), {"role": "user", "content": "go on"}]
-    sent = run(older_media, messages)
+    sent = run(older_parts.MEDIA, messages)
     assert "image" in sent[0]["content"][1]["text"]
     assert "image" in str(sent[2]["content"])
     assert "base64" not in str(sent)

@@ -1,4 +1,4 @@
-"""Older images, sounds and files become a line that says what they were."""
+"""What older messages have beside their text: reasoning goes in whole blocks, images, sounds and files become a line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ from dataclasses import replace
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Media, Part, Text, ToolResult
-from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.conversation.model import Conversation, Media, Part, Reasoning, Text, ToolResult
+from ctx_hooks.conversation.protection import older_messages, protected, reasoning_may_go
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.tokens.budget import Budget
 
 
-def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversation:
+    del budget  # what may go does so whatever the budget
+    stay = protected(conversation)
+
+    def edit(index: int, part: Part) -> Part | None:
+        # A message of reasoning alone would be left empty, which providers refuse; it goes with its exchange.
+        alone = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
+        may_go = isinstance(part, Reasoning) and index not in stay and reasoning_may_go(conversation, index)
+        return None if may_go and not alone else part
+
+    return conversation.map_parts(edit)
+
+
+def _without_media(conversation: Conversation, budget: Budget) -> Conversation:
     """Replace the media of users and tools, oldest first, until the goal is met; an assistant's belong to its answer."""
     messages, counter = list(conversation.messages), budget.counter
     excess = budget.excess(conversation)
@@ -40,4 +53,5 @@ def _line_of(media: Media, language: Language) -> Text:
     return Text(placeholders.media(media.kind, media.size_chars, language))
 
 
-STEP = Step("older_media", "older media become a line", _apply)
+REASONING = Step("older_reasoning", "providers do not need the thinking of finished turns", _without_reasoning)
+MEDIA = Step("older_media", "older media become a line", _without_media)
