@@ -121,7 +121,7 @@ def parts() -> dict[str, Part]:
             scoring, "relevance_of", lambda _, texts: [{} for _ in texts], scoring.relevance_of, scoring.places
         ),
         "relevant dialogue": _without(select.Selector, "_relevant_dialogue", lambda *_, **__: ()),
-        "filling the rest": _without(select.Order, "_fill", lambda *_: None),
+        "filling the rest": _without(select.Selector, "_fill", lambda *_: None),
         "neighbours in BM25": _set(bm25, "MOST_NEIGHBOURS", 0),
         "spans": _set(segments, "MOST_SPAN_LINES", 1, segments.segment_spans),
         "questions of kept answers": _without(oldest_turns, "_with_questions", lambda selection, *_: selection),

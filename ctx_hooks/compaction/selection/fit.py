@@ -88,13 +88,13 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
     """Return the fullest conversation within the goal, and what was selected for it."""
     beside_tokens = budget.goal_tokens * MARGIN_FRACTION + summary_tokens(budget.goal_tokens) * USUAL_SUMMARY_FRACTION
     room_tokens = selector.free_tokens - beside_tokens
-    order = selector.order(max(room_tokens, 0))
+    planned_tokens = max(room_tokens, 0)
     fullest: tuple[Conversation, Selection] | None = None
     least_unused_tokens = float("inf")
     attempt = 0
     while True:
         attempt += 1
-        selection = order.within(max(room_tokens, 0))
+        selection = selector.within(max(room_tokens, 0), planned_tokens)
         built = build(selection, {})
         excess_tokens = budget.excess(built)
         if 0 <= -excess_tokens < least_unused_tokens:

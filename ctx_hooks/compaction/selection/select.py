@@ -22,7 +22,7 @@ from typing import TypeAlias
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
 from ctx_hooks.compaction.selection.knapsack import Knapsack
-from ctx_hooks.compaction.selection.scoring import Item, identifiers_of, items_of
+from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, asks, free_tokens, user_words
 from ctx_hooks.conversation.model import Conversation, Message, Text
 from ctx_hooks.conversation.protection import protected
@@ -53,41 +53,51 @@ class Selection:
     lines: Mapping[Position, frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The older exchanges in the order in which they are kept.
+class Selector:
+    """Selects from one conversation: what does not depend on the room is computed once.
 
-    Attributes:
-        items: the exchanges, oldest first.
-        whole: the numbers of those that are kept whole before any line of the others is.
-        frames: the numbers of those that keep their frame, newest first.
-        lines: of those that keep their frame, the most value for their tokens first.
-        stay: the numbers of those that keep their frame in any case.
+    Args:
+        conversation: of which it selects.
+        budget: what the conversation may have.
+        newest_first: whether the newest exchanges are kept, whatever the older ones are worth: beside a model's summary,
+            which says what the others were.
     """
 
-    items: tuple[Item, ...]
-    whole: tuple[int, ...]
-    frames: tuple[int, ...]
-    lines: Knapsack
-    stay: frozenset[int]
+    def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
+        self._newest_first = newest_first
+        self.words = {**user_words(conversation, budget), **({} if newest_first else answers(conversation, budget))}
+        self.items = items_of(conversation, budget, self.words)
+        self.free_tokens = free_tokens(conversation, budget)
+        self._budget = budget
+        self._conversation = conversation
+        self._stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
+        self._orders: dict[float, tuple[tuple[int, ...], tuple[int, ...], Knapsack]] = {}
 
-    def within(self, room_tokens: float) -> Selection:
-        """Return what `room_tokens` hold, by estimate; the frames of exchanges that have to stay may exceed them."""
-        paid_tokens = [item.frame_tokens if n in self.stay else 0.0 for n, item in enumerate(self.items)]
+    def within(self, room_tokens: float, planned_tokens: float) -> Selection:
+        """Return what a room holds, by estimate; the frames of exchanges that have to stay may exceed it.
+
+        The order in which exchanges are kept is made once for each room of `planned_tokens`, of about that size.
+        """
+        if self._newest_first:
+            return self._newest_within(room_tokens)
+        if planned_tokens not in self._orders:
+            self._orders[planned_tokens] = self._order(planned_tokens)
+        kept_first, frames, lines = self._orders[planned_tokens]
+        paid_tokens = [item.frame_tokens if n in self._stay else 0.0 for n, item in enumerate(self.items)]
         room_tokens -= sum(paid_tokens)
         whole: set[int] = set()
-        for n in self.whole:
+        for n in kept_first:
             price = self.items[n].whole_tokens - paid_tokens[n]
             if price > room_tokens:
                 return self._selection(whole, paid_tokens, {})
             whole.add(n)
             room_tokens -= price
-        for n in self.frames:
+        for n in frames:
             if self.items[n].frame_tokens > room_tokens:
                 break
             paid_tokens[n] = self.items[n].frame_tokens
             room_tokens -= paid_tokens[n]
-        rows, room_tokens = self.lines.within(room_tokens, {n for n, tokens in enumerate(paid_tokens) if tokens > 0})
+        rows, room_tokens = lines.within(room_tokens, {n for n, tokens in enumerate(paid_tokens) if tokens > 0})
         taken: dict[Position, set[int]] = {}
         for row in rows:
             paid_tokens[row.item] += row.tokens
@@ -127,18 +137,7 @@ class Order:
             {position: frozenset(lines) for position, lines in taken.items()},
         )
 
-
-@dataclass(frozen=True, slots=True)
-class NewestFirst:
-    """The older exchanges as they are kept beside a model's summary, which says what the others were: the newest of them.
-
-    Attributes:
-        items: the exchanges, oldest first.
-    """
-
-    items: tuple[Item, ...]
-
-    def within(self, room_tokens: float) -> Selection:
+    def _newest_within(self, room_tokens: float) -> Selection:
         """Return the newest exchanges that `room_tokens` hold whole, and what they hold of one more; the first goes."""
         n = len(self.items)
         while n and self.items[n - 1].whole_tokens <= room_tokens:
@@ -157,34 +156,8 @@ class NewestFirst:
             lines[source.position] = frozenset(range(held))
         return Selection(whole, frozenset({parted.messages}), lines)
 
-
-class Selector:
-    """Selects from one conversation: what does not depend on the room is computed once.
-
-    Args:
-        conversation: of which it selects.
-        budget: what the conversation may have.
-        newest_first: whether the newest exchanges are kept, whatever the older ones are worth.
-    """
-
-    def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
-        self._newest_first = newest_first
-        self.words = {**user_words(conversation, budget), **({} if newest_first else answers(conversation, budget))}
-        self.items = items_of(conversation, budget, self.words)
-        self.free_tokens = free_tokens(conversation, budget)
-        self._budget = budget
-        self._conversation = conversation
-        self._orders: dict[float, Order] = {}
-
-    def order(self, room_tokens: float) -> Order | NewestFirst:
-        """Return the order in which the older exchanges are kept in a room of about `room_tokens`, made once for each."""
-        if self._newest_first:
-            return NewestFirst(self.items)
-        if room_tokens not in self._orders:
-            self._orders[room_tokens] = self._order(room_tokens)
-        return self._orders[room_tokens]
-
-    def _order(self, room_tokens: float) -> Order:
+    def _order(self, room_tokens: float) -> tuple[tuple[int, ...], tuple[int, ...], Knapsack]:
+        """Return which exchanges are kept whole before any line of others is, which keep their frame, and lines of these."""
         spoken_tokens = sum(item.whole_tokens for item in self.items if item.spoken)
         share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
         goal_tokens = self._budget.goal_tokens
@@ -195,10 +168,9 @@ class Selector:
         if len(newest) < len(self.items):
             newest = _newest(prices, room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
-        stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
-        prices = {n: item.frame_tokens for n, item in enumerate(self.items) if n not in stay.union(whole)}
+        prices = {n: item.frame_tokens for n, item in enumerate(self.items) if n not in self._stay.union(whole)}
         frames = _newest(prices, room_tokens * FRAMES_FRACTION)
-        return Order(self.items, whole, frames, self._lines(whole, {*frames, *stay}), stay)
+        return whole, frames, self._lines(whole, self._stay.union(frames))
 
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.

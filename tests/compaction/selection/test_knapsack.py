@@ -48,7 +48,7 @@ def tokens_of(conversation, selector, selection):
 def test_what_is_taken_has_room(fmt, room_tokens):
     conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
-    selection = selector.order(room_tokens).within(room_tokens)
+    selection = selector.within(room_tokens, room_tokens)
     assert tokens_of(conversation, selector, selection) <= room_tokens
     assert selection.whole.isdisjoint(selection.shortened)
 
@@ -58,7 +58,7 @@ def test_room_for_everything_keeps_everything(fmt):
     conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
     everything = sum(item.whole_tokens for item in selector.items)
-    assert selector.order(everything).within(everything).whole == {item.messages for item in selector.items}
+    assert selector.within(everything, everything).whole == {item.messages for item in selector.items}
 
 
 def items_with(*exchanges):
@@ -97,7 +97,7 @@ def test_exchanges_that_keep_a_frame_are_the_newest_but_for_answers(fmt):
     conversation = session(fmt, turns=60)
     selector = Selector(conversation, budget_of(8_000))
     for room_tokens in (4_000, 6_000, 8_000):
-        selection = selector.order(6_000).within(room_tokens)
+        selection = selector.within(room_tokens, 6_000)
         items = [item for item in selector.items if not item.is_answer]
         stays = [item.messages in selection.whole | selection.shortened for item in items]
         assert stays == sorted(stays)
@@ -161,8 +161,7 @@ def test_what_was_tried_before_changes_nothing(fmt):
     conversation, budget = session(fmt), budget_of(8_000)
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
-    order = selector.order(8_000)
-    tried = [order.within(room_tokens) for room_tokens in (3_000, 6_000, 4_000, 3_000)]
+    tried = [selector.within(room_tokens, 8_000) for room_tokens in (3_000, 6_000, 4_000, 3_000)]
     forms = [shortener.messages(selection, {}) for selection in tried]
     alone = [Shortener(conversation, selector.items, budget).messages(selection, {}) for selection in tried]
     assert forms == alone
