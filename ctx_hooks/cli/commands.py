@@ -139,19 +139,15 @@ def check() -> None:
     """
 
 
-@commands.command(short_help="Try the plugin in this installation, and look at a configuration.")
+@commands.command(short_help="Look at this installation, its Redis and a configuration.")
 @click.argument("config", type=FILE, required=False)
-@click.option(
-    "--proxy/--no-proxy", default=True, help="Whether to start a proxy and try an overflow on it.  [default: proxy]"
-)
 @json_option
 @_runs("doctor")
 def doctor() -> None:
-    """Try the plugin in this installation, and look at a configuration.
+    """Look at this installation, its Redis and a configuration.
 
-    A LiteLLM proxy and a provider with a small window start on loopback, and an overflow goes through every route.
     CONFIG is your proxy's configuration: its Redis is asked, and what keeps the plugin from its work is named. Nothing is
-    sent to your providers. Exits with 1 if a check fails.
+    sent to your providers. Exits with 1 if a check fails. `ctx-hooks demo` tries overflows in this installation.
     """
 
 

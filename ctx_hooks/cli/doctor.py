@@ -29,12 +29,12 @@ WAIT_SECONDS = 5.0
 """A Redis that takes longer is of no use to a request."""
 
 
-def run(*, config: Path | None, proxy: bool) -> int:
+def run(*, config: Path | None) -> int:
     """Print the findings of each section as soon as they are made; return the exit code."""
     read = read_configuration(config) if config else None
     out = console()
     told: dict[str, list[Finding]] = {}
-    for name, look in _sections(read, proxy=proxy):
+    for name, look in _sections(read):
         with working(name):
             told[name] = list(look())
         if not as_json():
@@ -51,10 +51,8 @@ def run(*, config: Path | None, proxy: bool) -> int:
     return FAILED if failing else 0
 
 
-def _sections(config: Configuration | None, *, proxy: bool) -> Iterator[tuple[str, Callable[[], Iterable[Finding]]]]:
+def _sections(config: Configuration | None) -> Iterator[tuple[str, Callable[[], Iterable[Finding]]]]:
     yield "The installation", _installation
-    if proxy:
-        yield "An overflow on every route of a real proxy", _overflow
     yield "Redis", lambda: [_redis(config)]
     if config is not None:
         yield "The configuration", lambda: _configuration(config)
@@ -95,26 +93,6 @@ def _vocabularies() -> Finding:
             return finding("vocabulary_missing", name=name, error=error)
     milliseconds = (time.perf_counter() - begun) * 1_000
     return finding("vocabularies", names=" and ".join(get_args(VocabularyName)), milliseconds=f"{milliseconds:,.0f}")
-
-
-def _overflow() -> Iterator[Finding]:
-    """Yield what became of an overflow on each route of `ctx-hooks demo`."""
-    try:
-        from ctx_hooks.cli.demo import answers  # noqa: PLC0415 - it may be what is missing
-
-        for answer in answers():
-            route = f"{answer['route']}{', streamed' * answer['stream']}, deployment: {answer['deployment']}"
-            if answer["answered"]:
-                sent, accepted = f"{answer['sent_tokens']:,}", f"{answer['accepted_tokens']:,}"
-                yield finding(
-                    "route", route=route, sent=sent, accepted=accepted, attempts=counted(answer["attempts"], "attempt")
-                )
-            else:
-                yield finding("route_fails", route=route, status=answer["status"])
-    except ImportError as error:
-        yield finding("proxy_missing", error=error)
-    except RuntimeError as error:
-        yield finding("proxy_fails", error=error)
 
 
 def _redis(config: Configuration | None) -> Finding:

@@ -116,14 +116,14 @@ RIGHT = {
     "init": ["init", "plain.yaml", "--yes"],
     "check": ["check", CONFIG],
     "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
-    "doctor": ["doctor", CONFIG, "--no-proxy"],
+    "doctor": ["doctor", CONFIG],
     "replay": ["replay", "request.json", "--policy", "balanced", "--window", "16000"],
     "report": ["report", "events", "-o", "page.html"],
     "archive ls": ["archive", "ls", "--config", "archive.yaml"],
     "archive prune": ["archive", "prune", "--config", "archive.yaml"],
     "schema": ["schema"],
 }
-"""Those that need neither a proxy nor a Redis; `demo`, `doctor`, `limits` and `archive show` have tests of their own."""
+"""Those that need neither a proxy nor a Redis; `demo`, `limits` and `archive show` have tests of their own."""
 
 
 NEED_LITELLM = ("doctor", "replay")
@@ -233,7 +233,7 @@ def test_without_a_command_the_help_is_shown(arguments, here):
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-@pytest.mark.parametrize("arguments", [["check", "mistake.yaml"], ["doctor", "--no-proxy", "mistake.yaml"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["check", "mistake.yaml"], ["doctor", "mistake.yaml"]], ids=" ".join)
 def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, here):
     done = here(*arguments, *(["--json"] if as_json else []))
     assert (done.returncode, done.stderr) == (1, "")
@@ -252,7 +252,7 @@ def test_a_request_may_come_from_standard_input_and_what_a_terminal_cannot_show_
 
 
 @pytest.mark.parametrize("arguments", [
-    ["check", "controls.yaml"], ["check", "mistaken.yaml"], ["doctor", "--no-proxy", "controls.yaml"],
+    ["check", "controls.yaml"], ["check", "mistaken.yaml"], ["doctor", "controls.yaml"],
     ["explain", "controls.json", "--config", "small.yaml"],
     ["explain", "controls.json", "--config", "small.yaml", "--sent"], ["explain", "--model", CONTROLS],
     ["explain", f"{CONTROLS}/none"], ["explain", "controls.json", CONTROLS],

@@ -41,6 +41,12 @@ def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_win
     assert json.loads(capsys.readouterr().out) == {"window_tokens": WINDOW_TOKENS, "answered": True, "requests": found}
 
 
+def test_a_plugin_that_is_off_answers_no_route(capsys, monkeypatch):
+    monkeypatch.setenv("CTX_HOOKS_ENABLED", "0")
+    assert main(["demo", "--json"]) == 1
+    assert not any(request["answered"] for request in json.loads(capsys.readouterr().out)["requests"])
+
+
 def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, monkeypatch):
     asked = []
 

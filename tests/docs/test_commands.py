@@ -31,7 +31,6 @@ NOT_RUN = {
     r"ctx-hooks init .* --observe --events .*": "asks; tests/docs/test_recipes.py answers it",
     r"litellm --config \S+": "is the proxy; tests/docs/test_recipes.py sends requests to it",
     r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
-    r"ctx-hooks doctor.*": "starts a proxy; tests/cli/test_doctor.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",
     r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
     r"psql .*": "needs a database with a spend log; tests/cli/test_replay.py reads what it writes",

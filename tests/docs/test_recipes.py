@@ -14,7 +14,7 @@ from proxies import Proxy
 from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, agent_session, violations
 
 QUICK_START = "docs/index.md"
-LATER = ("pip install", "ctx-hooks init", "ctx-hooks doctor", "litellm --config")
+LATER = ("pip install", "ctx-hooks init", "ctx-hooks demo", "litellm --config")
 """Steps of it that tests/deploy and tests/cli run, and the start of the proxy, which runs here already."""
 CODEX_WINDOW, LARGE_WINDOW = 272_000, 1_000_000
 PARTS = """

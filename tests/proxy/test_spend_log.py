@@ -198,5 +198,5 @@ def test_a_replay_counts_the_tokens_cache_and_dollars_of_the_proxy(name, spendin
 
 def test_texts_that_litellm_has_shortened_are_not_replayed(spending, roomy, tmp_path, capsys):
     found = replayed(replayable(spending, roomy, "chat", "shortened"), tmp_path, capsys, exit_code=1)
-    assert found["sessions"] == []
+    assert found["sessions"] == 0
     assert [(n, "shortened" in why) for why, n in found["left_out"].items()] == [(len(REPLAYED_TURNS), True)]

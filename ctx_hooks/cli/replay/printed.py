@@ -11,7 +11,7 @@ from rich.table import Table
 from ctx_hooks.cli.rendering import dollars, percent, render, short, whole
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay, replayed
-from ctx_hooks.cli.replay.sessions import Bill, Session
+from ctx_hooks.cli.replay.sessions import Bill
 from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, table
 
 WITHOUT = "without ctx_hooks"
@@ -30,27 +30,25 @@ def run(**asked: Any) -> int:
 
 
 def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
-    """Print what was read, the totals, and what could not be replayed; the JSON document has each session."""
+    """Print what was read, the figures of each way, and what could not be replayed."""
     kinds = ", ".join(f"{name} ({counted(n, 'file')})" for name, n in reading.kinds.items())
-    total = replay.total()
-    requests = total.without.requests + total.without.refused
+    requests = replay.bills[0].requests + replay.bills[0].refused
     out.print(f"Read: {kinds or 'nothing'}")
-    out.print(f"{counted(requests, 'request')} of {counted(len(replay.sessions), 'session')}. Nothing is sent anywhere.")
+    out.print(f"{counted(requests, 'request')} of {counted(replay.sessions, 'session')}. Nothing is sent anywhere.")
     if replay.sessions:
         out.print()
-        out.print(_bills(replay, total))
-    unpriced = sum(max(bill.unpriced for bill in (s.without, *s.ways)) for s in replay.sessions)
+        out.print(_bills(replay))
+    unpriced = max(bill.unpriced for bill in replay.bills)
     if notes := render("replay.txt", reading=reading, replay=replay, unpriced=unpriced).rstrip("\n"):
         out.print(notes)
 
 
-def _bills(replay: Replay, total: Session) -> Table:
+def _bills(replay: Replay) -> Table:
     made = table(*HEADINGS, right=tuple(range(1, len(HEADINGS))))
-    made.title, made.title_justify, made.title_style = "All sessions", "left", "bold"
-    if total.recorded.requests:
-        made.add_row(*_cells(RECORDED, total.recorded, compactions=False))
-    made.add_row(*_cells(WITHOUT, total.without, compactions=False))
-    for way, bill in zip(replay.ways, total.ways, strict=True):
+    if replay.recorded.requests:
+        made.add_row(*_cells(RECORDED, replay.recorded, compactions=False))
+    made.add_row(*_cells(WITHOUT, replay.bills[0], compactions=False))
+    for way, bill in zip(replay.ways, replay.bills[1:], strict=True):
         made.add_row(*_cells(way.name, bill))
     return made
 
@@ -63,28 +61,21 @@ def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...
 
 
 def document(reading: Reading, replay: Replay) -> dict[str, Any]:
-    """Return the same as a JSON document, with all sessions."""
+    """Return the same as a JSON document."""
+    without, *tried = map(_bill, replay.bills)
     return {
         "kinds": dict(reading.kinds),
-        "policies": [way.name for way in replay.ways],
-        "total": _figures(replay.total(), replay),
-        "sessions": [_figures(session, replay) for session in replay.sessions],
+        "sessions": replay.sessions,
+        "total": {
+            "recorded": _bill(replay.recorded),
+            "without": without,
+            "policies": {way.name: bill for way, bill in zip(replay.ways, tried, strict=True)},
+        },
         "left_out": dict(replay.left_out),
         "out_of_order": replay.out_of_order,
         "broken": reading.broken,
         "broken_places": reading.named,
         "not_read": reading.not_read,
-    }
-
-
-def _figures(session: Session, replay: Replay) -> dict[str, Any]:
-    return {
-        "name": session.name,
-        "model": session.model,
-        "window_tokens": session.window_tokens,
-        "recorded": _bill(session.recorded),
-        "without": _bill(session.without),
-        "policies": {way.name: _bill(bill) for way, bill in zip(replay.ways, session.ways, strict=True)},
     }
 
 

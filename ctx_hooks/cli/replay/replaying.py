@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter as Occurrences
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
@@ -28,30 +27,34 @@ from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target, of_deployment
-from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
-MOST_SESSIONS = 10_000
-"""Whose figures are kept one by one, about 2 KB each; the requests of further ones are counted together."""
 NOW = 0.0
 """What was learned is not forgotten in the course of a history."""
-OTHERS = "all further sessions"
 IMPOSSIBLE = "requests whose usage is no possible figure"
 MALFORMED = "requests whose messages cannot be read"
 
 
 class Replay:
-    """Replays recorded requests, in the order in which they were sent."""
+    """Replays recorded requests, in the order in which they were sent.
+
+    Attributes:
+        ways: the policies that are tried.
+        bills: the figures without the plugin, then those in each way.
+        recorded: what the history says was billed, as far as it does.
+        sessions: how many there are.
+    """
 
     def __init__(self, ways: Sequence[Way], deployments: Deployments) -> None:
         self.ways = tuple(ways)
-        self.sessions: list[Session] = []
+        self.bills = [Bill() for _ in (None, *ways)]
+        self.recorded = Bill()
+        self.sessions = 0
         self.left_out: Occurrences[str] = Occurrences()
         self.out_of_order = 0
         self._deployments = deployments
         self._prices = Prices()
         self._shown: dict[str, DeploymentStats] = {}
-        self._others = self._no_session(OTHERS)
         self._open = KnownSessions()
 
     def add(self, found: Recorded | LeftOut) -> None:
@@ -70,39 +73,19 @@ class Replay:
         except (MalformedConversationError, RecursionError):
             self.left_out[MALFORMED] += 1
 
-    def end(self) -> None:
-        """Put the figures of all further sessions behind the others."""
-        if self._others.courses[0].bill != Bill():
-            self.sessions.append(self._others)
-
-    def total(self) -> Session:
-        """Return the sum of all sessions' figures."""
-        total = self._no_session("total")
-        for session in self.sessions:
-            total.add(session)
-        return total
-
-    def _no_session(self, name: str, model: str = "") -> Session:
-        """Return a session before its first request."""
-        return Session(name, model, [Course() for _ in range(1 + len(self.ways))])
-
     def _add_request(self, found: Recorded, deployment: Deployment, plain: Target, targets: Sequence[Target]) -> None:
         shown = self._shown.get(deployment.model, DeploymentStats())
         seen = shown.seen_by(plain.tenant, NOW)
         counter = Counter(vocabulary_of(deployment.model), other_weight=seen.other_weight(deployment.model))
         request = without_markers(found.request)
         received = as_received(request, counter)
-        session = self._open.of(
-            found.session,
-            received.prefixes,
-            lambda: self._begun(found.session, deployment.model),
-        )
+        session = self._open.of(found.session, received.prefixes, self._begun)
         self.out_of_order += found.started < session.started
         session.started = max(found.started, session.started)
         ratio = seen.factor(deployment.model)
         if found.billed is not None:
             ratio = found.billed.input_tokens / max(1, received.tokens)
-        self._note(found, session, deployment, plain.window.tokens)
+        self._note(found, deployment)
         asked = request.max_output_tokens or 0 if plain.window.holds_output else 0
         is_refused = found.was_refused or received.tokens * ratio > plain.window.tokens - asked
         forms = [(received, is_refused)]
@@ -123,23 +106,18 @@ class Replay:
             # Not what it shows of the window, since `--window` may be another than that of the history.
             self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in RATIOS}, NOW)
 
-    def _note(self, found: Recorded, session: Session, deployment: Deployment, window_tokens: int) -> None:
-        """Note what is recorded of a request, and the window that it has."""
-        session.window_tokens = min(session.window_tokens or window_tokens, window_tokens)
+    def _note(self, found: Recorded, deployment: Deployment) -> None:
+        """Note what is recorded of a request."""
         if found.was_refused:
-            session.recorded.refused += 1
+            self.recorded.refused += 1
         elif found.billed is not None:
             stated = found.dollars
             dollars = self._prices.dollars(deployment, found.billed) if stated is None else stated
-            session.recorded.answer(found.billed, dollars)
+            self.recorded.answer(found.billed, dollars)
 
-    def _begun(self, name: str, model: str) -> Session:
-        """Return a new session; one too many has its figures among those of all further ones."""
-        if len(self.sessions) == MOST_SESSIONS:
-            return replace(self._others, courses=[Course(course.bill) for course in self._others.courses])
-        session = self._no_session(one_line(name) or f"session {len(self.sessions) + 1}", one_line(model))
-        self.sessions.append(session)
-        return session
+    def _begun(self) -> Session:
+        self.sessions += 1
+        return Session([Course(bill) for bill in self.bills])
 
 
 def replayed(
@@ -158,5 +136,4 @@ def replayed(
     for path in files_of(histories, *ENDINGS):
         for found in reading.of(path):
             replay.add(found)
-    replay.end()
     return reading, replay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -116,10 +116,6 @@ class Bill:
     dollars: float = 0.0
     unpriced: int = 0
 
-    def __add__(self, other: Bill) -> Bill:
-        """Return the sums of both."""
-        return Bill(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
-
     def answer(self, billed: Billed, dollars: float | None) -> None:
         """Count a request that is answered."""
         self.requests += 1
@@ -140,12 +136,12 @@ class Course:
     """A session without the plugin, or in one way.
 
     Attributes:
-        bill: its figures.
+        bill: the figures of all sessions in this way.
         prefixes: the digests of all prefixes that were sent: what the provider's cache holds.
         newest_compaction: the prefix at the end of the newest compaction.
     """
 
-    bill: Bill = field(default_factory=Bill)
+    bill: Bill
     prefixes: set[bytes] = field(default_factory=set)
     newest_compaction: bytes = b""
 
@@ -166,41 +162,17 @@ class Course:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One session, or the sum of several.
+    """One session.
 
     Attributes:
-        name: what the history calls it; "" where it does not.
-        model: what is asked.
         courses: the session without the plugin, and in each way.
-        recorded: what the history says was billed, as far as it does.
-        window_tokens: the smallest window of the models that are asked.
         keys: of its newest request: the name, and the digest.
         started: when that was sent.
     """
 
-    name: str
-    model: str
     courses: list[Course]
-    recorded: Bill = field(default_factory=Bill)
-    window_tokens: int = 0
     keys: tuple[bytes, ...] = ()
     started: str = ""
-
-    @property
-    def without(self) -> Bill:
-        """The figures without the plugin."""
-        return self.courses[0].bill
-
-    @property
-    def ways(self) -> list[Bill]:
-        """The figures in each way."""
-        return [course.bill for course in self.courses[1:]]
-
-    def add(self, other: Session) -> None:
-        """Add the figures of another session."""
-        self.recorded += other.recorded
-        for course, others in zip(self.courses, other.courses, strict=True):
-            course.bill += others.bill
 
 
 class KnownSessions:
