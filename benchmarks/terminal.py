@@ -26,7 +26,6 @@ COLUMNS = 80
 COMMANDS = {
     "check": ["check", "litellm_config.yaml"],
     "explain": ["explain", "request.json", "--model", "local", "--config", "litellm_config.yaml"],
-    "doctor": ["doctor", "litellm_config.yaml"],
 }
 WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 """Rich's own picture names fonts elsewhere: a page would fetch them."""

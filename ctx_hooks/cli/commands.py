@@ -99,16 +99,17 @@ def commands() -> None:
     """Fit LLM conversations to their model's context window."""
 
 
-@commands.command(short_help="Ask a real proxy over every route; no key, no network.")
+@commands.command(short_help="Try this installation over every route; no key, no network.")
 @click.option("--provider-only", is_flag=True, help="Serve only the provider, for a configuration of yours.")
 @click.option("--port", type=click.IntRange(1, 65_535), help="Where --provider-only listens; by default a free port.")
 @json_option
 @_runs("demo")
 def demo() -> None:
-    """Ask a real proxy over every route; no key, no network.
+    """Try this installation over every route of a real proxy; no key, no network.
 
-    A LiteLLM proxy with this plugin and a provider with a small window start on loopback. The provider counts for itself and
-    refuses what is too long or breaks a rule of its API.
+    First you see what keeps the plugin from working in this installation, if anything does. Then a LiteLLM proxy with this
+    plugin and a provider with a small window start on loopback. The provider counts for itself and refuses what is too long
+    or breaks a rule of its API. Exits with 1 if a check fails or a route is not answered.
     """
 
 
@@ -136,18 +137,6 @@ def check() -> None:
 
     CONFIG is the YAML file that `litellm --config` is given. All mistakes are named with their path; without one you see the
     window of each deployment, every field of a policy that differs from its default, and what could be better.
-    """
-
-
-@commands.command(short_help="Look at this installation, its Redis and a configuration.")
-@click.argument("config", type=FILE, required=False)
-@json_option
-@_runs("doctor")
-def doctor() -> None:
-    """Look at this installation, its Redis and a configuration.
-
-    CONFIG is your proxy's configuration: its Redis is asked, and what keeps the plugin from its work is named. Nothing is
-    sent to your providers. Exits with 1 if a check fails. `ctx-hooks demo` tries overflows in this installation.
     """
 
 
@@ -286,7 +275,6 @@ def _limits_clear() -> None:
 
 
 @commands.command(short_help="Print the JSON Schema of the settings, for editors.")
-@json_option
 def schema() -> None:
     """Print the JSON Schema of the settings, for editors."""
     from ctx_hooks.policy.loading import configuration_schema

@@ -1,23 +1,34 @@
-"""`ctx-hooks demo`: one conversation, larger than the window, over every route of a real proxy."""
+"""`ctx-hooks demo`: this installation, and one conversation, larger than the window, over every route of a real proxy."""
 
 from __future__ import annotations
 
+import platform
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import click
 import httpx
 import yaml
+from packaging.requirements import Requirement
 
-from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, print_json, tell, working
+from ctx_hooks.cli.findings import Finding, finding, print_findings
+from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, console, print_json, tell, working
+from ctx_hooks.litellm_compat.registry import KEYS, NAMES, missing
+from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.behaviour import Format
 from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.testing.gemini import addressed
+from ctx_hooks.tokens.counter import VocabularyName, encoding
+
+PACKAGE = "ctx-hooks"
 
 WINDOW_TOKENS = 12_000
 PROVIDER = ProviderSettings(window_tokens=WINDOW_TOKENS)
@@ -61,8 +72,11 @@ def run(*, provider_only: bool, port: int | None) -> int:
     if provider_only:
         _serve_provider(port)
         return 0
+    with working("Loading LiteLLM"):
+        findings = list(installation())
     if not as_json():
-        click.echo(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
+        print_findings(console(), findings)
+        click.echo(f"\nA provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
         click.echo(HEADING)
     found = []
     try:
@@ -70,15 +84,56 @@ def run(*, provider_only: bool, port: int | None) -> int:
             found.append(answer)
             if not as_json():
                 click.echo(_row(answer))
-    except (RuntimeError, ImportError) as error:
-        raise CommandError(f"the proxy does not start (`ctx-hooks doctor` says more): {error}") from error
+    except RuntimeError as error:
+        raise CommandError(f"the proxy does not start: {error}") from error
+    except ImportError as error:
+        raise CommandError(f"the proxy cannot be loaded (pip install 'litellm[proxy]'): {error}") from error
     answered = all(answer["answered"] for answer in found)
     if as_json():
-        print_json({"window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
+        told = [asdict(each) for each in findings]
+        print_json({"findings": told, "window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
     else:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
         click.echo("Every route was answered." if answered else "A route was not answered.")
-    return 0 if answered else FAILED
+    return 0 if answered and not any(each.level == "fails" for each in findings) else FAILED
+
+
+def installation() -> Iterator[Finding]:
+    """Yield whether this LiteLLM has what the plugin needs, and what keeps the plugin from working here."""
+    yield versions_finding(version("litellm"))
+    if switched_off():
+        yield finding("switched_off", variable=KILL_SWITCH)
+    yield _vocabularies()
+    lacking = [f"{name.fault}: {name.without}" for name in NAMES if name.fault]
+    lacking += [f"this LiteLLM has no {name}: {KEYS[name]}" for name in sorted(missing(KEYS))]
+    yield from (finding("seam_missing", lacking=text) for text in lacking)
+    if not lacking:
+        yield finding("seam", names=len(NAMES) + len(KEYS))
+
+
+def versions_finding(found: str) -> Finding:
+    """Return whether a version of LiteLLM is one that the package asks for."""
+    here = f"Python {platform.python_version()}"
+    try:
+        ours = f"ctx-hooks {version(PACKAGE)}"
+        (wanted,) = (r for r in map(Requirement, requires(PACKAGE) or ()) if r.name == "litellm" and r.marker is None)
+    except PackageNotFoundError:
+        return finding("versions_folder", versions=f"LiteLLM {found}, {here}")
+    versions = f"LiteLLM {found}, {ours}, {here}"
+    if found in wanted.specifier:
+        return finding("versions", versions=versions)
+    return finding("versions_unsupported", versions=versions, specifier=wanted.specifier, wanted=wanted)
+
+
+def _vocabularies() -> Finding:
+    begun = time.perf_counter()
+    for name in get_args(VocabularyName):
+        try:
+            encoding(name).encode_ordinary("")
+        except OSError as error:
+            return finding("vocabulary_missing", name=name, error=error)
+    milliseconds = (time.perf_counter() - begun) * 1_000
+    return finding("vocabularies", names=" and ".join(get_args(VocabularyName)), milliseconds=f"{milliseconds:,.0f}")
 
 
 def _serve_provider(port: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,13 @@ ENVIRONMENT = "REDIS_"
 
 
 @asynccontextmanager
-async def opened_redis(config: Configuration | None) -> AsyncIterator[Any]:
+async def opened_redis(config: Configuration) -> AsyncIterator[Any]:
     """Open the Redis that a configuration or the environment names; None where neither names one.
 
     Raises:
         CommandError: the configuration has a URL that is none, or the Redis cannot be reached or used.
     """
-    client = redis_client(config)
+    client = _client(redis_fields(config))
     try:
         yield client
     except (OSError, RedisError, UnavailableError) as error:
@@ -38,19 +38,10 @@ async def opened_redis(config: Configuration | None) -> AsyncIterator[Any]:
             await client.aclose()
 
 
-def redis_client(config: Configuration | None) -> Any:
-    """Return a client of the Redis that a configuration or the environment names, None where neither names one.
-
-    LiteLLM, which takes seconds to load, is loaded only where there is one.
-
-    Raises:
-        CommandError: The configuration has a URL that is none.
-
-    """
-    fields = redis_fields(config) if config else {}
+def _client(fields: Mapping[str, Any]) -> Any:
     if not fields and not any(name.startswith(ENVIRONMENT) for name in os.environ):
         return None
-    with working("Loading LiteLLM"):
+    with working("Loading LiteLLM"):  # which takes seconds
         make_client = REDIS.find()
     if make_client is None:
         raise CommandError(f"{REDIS.fault}: {REDIS.without}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
+    from rich.status import Status
     from rich.table import Table
     from rich.text import Text
 
@@ -150,11 +150,6 @@ def confirmed(question: str) -> bool:
     return click.confirm(question, err=True)
 
 
-@contextmanager
-def working(text: str) -> Iterator[None]:
+def working(text: str) -> Status:
     """Show on stderr that something is going on, on a terminal alone."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with console(stderr=True).status(text):
-        yield
+    return console(stderr=True).status(text)

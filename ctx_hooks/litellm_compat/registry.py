@@ -1,6 +1,6 @@
 """Every private name of LiteLLM that the plugin uses, with the parameters that it relies on, and what is lost without it.
 
-LiteLLM documents none of them, and any version may drop one. Start-up and `ctx-hooks doctor` look for each and report those
+LiteLLM documents none of them, and any version may drop one. Start-up and `ctx-hooks demo` look for each and report those
 that are missing; whoever uses one asks for it here and does without it where it is missing.
 """
 

@@ -116,7 +116,6 @@ RIGHT = {
     "init": ["init", "plain.yaml", "--yes"],
     "check": ["check", CONFIG],
     "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
-    "doctor": ["doctor", CONFIG],
     "replay": ["replay", "request.json", "--policy", "balanced", "--window", "16000"],
     "report": ["report", "events", "-o", "page.html"],
     "archive ls": ["archive", "ls", "--config", "archive.yaml"],
@@ -126,8 +125,8 @@ RIGHT = {
 """Those that need neither a proxy nor a Redis; `demo`, `limits` and `archive show` have tests of their own."""
 
 
-NEED_LITELLM = ("doctor", "replay")
-"""These run in this process, which has it: it takes seconds to load."""
+NEED_LITELLM = ("replay",)
+"""It runs in this process, which has LiteLLM: it takes seconds to load."""
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +156,9 @@ def test_a_command_prints_within_80_columns_without_colour_and_loads_litellm_onl
         assert max(len(line.rstrip()) for line in printed.splitlines()) <= COLUMNS
 
 
-@pytest.mark.parametrize("arguments", RIGHT.values(), ids=RIGHT)
-def test_with_json_a_command_prints_one_document_and_nothing_else(arguments, here):
-    done = here(*arguments, "--json")
+@pytest.mark.parametrize("name", [name for name in RIGHT if name != "schema"])
+def test_with_json_a_command_prints_one_document_and_nothing_else(name, here):
+    done = here(*RIGHT[name], "--json")
     assert (done.returncode, done.stderr) == (0, "")
     json.loads(done.stdout)
 
@@ -180,7 +179,7 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 CANNOT_BE_DONE = {
     "": [
         *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
-        *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
+        *([*command, "none.yaml"] for command in (["archive", "ls", "--config"], ["limits", "ls", "--config"])),
         *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
         ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
         ["replay", "request.json", "--config", "mistake.yaml"], ["replay", "request.json", "--policy", "pii"],
@@ -195,7 +194,7 @@ CANNOT_BE_DONE = {
     "no --yes": [["limits", "clear", "x"], ["init", "unplugged.yaml"]],
     "see ctx-hooks": [
         ["init"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
-        ["doctor", "a", "b"], ["report"], ["erase", CONFIG],
+        ["report"], ["erase", CONFIG],
         ["archive", "show", "b" * 12, "--team", "a", "--key", "b"], ["limits", "clear"], ["limits", "frob"],
         ["demo", "a"], ["schema", "a"], ["frob"],
     ],
@@ -233,7 +232,7 @@ def test_without_a_command_the_help_is_shown(arguments, here):
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-@pytest.mark.parametrize("arguments", [["check", "mistake.yaml"], ["doctor", "mistake.yaml"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["check", "mistake.yaml"]], ids=" ".join)
 def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, here):
     done = here(*arguments, *(["--json"] if as_json else []))
     assert (done.returncode, done.stderr) == (1, "")
@@ -252,7 +251,7 @@ def test_a_request_may_come_from_standard_input_and_what_a_terminal_cannot_show_
 
 
 @pytest.mark.parametrize("arguments", [
-    ["check", "controls.yaml"], ["check", "mistaken.yaml"], ["doctor", "controls.yaml"],
+    ["check", "controls.yaml"], ["check", "mistaken.yaml"],
     ["explain", "controls.json", "--config", "small.yaml"],
     ["explain", "controls.json", "--config", "small.yaml", "--sent"], ["explain", "--model", CONTROLS],
     ["explain", f"{CONTROLS}/none"], ["explain", "controls.json", CONTROLS],
@@ -310,7 +309,7 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no thread holds a lock then
     ) as demo:
-        assert demo.stdout.readline().startswith("A provider")
+        assert any(line.startswith("route") for line in demo.stdout)
         while not (started := processes(str(demo.pid))):
             assert demo.poll() is None
         demo.send_signal(signal.SIGINT)

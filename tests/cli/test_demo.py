@@ -1,4 +1,4 @@
-"""`ctx-hooks demo` asks a real proxy over every route and prints a row for each."""
+"""`ctx-hooks demo` looks at the installation, asks a real proxy over every route and prints a row for each."""
 
 import json
 
@@ -17,6 +17,7 @@ ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
 @pytest.fixture(autouse=True)
 def _forked(monkeypatch):
     """The command's proxy is a fork; that of an interrupted one in `test_command_line.py` starts as a user's does."""
+    monkeypatch.delenv("CTX_HOOKS_ENABLED", raising=False)
     monkeypatch.setattr(demo, "ProxyProcess", Proxy)
     monkeypatch.setattr(demo, "TURNS", 20)  # twice the window
 
@@ -38,13 +39,28 @@ def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_win
         assert attempts == (1 if "configured" in row else 2)
         assert row[-1] == "yes"
     assert main(["demo", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"window_tokens": WINDOW_TOKENS, "answered": True, "requests": found}
+    printed = json.loads(capsys.readouterr().out)
+    assert {finding["name"]: finding["level"] for finding in printed.pop("findings")} == dict.fromkeys(
+        ("versions", "vocabularies", "seam"), "ok"
+    )
+    assert printed == {"window_tokens": WINDOW_TOKENS, "answered": True, "requests": found}
 
 
-def test_a_plugin_that_is_off_answers_no_route(capsys, monkeypatch):
+def test_a_plugin_that_is_off_is_a_finding_and_answers_no_route(capsys, monkeypatch):
     monkeypatch.setenv("CTX_HOOKS_ENABLED", "0")
     assert main(["demo", "--json"]) == 1
-    assert not any(request["answered"] for request in json.loads(capsys.readouterr().out)["requests"])
+    printed = json.loads(capsys.readouterr().out)
+    assert {"switched_off": "fails"}.items() <= {f["name"]: f["level"] for f in printed["findings"]}.items()
+    assert not any(request["answered"] for request in printed["requests"])
+
+
+@pytest.mark.parametrize(("version", "level"), [
+    ("1.99.0", "fails"), ("1.107.0", "fails"), ("2.0.0", "fails"), ("1.100.0", "ok"), ("1.106.2", "ok"),
+])  # fmt: skip
+def test_a_litellm_that_is_not_supported_fails(version, level):
+    finding = demo.versions_finding(version)
+    assert finding.level == level
+    assert ("pip install 'litellm[proxy]" in finding.advice) == (level == "fails")
 
 
 def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, monkeypatch):
