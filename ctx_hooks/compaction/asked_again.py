@@ -9,8 +9,6 @@ showed is found again from its compaction. In doubt a call is no re-read, which 
 - what changes a file or states a plan, done twice, is no reading at all.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A compaction that is made anew from the first message on is written into the pro
 it begin with what has settled in it, to the byte: all but its newest exchanges, which it has left whole.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from sys import getsizeof
 

@@ -1,7 +1,5 @@
 """What compactions cost: whether one saves more than the prompt cache that it invalidates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 EXPECTED_REQUESTS = 20

@@ -1,7 +1,5 @@
 """A conversation as compaction gets it: its messages, still to be read, and what is known of each without reading it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import takewhile
 

@@ -3,8 +3,6 @@
 Time and memory are linear in the request, with a small factor: each text is measured once and no vocabulary is used.
 """
 
-from __future__ import annotations
-
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport

@@ -3,8 +3,6 @@
 The stats of a message hold figures, never text: how large it is and who speaks, which is all that most requests need.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Runs the steps until the goal is met, and says what each did."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ consecutive requests share their prefix byte for byte, on any worker and after a
 that a model has written: which one, is chosen once (`summary/model_written.py`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace

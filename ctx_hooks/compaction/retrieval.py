@@ -4,8 +4,6 @@ It is quoted there behind its speaker. Results of tools are not: an agent's tool
 of agents no quotation of them held a name that the next step took.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial

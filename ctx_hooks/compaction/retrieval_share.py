@@ -5,8 +5,6 @@ finds out again by its tools what it has lost, in dialogue what was said long ag
 messages up to a compaction stays as it is until the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile

@@ -1,7 +1,5 @@
 """When a compaction is due, and what it leaves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ctx_hooks.compaction.message_index import digest_of

@@ -1,7 +1,5 @@
 """The JSON arguments of tool calls: shortened where they are long, and what they say of files and commands."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Editing of the older tool results, shared by the steps that rewrite their text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import re
 from base64 import b32encode
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from ctx_hooks.conversation.model import Message
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 
 HANDLE_CHARS = 12
 """60 bits. Of a million texts of one tenant two share a handle with a probability of 4 in ten million (n²/2⁶¹), and a guess

@@ -7,14 +7,12 @@ the very object that was read.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ctx_hooks.conversation.exchanges import exchanges_of, newest_loop_of, newest_request_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]

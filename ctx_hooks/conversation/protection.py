@@ -1,18 +1,11 @@
 """What no step may touch, and what is older than that."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ctx_hooks.conversation.exchanges import prefill_of, request_of_first_speaker
-from ctx_hooks.conversation.model import Opaque, ToolResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ctx_hooks.conversation.model import Conversation, Message
+from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolResult
 
 T = TypeVar("T")
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")

@@ -1,7 +1,5 @@
 """The message rules that providers enforce with status 400: how a conversation that breaks one is repaired."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ctx_hooks.conversation.model import Conversation, Format

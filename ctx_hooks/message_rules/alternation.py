@@ -7,8 +7,6 @@ neighbours of one role, and their clients send them; so this is no rule of a for
 alternate is left as it is. That the first message is the user's is one.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal

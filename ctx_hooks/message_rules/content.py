@@ -1,7 +1,5 @@
 """What providers refuse in a single message: null, empty or blank content, cache markers, reasoning without its item."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Every tool call has its result, and every result has its call, where each format wants it."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

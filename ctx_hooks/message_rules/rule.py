@@ -1,7 +1,5 @@
 """What a rule does: it returns a conversation that keeps it, and what was wrong before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps

@@ -1,7 +1,5 @@
 """The lines of a text that name an error."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The identifiers in a text: paths, names, ids and numbers, which a later step may refer to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """JSON as text: its value if it is small enough to parse, and its strings with the exact text between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

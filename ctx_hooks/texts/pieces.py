@@ -4,8 +4,6 @@ A call of a regular expression or of a string's method holds the interpreter loc
 request of the process waits for it. Long texts are therefore read piece by piece.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ A rule that works without keywords beside one that knows some: figures, names, c
 in every script, directives by words of a few languages.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

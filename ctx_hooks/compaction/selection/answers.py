@@ -4,8 +4,6 @@ Questions without their answers cannot be followed. In recorded sessions of agen
 context. Of plain dialogue, half of which is answers, those turns stay that the newest request asks for (`select.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of, free_tokens

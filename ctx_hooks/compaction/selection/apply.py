@@ -1,7 +1,5 @@
 """Applying a selection: kept lines stay in their own part, with a placeholder and a mark at each gap."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from ctx_hooks.compaction import tool_arguments

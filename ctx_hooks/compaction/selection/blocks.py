@@ -1,7 +1,5 @@
 """A pasted text in the blocks that are kept or left out whole: files, documents, sections, paragraphs."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

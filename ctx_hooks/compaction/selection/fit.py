@@ -12,8 +12,6 @@ Of cut text names stay where none of its lines does, those first that the assist
 tokens of the lines around it, and tells a reader which call shows these again.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter as Occurrences
 from collections.abc import Callable, Sequence

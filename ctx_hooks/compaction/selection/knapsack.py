@@ -7,8 +7,6 @@ What is taken lowers the value of others and raises none: so of these only the o
 1978).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
@@ -130,10 +128,8 @@ def _segments(n: int, item: Item) -> Iterator[Row]:
     for source in item.sources:
         segments, names = source.segments, iter(source.segments.identifiers)
         spans = segments.spans
-        brought = {
-            k: islice(names, count) for k, count in zip(segments.cover.tolist(), segments.added.tolist(), strict=True)
-        }
-        brought_by = {k: frozenset(of_segment) for k, of_segment in brought.items()}
+        added = zip(segments.cover.tolist(), segments.added.tolist(), strict=True)
+        brought_by = {k: frozenset(islice(names, count)) for k, count in added}
         relevant = {k: frozenset[str]() for k in sorted(source.relevance) if k not in brought_by}
         for k, identifiers in (brought_by | relevant).items():
             yield Row(n, source.position, k, source.tokens(spans[k]), source.relevance.get(k, 0.0), identifiers)

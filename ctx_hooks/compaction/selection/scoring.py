@@ -1,20 +1,17 @@
 """What of the older exchanges could be kept, what each piece costs and how relevant it is."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter as Occurrences
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.segments import Segments, segments
-from ctx_hooks.compaction.selection.user_words import Position, Spans
+from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
@@ -49,7 +46,6 @@ class Source:
     """A part that may keep some of its lines.
 
     Attributes:
-        position: where the part stands.
         text: the text that its lines stand in.
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
@@ -75,7 +71,6 @@ class Item:
     """An older exchange, of which all, some lines, its frame alone or nothing is kept.
 
     Attributes:
-        messages: the range of its messages.
         frame_tokens: about what stays of it without any line: short arguments, placeholders.
         whole_tokens: what all of it has.
         identifiers: those of the frame.
@@ -93,24 +88,12 @@ class Item:
     is_answer: bool = False
 
 
-def placeholder_tokens(budget: Budget) -> int:
-    """Return what the placeholder in a part costs that is shortened."""
-    return PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.cut_texts is not None else 0)
-
-
 def short_arguments(call: ToolCall, budget: Budget) -> str:
     """Return the arguments of an older call with its long strings cut; those of a signed call as they are."""
     if call.is_signed:
         return call.arguments
     longest_chars = min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
     return tool_arguments.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference)
-
-
-def may_be_shortened(part: Part) -> TypeGuard[Text | ToolResult]:
-    """Whether an older part may be reduced to some of its segments."""
-    if isinstance(part, ToolResult):
-        return len(part.text) > WHOLE_RESULT_CHARS and not part.is_cut
-    return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
@@ -121,13 +104,24 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
     for i in (i for exchange in older for i in exchange):
         message = conversation.messages[i]
         for k, part in enumerate(message.parts):
-            text, spans = (part.text if may_be_shortened(part) else ""), words.get((i, k), ())
+            text, spans = _text_to_shorten(part), words.get((i, k), ())
             if text and spans != ((0, len(text)),):
                 is_said = isinstance(part, Text) and (message.role == "user" or spans)
                 texts[i, k] = (text, block_segments(text, most_chars, spans) if is_said else segments(text))
+    sources = {}
     relevance = relevance_of(conversation, tuple(texts.values()))
-    relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
-    return tuple([_item(conversation, exchange, budget, relevant, words) for exchange in older])
+    for (where, (text, found)), relevant in zip(texts.items(), relevance, strict=True):
+        spans = words.get(where, ())
+        stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))
+        sources[where] = Source(where, text, found, budget.counter.text(text) / len(text), relevant, stays)
+    return tuple([_item(conversation, exchange, budget, sources, words) for exchange in older])
+
+
+def _text_to_shorten(part: Part) -> str:
+    """Return the text of an older part that may be reduced to some of its segments, "" of any other."""
+    if not isinstance(part, (Text, ToolResult)) or part.is_cut or (isinstance(part, Text) and part.is_signed):
+        return ""
+    return part.text if len(part.text) > (WHOLE_TEXT_CHARS if isinstance(part, Text) else WHOLE_RESULT_CHARS) else ""
 
 
 def identifiers_of(messages: Iterable[Message]) -> set[str]:
@@ -148,39 +142,33 @@ def _item(
     conversation: Conversation,
     exchange: range,
     budget: Budget,
-    relevant: Mapping[Position, tuple[str, Segments, Mapping[int, float]]],
+    sources: Mapping[Position, Source],
     words: Mapping[Position, Spans],
 ) -> Item:
-    """Return an exchange as an item; `relevant` has the text, segments and relevance of each part that may be shortened."""
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
+    placeholder_tokens = PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.cut_texts is not None else 0)
     named: dict[str, None] = {}
-    sources = []
-    is_answer = False
-    for i, message in zip(exchange, messages, strict=True):
-        for k, part in enumerate(message.parts):
-            is_answer = is_answer or (message.role == "assistant" and (i, k) in words)
-            if (i, k) in relevant:
-                text, found, relevance = relevant[i, k]
-                tokens_per_char = counter.text(text) / len(text)
-                spans = words.get((i, k), ())
-                frame += sum(b - a for a, b in spans) * tokens_per_char
-                stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))
-                sources.append(Source((i, k), text, found, tokens_per_char, relevance, stays))
-            if isinstance(part, ToolCall):
-                short = short_arguments(part, budget)
-                if short is not part.arguments:
-                    frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
-                named.update(dict.fromkeys(identifiers(short)))
-            elif isinstance(part, Reasoning):
-                frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
-            elif (i, k) in relevant:
-                frame += placeholder_tokens(budget) - counter.text(relevant[i, k][0])
-            elif isinstance(part, (Text, ToolResult)):
-                named.update(dict.fromkeys(identifiers(part.text)))
+    positions = [(i, k) for i, message in zip(exchange, messages, strict=True) for k in range(len(message.parts))]
+    for i, k in positions:
+        part, source = conversation.messages[i].parts[k], sources.get((i, k))
+        if source is not None:
+            frame += chars_of(words.get((i, k), ())) * source.tokens_per_char
+            frame += placeholder_tokens - counter.text(source.text)
+        elif isinstance(part, ToolCall):
+            short = short_arguments(part, budget)
+            if short is not part.arguments:
+                frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
+            named.update(dict.fromkeys(identifiers(short)))
+        elif isinstance(part, Reasoning):
+            frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
+        elif isinstance(part, (Text, ToolResult)):
+            named.update(dict.fromkeys(identifiers(part.text)))
+    is_answer = any(conversation.messages[i].role == "assistant" for i, k in positions if (i, k) in words)
     spoken = not any(m.calls or m.results for m in messages)
-    return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), spoken, is_answer)
+    found = tuple(sources[position] for position in positions if position in sources)
+    return Item(exchange, max(1.0, frame), whole, tuple(named), found, spoken, is_answer)
 
 
 def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments]]) -> list[Mapping[int, float]]:

@@ -1,7 +1,5 @@
 """A text in segments, for deciding which of them to keep: spans that a reader can follow, and the identifiers each holds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet

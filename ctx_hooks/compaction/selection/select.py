@@ -10,8 +10,6 @@ All that is put in order once for a room; what a room that is a little larger or
 order.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

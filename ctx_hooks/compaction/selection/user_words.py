@@ -10,8 +10,6 @@ corrects something stays wherever the corrected does. Then what else was said, a
 direct somebody; last what is said again and again.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping, Sequence

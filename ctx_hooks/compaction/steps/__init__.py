@@ -15,8 +15,6 @@ Where a step drops text, a placeholder says so.
 A step never grows the token count, never breaks a provider's rule, and applied twice does what it did once.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass

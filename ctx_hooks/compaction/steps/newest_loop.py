@@ -1,7 +1,5 @@
 """The newest tool loop's own results are cut, largest first: to half of the room, at last to what the goal leaves them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from ctx_hooks.compaction.steps import Step

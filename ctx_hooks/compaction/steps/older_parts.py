@@ -1,7 +1,5 @@
 """What older messages have beside their text: reasoning goes in whole blocks, images, sounds and files become a line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ctx_hooks.compaction.steps import Step

@@ -1,7 +1,5 @@
 """Older results keep spans that later steps may name; the least useful exchanges go, and records say what they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

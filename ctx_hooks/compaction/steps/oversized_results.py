@@ -6,8 +6,6 @@ bytes and lines hold in any case. Of the names that 178 requests of coding sessi
 16,000 tokens, and 0.73 where large older results lose their middle before anything is selected.
 """
 
-from __future__ import annotations
-
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.compaction.tool_results import edit_older_results, with_text

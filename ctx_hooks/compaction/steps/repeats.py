@@ -7,8 +7,6 @@ returned again; which tools read is a list of exact names, since a wrong guess d
 "done"), and a name that is missing only saves less.
 """
 
-from __future__ import annotations
-
 from collections import Counter as Occurrences
 from dataclasses import replace
 

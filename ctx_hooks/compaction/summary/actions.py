@@ -5,8 +5,6 @@ more than read counts as run: a mistake there puts a line of the summary under a
 a placeholder says of what reads that it may be repeated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,8 +55,6 @@ _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
 _FIGURE = re.compile(r"\d+")
 
-_actions: ContentCache[Action] = ContentCache()
-
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -83,6 +79,9 @@ class Action:
     index: int
     same: str
     ended: bool = True
+
+
+_actions: ContentCache[Action] = ContentCache()
 
 
 def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:

@@ -1,7 +1,5 @@
 """What was done in removed messages, as entries of their record: files changed and read, failures, commands, the plan."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter as Occurrences
 from collections.abc import Collection, Mapping, Sequence

@@ -5,8 +5,6 @@ it is from. A record may be part of a user's message, so everything in it is quo
 above, which no quoted text can write. Users' words stand in it whole, as far as `user_words` has room for them.
 """
 
-from __future__ import annotations
-
 from collections import Counter as Occurrences
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise

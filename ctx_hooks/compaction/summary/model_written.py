@@ -4,8 +4,6 @@ A summary belongs to the first messages of a history, by their digest. It become
 and a compaction that was once sent in one form is always sent in it: that is what `Choice` is for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """How a call ended, by what it returned: whether it failed and why, else what a run came to."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain, islice, takewhile, zip_longest
 

@@ -1,7 +1,5 @@
 """Where the records of removed messages stand: where these stood, so that what is sent reads in order."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from ctx_hooks.conversation import placeholders

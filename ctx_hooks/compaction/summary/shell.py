@@ -3,8 +3,6 @@
 What can be resolved within the command is resolved; of a variable or a pattern that only the shell knows nothing is claimed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
