@@ -6,7 +6,6 @@ from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 
 FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
 ROUTES = pytest.mark.parametrize("route", FOUR, ids=["chat", "messages", "responses", "gemini"])
-STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 OFF = {"mode": "off"}
 LOCKED = {"authorization": "Bearer sk-locked"}
 CALLERS = {"locked": {"team_metadata": {"ctx_hooks": {"locked": ["mode"]}}}}

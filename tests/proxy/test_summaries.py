@@ -5,13 +5,11 @@ import json
 import random
 
 import httpx
-import litellm_versions
 import pytest
 from configurations import GENERAL, PATIENT, PLUGIN, configuration, deployment, importable
-from protocols.on_demand import ON_DEMAND
 from proxies import Proxy
 from redis_process import RedisProcess
-from summariser import GOOD, MARK, summariser
+from summariser import MARK, summariser
 
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
 from ctx_hooks.testing.conversations import source_text
@@ -22,15 +20,12 @@ ABOVE_SOFT_MARK, COMPACTED = 24, 40
 TIMEOUTS_SECONDS = {"hangs": 2.0, "leased": 2.0}
 PATIENT_SECONDS = 60.0
 """Of those that answer: a busy machine is no bad summariser."""
-SIGNER = "claude-opus-4-8"
-"""A model that writes summaries of its own conversations, and signs them."""
 MODES = ("background", "blocking")
 BAD = ("hangs", "fails", "refuses")
 MODELS = ("answers", "leased", "narrow", *BAD)
 """The window of a model that asks for what was cut."""
 PRICES = {"input_cost_per_token": 1e-6, "cache_read_input_token_cost": 1e-6, "output_cost_per_token": 4e-6}
 """LiteLLM 1.100 takes what the prompt cache serves for free where no price of it is set, later ones for input."""
-KINDS = (("prompt", "input"), ("completion", "output"))
 PARTS = """
 import json
 import ctx_hooks
@@ -75,7 +70,7 @@ def provider():
     settings = ProviderSettings(
         window_tokens=WINDOW, windows={**dict.fromkeys(MODELS, 200_000), "narrow": 2_200}, failing_models=["fails"]
     )
-    with FakeProvider(settings, summariser, [ON_DEMAND]) as running:
+    with FakeProvider(settings, summariser) as running:
         yield running
 
 
@@ -106,12 +101,9 @@ def started(provider, folder, redis):
     ]
     agents.append(deployment(provider.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW))
     groups["claude"] = {"summary": policy("answers", "background")}
-    agents.append(deployment(provider.url, "signing", f"anthropic/{SIGNER}", max_input_tokens=WINDOW, **PRICES))
-    agents.append(deployment(provider.url, "spare", "openai/spare", max_input_tokens=WINDOW))
-    groups |= {name: {"summary": policy("provider", "background")} for name in ("signing", "spare")}
     writers = (deployment(provider.url, model, f"openai/{model}", max_input_tokens=200_000, **PRICES) for model in MODELS)
     config = configuration(provider.url, *agents, *writers, callback_settings={"ctx_hooks": {"models": groups}})
-    config["litellm_settings"] = {"callbacks": [PLUGIN, "parts.log"], "fallbacks": [{"signing": ["spare"]}]}
+    config["litellm_settings"] = {"callbacks": [PLUGIN, "parts.log"]}
     config["general_settings"] = {**GENERAL, "custom_auth": "parts.user_api_key_auth"}
     config["router_settings"] = {"redis_host": "127.0.0.1", "redis_port": redis.port}
     return Proxy(config, importable(folder, "parts", PATIENT + PARTS))
@@ -320,51 +312,3 @@ def test_a_summary_that_its_caller_may_not_have_is_no_error_of_the_request(proxy
     """Over the key's rate, over its budget, or by a model that it may not call."""
     outcome, reason = summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, group("answers", "background"), key=key))
     assert (outcome, asked_for(provider, seed)) == ("failed", []), reason
-
-
-signs = pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="LiteLLM knows no compaction on demand before")
-
-
-def blocks_in(request):
-    """Return the blocks of a request that its provider has signed."""
-    contents = [m["content"] for m in request["payload"]["messages"] if isinstance(m["content"], list)]
-    return [part for parts in contents for part in parts if part["type"] == "compaction"]
-
-
-@signs
-def test_a_chat_clients_anthropic_deployment_writes_the_summary_on_the_callers_account(proxy, provider, seed):
-    assert summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, "signing")) == ("accepted", "")
-    answered(proxy, seed, COMPACTED, "signing")
-    _, asked, compacted, *_ = provider.requests()
-    assert blocks_in(compacted) == compacted["payload"]["messages"][0]["content"][:1]
-    assert (blocks_in(compacted)[0]["content"], compacted["status"]) == (GOOD, 200)
-
-    def logged():
-        found = (json.loads(line.removeprefix("logged ")) for line in whole_lines(proxy) if line.startswith("logged "))
-        own = [log for log in found if log["model_group"] == "signing" and "ctx_hooks:summary" in log["request_tags"]]
-        return [log for log in own if log["prompt_tokens"] == asked["input_tokens"]]
-
-    proxy.wait_until(logged, "the log of a summary")
-    log = logged()[0]
-    spent = (log[f"{kind}_tokens"] * PRICES[f"{name}_cost_per_token"] for kind, name in KINDS)
-    assert (log["team_id"], log["alias"]) == ("t1", "ann")
-    assert log["response_cost"] == pytest.approx(sum(spent))
-
-
-@signs
-def test_a_messages_clients_fallback_gets_the_text_of_what_another_provider_has_signed(proxy, provider, seed):
-    def ask_for_messages(turns):
-        body = {**payload(seed, turns, "signing"), "max_tokens": 100}
-        headers = {"Authorization": "Bearer sk-one"}
-        answer = LOOPBACK.post(f"{proxy.url}/v1/messages", json=body, headers=headers, timeout=300)
-        assert answer.status_code == 200, answer.text
-        return answer
-
-    assert summary_of(proxy, ask_for_messages(ABOVE_SOFT_MARK)) == ("accepted", "")
-    ask_for_messages(COMPACTED)
-    assert len(blocks_in(provider.requests()[-1])) == 1
-    provider.configure(failing_models=[SIGNER])
-    ask_for_messages(COMPACTED)
-    (fallen,) = (r for r in provider.requests() if r["model"] == "spare")
-    assert MARK in json.dumps(fallen["payload"])
-    assert "signature" not in json.dumps(fallen["payload"])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.output_limit import allowed_output_tokens
 from ctx_hooks.tokens.budget import Window, budget_tokens_of, holds_output, target_tokens_of, window_of
+from ctx_hooks.tokens.units import to_local, to_provider
 
 POLICY = Policy()
 
@@ -91,3 +92,8 @@ def test_a_budget_is_never_negative_nor_above_the_window(window, least, kind):
     budget = budget_tokens_of(Window(window, "policy"), policy, 500, least)
     assert min(4_096, window) <= budget <= window
     assert 0 <= target_tokens_of(budget, policy) <= budget
+
+
+@given(st.integers(0, 10**9), st.sampled_from([0.5, 0.77, 1.0, 1.3, 2.5]))
+def test_a_conversion_rounds_down_so_that_what_fits_here_fits_there(tokens, factor):
+    assert to_provider(to_local(tokens, factor), factor) <= tokens
