@@ -30,9 +30,6 @@ def ask(fields):
 
 
 class TestWhatTheCallerNames:
-    def test_holds_where_the_operator_configured_it(self):
-        assert resolve(CHOSEN, session="s:1").policy.mode == "off"
-
     @pytest.mark.parametrize("scope", TEXTS)
     def test_stands_below_what_any_scope_of_the_operator_locks(self, scope):
         found = resolve(CHOSEN, session="s:1", **{scope: {"locked": ["mode"]}})

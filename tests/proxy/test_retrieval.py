@@ -102,18 +102,6 @@ def test_a_fact_that_was_cut_reaches_the_answer_and_the_client_sees_no_trace(cli
     assert total_tokens(answer.usage) == first["input_tokens"] + second["input_tokens"] + 2 * OUTPUT_TOKENS
 
 
-@over(HALF)
-def test_a_request_that_is_fitted_before_its_deployment_is_chosen_retrieves_as_any_other(client, provider, checking):
-    messages = read_long_ago(client, "seek", seed=16)
-    answer = ask(client, checking, messages)
-    assert FACT in answer.text
-    assert TOOL not in answer.raw
-    assert len(answered_requests(provider)) == 2
-    provider.reset()
-    assert FACT in ask(client, checking, [*messages, *answer.messages, user("question: again")]).text
-    assert len(answered_requests(provider)) == 1
-
-
 @over(OTHER_HALF)
 def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it(client, provider, proxy, checking, kept):
     """Nothing is retrieved a second time: the call and what it returned are part of what the provider reads."""
