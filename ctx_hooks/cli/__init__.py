@@ -1,7 +1,5 @@
 """The command line: `ctx-hooks COMMAND`."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

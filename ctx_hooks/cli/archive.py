@@ -1,7 +1,5 @@
 """`ctx-hooks archive ls | show | prune`: removed texts that are kept on disk and in Redis, by tenant."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sqlite3
@@ -21,13 +19,7 @@ from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, as_json, counted, table, tell
 from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
-from ctx_hooks.store.sealing import (
-    SECRET_VARIABLE,
-    opened,
-    secret_of_environment,
-    tenant_key,
-    tenant_name,
-)
+from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environment, tenant_key, tenant_name
 
 NOWHERE = (
     f"No place is known where anything is kept: name the proxy's configuration with --config, or set {FOLDER_VARIABLE}, or "

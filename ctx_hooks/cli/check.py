@@ -1,7 +1,5 @@
 """`ctx-hooks check FILE`: the mistakes of a proxy configuration, or its windows, its policies and its weak spots."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

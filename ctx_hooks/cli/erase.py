@@ -1,7 +1,5 @@
 """`ctx-hooks erase`: removes what the stores keep of a team, key, user or organization, and prints a receipt."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The files that commands are given: what cannot be read is told in a line, with its path."""
 
-from __future__ import annotations
-
 import glob
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a command finds out: what it is, how bad, and what to do about it. `findings.yaml` has the words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """`ctx-hooks limits ls | clear`: the statistics of each deployment, in the Redis that LiteLLM's workers share."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Figures as people read them, and the templates that show them."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime, timezone
 from functools import cache

@@ -1,7 +1,5 @@
 """What in a proxy configuration keeps the plugin from its work, or makes it work worse than it could; and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from os.path import isdir

@@ -7,15 +7,7 @@ from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
-COMPACTION_FIELDS = frozenset(
-    {
-        "compaction",
-        "keep_recent",
-        "language",
-        "quoting",
-        "tool_results",
-    }
-)
+COMPACTION_FIELDS = frozenset({"compaction", "keep_recent", "language", "quoting", "tool_results"})
 """The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor
 rewrite what a provider's prompt cache holds."""
 

@@ -28,10 +28,7 @@ def _nowhere(text: str) -> None:
 
 
 def shortened(
-    arguments: str,
-    longest_chars: int,
-    language: Language,
-    reference: Callable[[str], Reference | None] = _nowhere,
+    arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None] = _nowhere
 ) -> str:
     """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
 

@@ -1,7 +1,5 @@
 """What was decided for one attempt at a request: frozen values that hooks, headers, logs, commands and tests read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

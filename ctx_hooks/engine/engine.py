@@ -1,7 +1,5 @@
 """From one attempt to one decision: pure functions. What they need of the world is handed in, frozen, once an attempt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Fits a history into a budget, by compaction or by the last resort."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ctx_hooks.compaction import cost, last_resort

@@ -3,8 +3,6 @@
 Of text in other scripts than Latin, of figures and of base64 vocabularies differ most, so these have a ratio of their own.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """LiteLLM's exceptions for provider errors, the exceptions that this plugin raises, and what becomes of all others in it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

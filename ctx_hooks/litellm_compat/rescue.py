@@ -6,8 +6,6 @@ attempt, so an entry that names the same group is a retry. What the operator and
 the retries; three functions say how, one for each regime that the Router knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

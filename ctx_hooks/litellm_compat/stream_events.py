@@ -1,7 +1,5 @@
 """The first events of a stream, in LiteLLM's forms: bytes, mappings and objects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ limit. Values of which there are many are plain tuples of strings and numbers: P
 request while it runs, does not track them.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping

@@ -1,7 +1,5 @@
 """When the work on one request has to stop, and how long each phase of it took. No result depends on the clock."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 No caller can make the log grow without bound: what goes wrong again and again at one place is logged ever more seldom.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections import Counter

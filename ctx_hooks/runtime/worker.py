@@ -4,8 +4,6 @@ Waiting for a thread takes nothing from the time of the work. A thread cannot be
 is abandoned and another takes its place. All are daemons, so they do not keep the process from ending.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """Add-ons: what takes part in requests besides the core, which knows none of them. One is loaded when a policy names it."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

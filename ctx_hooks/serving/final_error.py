@@ -1,7 +1,5 @@
 """The text of the final context-window error: what happened, in the provider's words and ours, and what helps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ctx_hooks.conversation.model import Format

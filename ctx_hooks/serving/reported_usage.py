@@ -4,8 +4,6 @@ What LiteLLM bills and logs, and what is learned, stays what the provider stated
 once its answer is logged, which may be before the client gets it; so the growth is remembered in the request's state.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The requests that run, one state each: what their hooks note for one another, until they have ended, or by age."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

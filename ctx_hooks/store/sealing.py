@@ -4,8 +4,6 @@ Whoever has the Redis or the file can write anything there. So a value is opened
 handle for this tenant: encrypted, by the tag of AES-GCM; unencrypted, by a digest under the tenant's key.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import zlib

@@ -4,8 +4,6 @@ The first request that Redis answers too late waits HURRY_SECONDS. Until Redis i
 their commands run in the background, and what these find is there for the requests after them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random
@@ -79,9 +77,7 @@ class SharedStore:
     """
 
     def __init__(
-        self,
-        shared: Callable[[], SharedCache | None] = lambda: None,
-        note_failure: Callable[[], object] = lambda: None,
+        self, shared: Callable[[], SharedCache | None] = lambda: None, note_failure: Callable[[], object] = lambda: None
     ) -> None:
         self._shared, self._note_failure = shared, note_failure
         self._is_slow = False

@@ -1,7 +1,5 @@
 """What became of summaries by a model, removed texts, and calls that ask for these: never a text, a handle or a query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

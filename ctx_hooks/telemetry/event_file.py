@@ -4,8 +4,6 @@ A request does no more than put its event into a queue; a thread writes what wai
 since several processes that rotate the same file lose lines.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """What happened, told to listeners of other packages: figures, never text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

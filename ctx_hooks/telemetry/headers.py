@@ -1,7 +1,5 @@
 """The response headers: what was done with a request, and what its caller asked for and may not have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

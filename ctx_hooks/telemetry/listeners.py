@@ -1,7 +1,5 @@
 """Who is told of events: listeners of other packages, and the sinks of this one."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping

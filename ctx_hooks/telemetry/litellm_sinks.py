@@ -5,8 +5,6 @@ GenAI semantic conventions are used where they mean the same; ours begin with `c
 where LiteLLM traces no request there is no span.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ names and figures, no text of a message. The record's attribute `ctx_hooks` has 
 write JSON, LiteLLM's among them, give as a field of their own.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What happens to the process beside its requests: its start, its faults, and settings that it does not read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

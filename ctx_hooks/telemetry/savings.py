@@ -5,8 +5,6 @@ conversation sent, and only the newest messages would have been new. So a compac
 in the request that makes it, and saves in those that follow.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ctx_hooks.compaction.cost import Prices

@@ -1,7 +1,5 @@
 """Retrieval: what compaction removes is archived, and a model gets it back by a tool whose calls no client sees."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -19,8 +19,6 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
    are listed behind this plugin see all of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias

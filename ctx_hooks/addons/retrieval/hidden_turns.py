@@ -10,8 +10,6 @@ included. Whoever changes more than `conversation_digest.py` leaves out gets no 
 he sends it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

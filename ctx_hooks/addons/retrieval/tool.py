@@ -1,7 +1,5 @@
 """The tool by which a model asks for what was cut: its definition, where it is offered, and what a call of it returns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -18,8 +18,6 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
 7. Names with an underscore are those of 1.100; 1.106 keeps them as aliases of the ones above.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 from collections.abc import Coroutine, Mapping, Sequence

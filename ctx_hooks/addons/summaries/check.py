@@ -5,8 +5,6 @@ left out the extracts below the summary say what was done, of a summary that is 
 wrong goal, or words that the user has not said, would mislead all that follows: they reject the whole.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

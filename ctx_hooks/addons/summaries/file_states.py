@@ -1,7 +1,5 @@
 """What the calls of a conversation say of the files whose state a summary states."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ deployment gets is its readable text, like a summary by any model.
 https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace

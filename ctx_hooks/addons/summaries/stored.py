@@ -6,8 +6,6 @@ has written. Summaries are text of conversations: they are encrypted where the o
 secret, and Redis and each process forget them after KEPT_SECONDS.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which names and figures of a text stand nowhere in the texts that it was written from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

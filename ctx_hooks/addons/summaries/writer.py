@@ -1,7 +1,5 @@
 """Writes one summary: asks the model for each part of the history, and checks what it answers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -97,12 +95,7 @@ async def write(
 
 
 async def _write_in_parts(
-    writing: Writing,
-    task: SummaryTask,
-    asking: Asking,
-    room: Room,
-    workers: Workers,
-    renewed: Callable[[], Awaitable[bool]],
+    writing: Writing, task: SummaryTask, asking: Asking, room: Room, workers: Workers, renewed: Callable[[], Awaitable[bool]]
 ) -> Overflow | None:
     """Have each part summarised behind the one before; return the overflow that a call was refused for."""
     settings = asking.settings

@@ -1,7 +1,5 @@
 """What became of each message of a request: kept, changed, removed or added, with its size before and after, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """The recorded requests of files and folders: each file is recognised by its content, and what cannot be read is noted."""
 
-from __future__ import annotations
-
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One request of a history, whatever recorded it, and the rows of a file that it is read from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Costs are LiteLLM's own calculation, with its prices.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass

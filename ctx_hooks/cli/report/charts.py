@@ -1,7 +1,5 @@
 """Charts over time: which there are, and where the bars and words of each are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The report as one page of HTML: no script, nothing from elsewhere, and every name from an event escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ estimator of cluster sampling: Cochran, Sampling Techniques, 6.3). Of a share it
 requests as have that error: the normal one is of no width where nothing has happened.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

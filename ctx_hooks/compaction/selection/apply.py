@@ -62,12 +62,7 @@ class Shortener:
 
 
 def _short_result(
-    result: ToolResult,
-    source: Source,
-    kept: frozenset[int],
-    names: Sequence[str],
-    call: tuple[str, str],
-    budget: Budget,
+    result: ToolResult, source: Source, kept: frozenset[int], names: Sequence[str], call: tuple[str, str], budget: Budget
 ) -> str:
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)

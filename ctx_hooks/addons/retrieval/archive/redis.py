@@ -5,8 +5,6 @@ All keys of a tenant have the same hash tag: they are in one slot of a cluster, 
 Redis can write anything there: keys of a wrong type are replaced.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial

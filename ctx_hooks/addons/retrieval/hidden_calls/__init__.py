@@ -1,7 +1,5 @@
 """How calls of the hidden tool are kept from the clients of each format that has it: one module a format."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ctx_hooks.addons.retrieval.hidden_calls import chat, messages, responses

@@ -3,8 +3,6 @@
 A turn is taken from the first choice: nobody asks for several answers and has tools called in them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

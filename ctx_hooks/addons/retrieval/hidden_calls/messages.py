@@ -1,7 +1,5 @@
 """Calls of the hidden tool in answers of Anthropic's messages: an answer is a list of blocks, of which each call is one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

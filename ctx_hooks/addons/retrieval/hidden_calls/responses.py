@@ -4,8 +4,6 @@ An answer is a list of items, of which each call is one. It repeats the tools of
 brings the response itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

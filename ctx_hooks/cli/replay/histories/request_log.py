@@ -3,8 +3,6 @@
 A body stands for itself, or under a name such as `request`; the answer stands beside it, under `response`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

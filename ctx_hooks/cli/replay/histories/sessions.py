@@ -1,7 +1,5 @@
 """Whole sessions: JSON lines with `format` and `messages`, and if known `id`, `model`, `system` and `tools`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

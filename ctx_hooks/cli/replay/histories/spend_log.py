@@ -4,8 +4,6 @@ Texts are there with `store_prompts_in_spend_logs: true` alone, and LiteLLM shor
 MAX_STRING_LENGTH_PROMPT_IN_DB, by default 2,048 characters.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
