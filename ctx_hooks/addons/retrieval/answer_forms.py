@@ -40,10 +40,9 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
     return made
 
 
-def with_changes(answer: Any, fields: Mapping[str, Any]) -> Any:
-    """Return an answer of which `fields` are a changed copy, the very answer where nothing is; all else stays as it came."""
-    before = plain(answer)
-    changed = [name for name in fields if fields[name] != before.get(name)]
+def with_changes(answer: Any, before: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    """Return an answer whose fields were `before` with others, the very answer where none differs; all else stays."""
+    changed = [name for name in fields if fields is not before and fields[name] != before.get(name)]
     if not (changed and isinstance(answer, BaseModel)):
         return {**answer, **fields} if changed else answer
     made = like(answer, fields)

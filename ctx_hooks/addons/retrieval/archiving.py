@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
@@ -42,6 +42,8 @@ MOST_BEHIND_FRACTION = 0.05
 BYTES_PER_BUDGET_TOKEN = 1.0
 """Of all texts that one turn gets: about a quarter of the budget in English, half of it in Chinese. The next request is then
 within the window whatever the model asks for, with the newest results whole."""
+MOST_CALLS = 50
+"""Of one turn are answered, each in a thread for up to PAGE_SECONDS; a model that is told to can write thousands."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
 
@@ -142,10 +144,10 @@ class Archiving:
         offer, _ = self._kept(request_id)
         left_bytes = offer.most_bytes if offer is not None else 0
         texts: list[str] = []
-        for n, arguments in enumerate(calls):
-            texts.append(await self.answer(request_id, arguments, left_bytes / (len(calls) - n)))
+        for n, arguments in enumerate(calls[:MOST_CALLS]):
+            texts.append(await self.answer(request_id, arguments, left_bytes / (min(len(calls), MOST_CALLS) - n)))
             left_bytes -= utf8_bytes(texts[-1])
-        return texts
+        return texts + [NO_ROOM] * (len(calls) - len(texts))
 
     async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:
         """Return the messages that a request had before it was fitted to `items`.

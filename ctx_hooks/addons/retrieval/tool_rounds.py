@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
-from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
+from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_changes
 from ctx_hooks.addons.retrieval.archiving import NAME, Archiving
 from ctx_hooks.addons.retrieval.conversation_digest import Heard, says_anything
 from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, Turn, messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
-from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
+from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls, is_among_tools
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request, format_of
@@ -73,8 +73,10 @@ class ToolRounds:
             form, messages = FORMS.get(request.format), request.items
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
-            if not request.fields.get("tools"):
-                return fields  # "Requests which include `tool_use` or `tool_result` blocks must define tools" (Anthropic)
+            if not request.fields.get("tools") or is_among_tools(request):
+                # "Requests which include `tool_use` or `tool_result` blocks must define tools" (Anthropic). And calls of a
+                # client's own tool of the same name are not taken for hidden ones.
+                return fields
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
             heard = await self._away(lambda: conversation_digest.heard(messages, conversation_digest.heard([before])))
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
@@ -108,7 +110,7 @@ class ToolRounds:
             answers.append(plain(answer))
             turn = rounds.form.turn_of(answers[0])
             if not turn.hidden:
-                return with_changes(answer, rounds.form.joined(answers))
+                return with_changes(answer, answers[0], rounds.form.joined(answers))
         if turn is None or not turn.hidden:
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
@@ -131,7 +133,7 @@ class ToolRounds:
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
         with failing_open("shows an answer as it came"):
-            return like(answer, rounds.form.joined(answers, is_whole=is_whole))
+            return with_changes(answer, answers[0], rounds.form.joined(answers, is_whole=is_whole))
         return answer
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:

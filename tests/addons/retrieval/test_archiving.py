@@ -12,7 +12,7 @@ from engine_requests import session, to
 from ctx_hooks.addons.retrieval import archiving as archiving_module
 from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
-from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
+from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.attempts import Known
 from ctx_hooks.policy.addon_settings import ArchiveSettings
@@ -101,6 +101,22 @@ async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieve
     assert not archiving.was_offered("one")
     for request_id in ("one", "another", ""):
         assert await archiving.answer(request_id, json.dumps({"handle": handle})) == NOT_AVAILABLE
+
+
+async def test_a_turn_that_calls_the_tool_without_end_has_a_bounded_number_answered():
+    archiving = Archiving(SharedStore(), Running())
+    handle, *_ = told(archiving)
+    read, get = [], archiving.archives.get
+
+    async def counted(*asked):
+        read.append(asked)
+        return await get(*asked)
+
+    archiving.archives.get = counted
+    pages = await archiving.answers("one", [json.dumps({"handle": handle, "query": "line"})] * 2_000)
+    assert len(pages) == 2_000
+    assert len(read) == archiving_module.MOST_CALLS
+    assert set(pages[len(read) :]) == {NO_ROOM}
 
 
 async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_are_answered_from_the_archive(monkeypatch):

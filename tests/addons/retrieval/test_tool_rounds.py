@@ -234,6 +234,19 @@ async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_o
     assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
 
 
+async def test_calls_of_a_clients_own_tool_of_the_name_are_its_own_though_it_was_offered_ours_before():
+    texts = Texts()
+    rounds = rounds_of(texts, KNOWS)
+    fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
+    texts.offered.add(litellm_compat.Call(fields).request_id)
+    first = await rounds.whole(fields, LOOKS)
+    asked = {"role": "user", "content": "What was it?"}
+    own = {"tools": [{"type": "function", "name": TOOL}], "input": [asked, *first["output"], asked], "metadata": None}
+    later = await rounds.restored(with_request_id({**ASKED, **own}), ARCHIVE)
+    assert later["input"] == own["input"]
+    assert await rounds.whole(later, LOOKS) == LOOKS
+
+
 NAMES = st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "id", "arguments"])
 HEAD = {"id": "1", "created": 1, "model": "served"}
 CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
