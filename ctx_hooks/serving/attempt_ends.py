@@ -141,6 +141,8 @@ class AttemptEnds:
         attempt, overflow = state.last_attempt, litellm_compat.overflow_of(error)
         if overflow is not None:
             self.flow.recorder.failed(state, call)
+        if not state.attempts.are_running:
+            state.awaited_by = frozenset()  # no add-on is shown an answer
         self.flow.running.end(call.request_id)
         import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
 

@@ -96,16 +96,11 @@ def _said(message: Any) -> Iterator[str]:
     """Yield what a message says: of an answer its words and calls, of any other all of it."""
     if not isinstance(message, Mapping) or message.get(ITEM) == REASONING:
         return
-    kind, content = text_or_empty(message.get(ITEM)), message.get("content")
-    if isinstance(content, str):
-        yield from _pieces(content)
-    for block in content if isinstance(content, (list, tuple)) else ():
+    kind, content, calls = text_or_empty(message.get(ITEM)), message.get("content"), message.get("tool_calls")
+    for block in content if isinstance(content, (list, tuple)) else (content,):
         yield from _block(block)
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, (list, tuple)) else ():
+    for call in (*(calls if isinstance(calls, (list, tuple)) else ()), message.get("function_call")):
         yield from _call(call)
-    if "function_call" in message:
-        yield from _call(message["function_call"])
     if kind in CALLS:
         yield from _call(message)
     elif role_of(message) != ASSISTANT or kind not in ("", MESSAGE):
@@ -114,16 +109,16 @@ def _said(message: Any) -> Iterator[str]:
 
 
 def _block(block: Any) -> Iterator[str]:
-    if not isinstance(block, Mapping):
-        yield from _values(block)
-        return
-    kind = text_or_empty(block.get(ITEM))
+    own = mapping_or_empty(block)
+    kind, text = text_or_empty(own.get(ITEM)), own.get("text", block)
     if kind in CALLS:
-        yield from _call(block)
-    elif kind in TEXTS and isinstance(block.get("text"), str):
-        yield from _pieces(block["text"])
-    elif kind not in THINKING:
-        yield from _fields(block, UNSAID)
+        yield from _call(own)
+    elif kind in TEXTS and isinstance(text, str):
+        yield from _pieces(text)
+    elif own and kind not in THINKING:
+        yield from _fields(own, UNSAID)
+    elif not own and block is not None:
+        yield from _values(block)
 
 
 def _call(call: Any) -> Iterator[str]:

@@ -15,6 +15,7 @@ from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.attempts import Known
+from ctx_hooks.litellm_compat import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -117,6 +118,20 @@ async def test_a_turn_that_calls_the_tool_without_end_has_a_bounded_number_answe
     assert len(pages) == 2_000
     assert len(read) == archiving_module.MOST_CALLS
     assert set(pages[len(read) :]) == {NO_ROOM}
+
+
+async def test_a_request_that_fails_in_the_end_is_forgotten_though_its_model_was_offered_the_tool():
+    flow = RequestFlow()
+    fields = with_request_id(agent_session("openai-chat", turns=40))
+    request = Request("openai-chat", fields)
+    request_id = request.call.request_id
+    where = replace(to(12_000, retrieval=True), request_id=request_id)
+    await flow.decide(request, where)
+    archiving = (await flow.addons.named(where.policy))["retrieval"].archiving
+    assert archiving.was_offered(request_id)
+    await flow.ends.failed(request_id, None)
+    flow.ends.after_failure(fields, ConnectionError("the model is gone"))
+    assert not archiving.was_offered(request_id)
 
 
 async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_are_answered_from_the_archive(monkeypatch):

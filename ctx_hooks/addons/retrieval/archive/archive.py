@@ -9,10 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from ctx_hooks.addons.retrieval.archive import Store
 from ctx_hooks.addons.retrieval.archive.disk import Disk, Memory
 from ctx_hooks.addons.retrieval.archive.redis import Redis
-from ctx_hooks.addons.retrieval.archive.writer import Writer
+from ctx_hooks.addons.retrieval.archive.writer import Store, Writer
 from ctx_hooks.conversation.cut_texts import is_handle
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline

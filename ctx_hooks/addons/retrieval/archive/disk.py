@@ -64,7 +64,15 @@ class Disk:
         self._workers = Workers()
 
     async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
-        """Store sealed texts in one transaction; see `write`."""
+        """Store sealed texts in one transaction, all or none; one of the same handle is replaced.
+
+        Args:
+            tenant: the tenant's name.
+            sealed: the texts by their handles.
+            kept_seconds: how long they are kept from now on.
+            max_bytes: most that may be stored; of the tenant that has the most, the oldest go first.
+
+        """
         expires_at = time.time() + kept_seconds
         work = partial(write, self.place, tenant, sealed, expires_at, max_bytes)
         await self._workers.run(work, Deadline(OPERATION_SECONDS))

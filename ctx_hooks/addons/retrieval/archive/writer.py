@@ -9,9 +9,10 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from sys import getsizeof
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from ctx_hooks.addons.retrieval.archive import Store
+from ctx_hooks.addons.retrieval.archive.disk import Disk
+from ctx_hooks.addons.retrieval.archive.redis import Redis
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
@@ -19,6 +20,9 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import fits, sealed, tenant_name
 from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
+
+Store: TypeAlias = Disk | Redis
+"""A backend. It sees names of tenants and sealed texts; it raises what fails, which costs no request anything."""
 
 QUEUE_BYTES = 32_000_000
 """Memory of the texts that wait to be written, which the requests hold as well while they run: some thirty requests whose
