@@ -6,7 +6,8 @@ import runpy
 import pytest
 from documentation import ROOT
 
-from ctx_hooks.addons.retrieval import tool_rounds
+from ctx_hooks.addons.retrieval import archiving, tool_rounds
+from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import retrieval_share, thresholds
 from ctx_hooks.learning import attempts, calibration, learned, stats, stored_histories
@@ -40,6 +41,8 @@ SAYS = [
     ("appendix/threat_model", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[reclassification.MOST_READ]} events"),
+    ("archive", f"A read takes at most {archive.GET_SECONDS} s"),
+    ("archive", f"The texts of one turn, {archiving.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),

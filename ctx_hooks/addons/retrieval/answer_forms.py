@@ -129,11 +129,10 @@ class ShownStream:
 
     def end(self) -> list[Any]:
         """Return the withheld end of the last stream."""
-        is_text = isinstance(self._last, (bytes, str))
-        rest = bytes(self._buffer.rest)
-        ended = [] if is_text else [self._last]
+        is_text, rest, events = isinstance(self._last, (bytes, str)), bytes(self._buffer.rest), self._stream.withheld
         with failing_open("shows the end of an answer as it came"):
-            ended = [event_bytes(e) if is_text else like(self._last, e) for e in self._stream.end()]
+            events = list(self._stream.end())
+        ended = [event_bytes(event) if is_text else like(self._last, event) for event in events]
         return [*ended, rest] if rest else ended
 
     def _seen_event(self, event: bytes) -> bytes | None:

@@ -12,7 +12,7 @@ from litellm.types.llms.openai import ResponsesAPIResponse
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
-from ctx_hooks.addons.retrieval.answer_forms import HIDDEN
+from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.litellm_compat import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
@@ -259,6 +259,16 @@ async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
     end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
     fields, texts = offered(CHAT)
     assert [chunk async for chunk in rounds_of(texts).streamed(fields, came([text, end]))] == [text, end]
+
+
+async def test_the_end_of_a_text_stream_that_cannot_be_joined_reaches_the_client_whole():
+    """As of a server whose text is no text: the events that say why the answer ended are not lost."""
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ["hi"]}}
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "!"}}
+    end = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    fields, texts = offered({**CHAT, "proxy_server_request": {"url": "http://proxy/v1/messages"}})
+    sent = [event_bytes(event) for event in (start, delta, *end)]
+    assert [chunk async for chunk in rounds_of(texts).streamed(fields, came(sent))] == sent
 
 
 async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
