@@ -20,6 +20,7 @@ SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "Lit
 """Who states a window."""
 CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session"}
 """Sections whose scopes hold for callers of a name; and the field of a caller that has the name."""
+DEFAULTS = DEFAULT_POLICY.model_dump(mode="json")
 ANY = Listed("", "", Deployment("", {}), {})
 """A deployment that no scope of a model names."""
 
@@ -50,7 +51,7 @@ def rows(config: Configuration) -> list[Row]:
     for whom, fields in said:
         for name, (value, origin) in sorted(fields.items()):
             if not whom or (value, origin) != everybody.get(name):
-                found[whom, name, repr(value)] = Row(whom, name, value, origin, value == default_of(name))
+                found[whom, name, repr(value)] = Row(whom, name, value, origin, value == DEFAULTS[name])
     return list(found.values())
 
 
@@ -59,11 +60,6 @@ def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
     if resolved.enforced_share:
         values["mode"] = {"enforce": resolved.enforced_share}
     return {name: (values[name], origin) for name, origin in resolved.origins.items()}
-
-
-def default_of(name: str) -> Any:
-    """Return the default of a field, as JSON has it."""
-    return DEFAULT_POLICY.model_dump(mode="json", include={name})[name]
 
 
 def run(*, config: Path) -> int:
@@ -138,10 +134,8 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
         return
     shown = table("policy of", "field", "value", "default", "set by")
     for row in differing:
-        value, default = row.value, default_of(row.field)
-        if isinstance(value, dict) and isinstance(default, dict):  # of a group of figures only what differs
-            value, default = ({name: v for name, v in of.items() if value[name] != default[name]} for of in (value, default))
-        shown.add_row(row.whom or "everybody", row.field, setting(value), setting(default), row.set_by)
+        value, default = row.value, DEFAULTS[row.field]
+        shown.add_row(row.whom or "everybody", row.field, setting(value, default), setting(default, value), row.set_by)
     out.print(shown)
     if same:
         out.print(f"Not listed: {counted(same, 'field')} with the value of the default.", style="dim")

@@ -43,14 +43,15 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def setting(value: Any) -> str:
-    """Return a setting's value as YAML has it, a mapping without its braces and what is unset in it."""
+def setting(value: Any, other: Any = None) -> str:
+    """Return a setting's value as YAML has it, a mapping without its braces, and what is unset or the same in another."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {setting(v)}" for name, v in value.items() if v is not None) or "-"
+        shown = value if not isinstance(other, dict) else {name: v for name, v in value.items() if other.get(name) != v}
+        return ", ".join(f"{name}: {setting(v)}" for name, v in shown.items() if v is not None) or "-"
     if isinstance(value, list):
         return ", ".join(map(setting, value)) or "-"
     return str(value)

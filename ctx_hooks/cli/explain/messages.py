@@ -14,8 +14,8 @@ Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
 SHARED_CHARS = 60
 """Two texts that share so much of their beginning or their end are forms of one text: cuts keep one of both."""
-EMPTIED = "text removed; a line says what it was"
-SHORTENED = "part of the text removed; a line says so"
+EMPTIED = "removed; a line says what it was"
+SHORTENED = "shortened; a line says so"
 LOSSLESS = "same text, written shorter"
 REASONING = "reasoning of an older turn removed"
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.cli.check import DEFAULTS
 from ctx_hooks.cli.explain.decided import Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
 from ctx_hooks.cli.rendering import render
@@ -16,7 +17,6 @@ from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import budget_tokens_of, target_tokens_of
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import to_local, to_provider
@@ -84,14 +84,18 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
     out.print(
         f"{asked}: {found.request.format}, {counted(sum(m.received is not None for m in messages), 'message')}", style="bold"
     )
-    told, defaults = document(found), DEFAULT_POLICY.model_dump(mode="json")
+    told = document(found)
     text = render(
         "explain.txt",
         found=found,
         told=told,
         is_decided=not isinstance(found.decision, (Untouched, NotRetried)),
         gave_up=found.decision.reason if isinstance(found.decision, GaveUp) else "",
-        policy={n: {**of, "value": setting(of["value"])} for n, of in told["policy"].items() if of["value"] != defaults[n]},
+        policy={
+            n: {**of, "value": setting(of["value"], DEFAULTS[n])}
+            for n, of in told["policy"].items()
+            if of["value"] != DEFAULTS[n]
+        },
     )
     out.print(text.rstrip("\n"))
     if isinstance(found.decision, (Untouched, NotRetried)):
@@ -142,7 +146,7 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
     """Print a line for those in a row of which the same became, for the same reason."""
-    shown = table("", "message", "who", "came", "sent", "why", right=(3, 4), folded=(5,))
+    shown = table("", "message", "who", "before", "after", "why", right=(3, 4), folded=(5,))
     for (became, why), exchanges in groupby(_exchanges(messages), key=_became):
         alike = [message for exchange in exchanges for message in exchange]
         sign, style = SIGNS[became]
