@@ -192,7 +192,7 @@ class TestTheFiguresOnThePage:
 
     def test_lines_that_are_no_events_are_told(self, report):
         text = report(*KNOWN, "{not json", json.dumps({"name": "decision"}), to_json(replace(ANSWER, time_seconds=1e300)))
-        assert "Left out, since no event: 3 lines." in text
+        assert "Left out: 3 lines, no events." in text
 
     def test_only_observed_events_make_a_page_of_what_would_have_been(self, report):
         text = report(answer(0, mode="observe"))
