@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
-from typing import NamedTuple
 
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import call_digest, request_points
@@ -51,11 +50,6 @@ NOTHING = AskedAgain()
 def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) -> AskedAgain:
     """Return the calls of the newest answer that had been made before, each at the first request that has its result.
 
-    Args:
-        history: the request as the client sent it.
-        thresholds: those that it is compacted by, as the request before it was.
-        summaries: what models have written of the conversation.
-
     Raises:
         MalformedConversationError: a message that has to be read is none.
         CompressionTimeoutError: the deadline of the budget's counter is over.
@@ -74,7 +68,7 @@ def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) 
     rereads, repeats = Counter[str](), Counter[str]()
     for (i, digest), answered in made.items():
         first = _call_with_result(history, before[digest], digest, seen)
-        if answered is None or first is None or first.result.is_error:
+        if answered is None or first is None or first[2].is_error:
             continue
         call, place, result = first
         if action_of(call, None).kind in READING:
@@ -83,21 +77,13 @@ def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) 
     return AskedAgain(rereads, repeats)
 
 
-class _Answered(NamedTuple):
-    """A call, and the place of its result among the messages."""
-
-    call: ToolCall
-    place: int
-    result: ToolResult
-
-
-def _call_with_result(history: History, start: int, digest: bytes, end: int) -> _Answered | None:
-    """Return the call of that digest in the message at `start` with its result, None where the user speaks before one."""
+def _call_with_result(history: History, start: int, digest: bytes, end: int) -> tuple[ToolCall, int, ToolResult] | None:
+    """Return the call of that digest at `start`, and the place of its result and this; None if the user speaks before it."""
     call = next(c for c in history.messages.message(start).calls if call_digest(c) == digest)
     for i in range(start + 1, end):
         for result in history.messages.message(i).results:
             if result.call_id == call.id:
-                return _Answered(call, i, result)
+                return call, i, result
         if history.index[i].is_request:
             break
     return None

@@ -22,10 +22,7 @@ class Compaction:
     """The compacted form of the first `length` messages of a history.
 
     Attributes:
-        length: how many messages it stands for.
-        messages: what is sent instead of these.
-        tokens: the local tokens of `messages`.
-        steps: what the steps did.
+        messages: what is sent instead of these, `tokens` local tokens.
         reason: why it is larger than its target, None where it is not.
         summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
         handles: name the removed texts that its placeholders refer to.

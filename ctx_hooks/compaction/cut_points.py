@@ -1,7 +1,7 @@
 """Where in a conversation compactions are due: from the sizes of its messages alone, no text is read.
 
-A gateway sees single requests. So the points at which the client must have sent one are gone through from the start: where
-the compacted form so far and what came since exceed the trigger tokens, a compaction of everything up to there is due.
+The points at which the client must have sent a request are gone through from the start: where the compacted form so far and
+what came since exceed the trigger tokens, a compaction of everything up to there is due.
 """
 
 from __future__ import annotations
@@ -59,12 +59,9 @@ class Cut:
 
 
 class CutPoints:
-    """The points of one history at which compactions are due.
+    """The points of one history, of which no message is read, at which compactions are due.
 
-    Args:
-        history: its stats are looked at, its messages are not read.
-        arrived_tokens: the tokens of each message as it is sent while it is not compacted, oversized results cut.
-        thresholds: when a compaction is due, and what it leaves.
+    `arrived_tokens` has those of each message as it is sent while it is not compacted, oversized results cut.
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:

@@ -17,8 +17,7 @@ class History:
     Attributes:
         messages: reads the messages as the client sent them; only what is needed is ever read.
         index: the stats of each message. Messages behind these are not part of the history.
-        preamble_tokens: the tokens of what is sent beside the messages.
-        preamble_digest: stands for the same in cache keys.
+        preamble_tokens: of what is sent beside the messages; its digest stands for the same in cache keys.
         continues: whether the provider stores what came before these messages.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
 

@@ -66,12 +66,9 @@ class MessageStats(NamedTuple):
     calls: tuple[bytes, ...] = ()
 
 
-_Figures: TypeAlias = tuple[
-    LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens, LocalTokens, bool, tuple[bytes, ...]
-]
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
 
-_figures: ContentCache[_Figures] = ContentCache()
+_figures: ContentCache[tuple[Any, ...]] = ContentCache()
 _blocks: ContentCache[_Block] = ContentCache()
 
 
@@ -226,7 +223,7 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
     digest = digest_of(messages.items[i])
     fmt = messages.format
 
-    def read() -> _Figures:
+    def read() -> tuple[Any, ...]:
         counter.deadline.check()
         message = messages.message(i)
         longest = max((len(r.text) for r in message.results), default=0)

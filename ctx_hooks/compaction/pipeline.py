@@ -28,11 +28,7 @@ GENTLE_STEPS = frozenset({repeats.STEP, oversized_results.STEP})
 class StepReport:
     """What one step did.
 
-    Attributes:
-        name: the step's name.
-        tokens_saved: local tokens.
-        messages_touched: how many messages were edited, removed or added.
-        why: the reason for such a step; "" in events of earlier versions.
+    `messages_touched` were edited, removed or added; `why` is "" in events of earlier versions.
     """
 
     name: str
@@ -47,8 +43,6 @@ class Outcome:
 
     Attributes:
         conversation: the compressed form; the very object that was given where nothing was done.
-        tokens_before: the size as it came.
-        tokens_after: the size of `conversation`.
         fits: whether the goal was met.
         steps: what each step did that changed something, in order.
         reason: why the goal was not met, None where it was.
@@ -73,10 +67,7 @@ class Outcome:
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:
     """Run steps in order, stopping as soon as the goal is met. One that would make the conversation larger is passed over.
 
-    Args:
-        conversation: what is compressed; it is not changed.
-        budget: its goal is what has to be met.
-        steps: by default those of the policy, and those that other packages have installed.
+    `steps` are by default those of the policy, and those that other packages have installed.
 
     Raises:
         CompressionTimeoutError: the deadline of the budget's counter is over.

@@ -45,7 +45,7 @@ class Retrieval:
         digest: stands for the compacted messages, and for all else that their compaction depends on.
         budget: of the whole request.
         share: what of it each user turn may be given.
-        left_tokens: what is free of it in the request that a turn, given by its index, was sent with; by default its share.
+        left_tokens: what is free of it in the request that a turn, given by its index, was sent with.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class Retrieval:
         digests = chain(self._digest, index[self._length :]) if turns else ()
         for number, turn in enumerate(turns, 1):
             questions += index[turn].is_question
+            share_tokens = share.question_tokens if index[turn].is_question else share.usual_tokens
             most_tokens = min(share.reserved_tokens(number, questions), self._left_tokens(turn))
-            room_tokens = min(share.of(index[turn]), most_tokens - spent_tokens)
+            room_tokens = min(share_tokens, most_tokens - spent_tokens)
             key = (digests[turn + 1 - self._length], room_tokens)
             text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
             if text:

@@ -1,8 +1,7 @@
 """How much compacted dialogue the user turns behind a compaction may be given.
 
 It follows how much of the conversation is plain dialogue, from the sizes and roles of its compacted messages alone: an agent
-finds out again by its tools what it has lost, in dialogue what was said long ago stands nowhere else. What depends on the
-messages up to a compaction stays as it is until the next.
+finds out again by its tools what it has lost, in dialogue what was said long ago stands nowhere else.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,10 +38,6 @@ class Share:
     question_tokens: float = 0.0
     usual_tokens: float = 0.0
 
-    def of(self, turn: MessageStats) -> float:
-        """Return the share of a user turn."""
-        return self.question_tokens if turn.is_question else self.usual_tokens
-
     def reserved_tokens(self, turns: int, questions: int) -> int:
         """Return the most that the first `turns` user turns may be given together, so many `questions` among them."""
         if not turns:
@@ -74,8 +69,7 @@ class Shares:
             share_tokens = min(most_tokens, self._budget.goal_tokens * stated)
             return Share(share_tokens, share_tokens)
         dialogue_tokens = self._rest_tokens * self._dialogue_fraction(length)
-        shares = (min(most_tokens, dialogue_tokens * fraction) for fraction in (QUESTION_FRACTION, USUAL_FRACTION))
-        return Share(*shares)
+        return Share(*(min(most_tokens, dialogue_tokens * fraction) for fraction in (QUESTION_FRACTION, USUAL_FRACTION)))
 
     def most_target_tokens(self, length: int) -> LocalTokens:
         """Return the most that a compaction of the first `length` messages may leave: in dialogue two shares are free."""

@@ -26,12 +26,7 @@ first attempts to Claude were refused."""
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When a compaction is due, and what it leaves.
-
-    Attributes:
-        trigger: the budget above whose goal a compaction is due.
-        target_tokens: what a compaction compacts down to; None for the usual share.
-    """
+    """A compaction is due above the goal of `trigger`; it compacts down to `target_tokens`, None for the usual share."""
 
     trigger: Budget
     target_tokens: LocalTokens | None = None

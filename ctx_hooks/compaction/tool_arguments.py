@@ -23,23 +23,11 @@ COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern", "url")
 """What their shell, search and web tools call what is run or looked for."""
 
 
-def _nowhere(text: str) -> None:
-    """Return no reference to the whole of a text."""
-
-
-def shortened(
-    arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None] = _nowhere
-) -> str:
+def shortened(arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None]) -> str:
     """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
 
-    Each that is cut says where the whole of it is, as `reference` tells of its value. Arguments that are not JSON, and those
-    that do not get shorter, come back as they are.
-
-    Args:
-        arguments: JSON.
-        longest_chars: the characters that a string value may have, and those that a longer one keeps.
-        language: of the placeholders.
-        reference: tells of a value where the whole of it is.
+    It keeps so many characters and says where the whole of it is, as `reference` tells of its value. Arguments that are not
+    JSON, and those that do not get shorter, come back as they are.
     """
     if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (dict, list)):
         return arguments

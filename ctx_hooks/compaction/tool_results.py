@@ -1,15 +1,8 @@
 """Editing of the older tool results, shared by the steps that rewrite their text."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
-from ctx_hooks.conversation.protection import older_results
-
-
-def edit_older_results(conversation: Conversation, edit: Callable[[ToolResult], ToolResult]) -> Conversation:
-    """Return the conversation with its older tool results edited."""
-    edited = {(i, k): new for i, k, result in older_results(conversation) if (new := edit(result)) is not result}
-    return with_results(conversation, edited)
 
 
 def with_results(conversation: Conversation, results: Mapping[tuple[int, int], ToolResult]) -> Conversation:

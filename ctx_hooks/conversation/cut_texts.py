@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b32encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -76,10 +76,11 @@ class Retrievable:
     tool: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class CutTexts:
     """Gives references to texts that are about to be cut, and remembers the texts. For one compression, in one thread.
 
-    Args:
+    Attributes:
         handles: of the tenant whose texts they are.
         kept_days: how long they are kept at most.
         is_offered: whether the model is offered the tool that returns them.
@@ -94,12 +95,11 @@ class CutTexts:
     (['a long text'], {})
     """
 
-    def __init__(self, handles: Handles, kept_days: float, *, is_offered: bool, remakes: bool = False) -> None:
-        self.handles = handles
-        self.kept_days = kept_days
-        self.is_offered = is_offered
-        self.remakes = remakes
-        self._texts: dict[str, str] = {}
+    handles: Handles
+    kept_days: float
+    is_offered: bool
+    remakes: bool = False
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def digested(self) -> tuple[str, float, bool]:
@@ -108,7 +108,7 @@ class CutTexts:
 
     def remaking(self) -> CutTexts:
         """Return one for the same texts, for which compactions are made anew."""
-        return CutTexts(self.handles, self.kept_days, is_offered=self.is_offered, remakes=True)
+        return replace(self, remakes=True)
 
     def reference(self, text: str) -> Reference:
         """Return a reference to the whole of a text, of which less is kept."""

@@ -26,7 +26,7 @@ def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spa
     tokens_per_char = {position: counter.text(text) / len(text) for position, text in texts.items()}
     room_tokens = ANSWERS_FRACTION * _tools_fraction(conversation, budget) * free_tokens(conversation, budget)
     kept: dict[Position, Spans] = {}
-    for form in (_ends, _whole):
+    for form in (_ends, lambda text: ((0, len(text)),)):
         for position, text in texts.items():
             spans = form(text)
             price = (chars_of(spans) - chars_of(kept.get(position, ()))) * tokens_per_char[position]
@@ -61,11 +61,7 @@ def _uses_tools(conversation: Conversation, exchange: range) -> bool:
     return any(conversation.messages[i].calls or conversation.messages[i].results for i in exchange)
 
 
-def _whole(text: str) -> Spans:
-    return ((0, len(text)),)
-
-
 def _ends(text: str) -> Spans:
     """Return where the ends of a text stand, of a short one all."""
     head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
-    return ((0, head), (tail, len(text))) if head < tail else _whole(text)
+    return ((0, head), (tail, len(text))) if head < tail else ((0, len(text)),)

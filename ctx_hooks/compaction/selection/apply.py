@@ -20,10 +20,7 @@ _NO_LINES: frozenset[int] = frozenset()
 
 
 class Shortener:
-    """Makes the shortened forms of the messages of older exchanges, which `items` are.
-
-    A fit tries several selections, which differ in a few lines: what one of them leaves of a message is made once.
-    """
+    """Makes the shortened forms of older messages, each once: the selections that a fit tries differ in a few lines."""
 
     def __init__(self, conversation: Conversation, items: Iterable[Item], budget: Budget) -> None:
         self._conversation = conversation

@@ -57,16 +57,13 @@ def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
         return ()
     starts = sorted({0, *_starts(lines)})
     spans: list[tuple[int, int]] = []
-    for first, behind in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for first, behind in pairwise([*starts, len(lines)]):
         spans += _split(lines[first:behind], most)
     return tuple(spans)
 
 
 def block_segments(text: str, most_chars: int, apart: Sequence[tuple[int, int]] = ()) -> Segments:
-    """Return the blocks of `text` as segments: each with the identifiers that it adds, the densest first.
-
-    The spans `apart` are segments of their own.
-    """
+    """Return the blocks of `text` as segments; the spans `apart` are segments of their own."""
 
     def analyse() -> Segments:
         bounds = sorted({0, *(end for _, end in blocks(text, most_chars)), *(bound for span in apart for bound in span)})
@@ -180,12 +177,9 @@ def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> t
     """Return the tag or fence that line `n` opens, and the line that closes it; None where none does."""
     text = lines[n].text
     opening = _OPENING.match(text) if text[:1] == "<" else None
-    if opening is not None:
-        tag, first = opening[1].lower(), n
-    elif text.startswith(FENCES):
-        tag, first = text[:3], n + 1
-    else:
+    if opening is None and not text.startswith(FENCES):
         return "", None
+    tag, first = (text[:3], n + 1) if opening is None else (opening[1].lower(), n)
     ends = closings.get(tag, [])
     at = bisect_right(ends, first - 1)
     return tag, ends[at] if at < len(ends) else None

@@ -1,7 +1,6 @@
 """How well texts fit a request: BM25 over stems, smoothed over neighbours.
 
-Nothing in here knows a language: words are cut to a common length instead of stemmed by rules, and scripts without
-spaces are read in pairs of characters.
+It knows no language: words are cut to a common length, and scripts without spaces are read in pairs of characters.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDAr
 def rarity(holding: int, texts: int) -> float:
     """Return the inverse document frequency of a word that `holding` of `texts` texts hold: the weight that it has.
 
-    Of the variants that Robertson and Zaragoza 2009 discuss (section 3.1) the one with 1 added, as in Lucene: it is above
-    zero even for a word that every text holds.
+    It is Lucene's variant with 1 added: above zero even for a word that every text holds.
 
     >>> rarity(1, 100) > rarity(50, 100) > rarity(100, 100) > 0
     True

@@ -1,12 +1,9 @@
 """From an estimate to a fit: a correction search over the room that a selection may fill.
 
 A selection estimates what lines cost, and what is built of it has placeholders and a summary besides. So the room is
-found by trying: select, build, count exactly, and correct the room by what the size was off. A token of room is about a
-token of size, so the measured error is itself the correction; where it was too large a little more is taken away, and
-where it was too small a little less is given, so that the next attempt is rather within the goal than above it.
-
-Whole lines and exchanges come and go, so that the size does not quite rise with the room: of what was built and fitted
-the fullest is the result. Until something has, the room becomes smaller with each attempt, down to none.
+found by trying: select, build, count exactly, and correct the room by what the size was off, a little more if it was too
+large and a little less if it was too small. Whole lines and exchanges come and go, so that the size does not quite rise with
+the room: of what fitted the fullest is the result. Until something fits, the room becomes smaller, down to none.
 
 Of cut text names stay where none of its lines does, those first that the assistant has used most. A name has a tenth of the
 tokens of the lines around it, and tells a reader which call shows these again.
@@ -118,9 +115,7 @@ def names_of_cut(
     room_tokens: int,
 ) -> Names:
     """Return names that were cut and stand in nothing that is `left`, most used first, as many as the room holds."""
-    used = Occurrences(
-        name for message in conversation.messages if message.role == "assistant" for name in identifiers_of((message,))
-    )
+    used = Occurrences(name for m in conversation.messages if m.role == "assistant" for name in identifiers_of((m,)))
     seen: Occurrences[str] = Occurrences()
     places: dict[str, Position] = {}
     for item in items:
@@ -135,12 +130,8 @@ def names_of_cut(
                 places.update(dict.fromkeys(source.segments.identifiers, source.position))
     shown = {part for name in identifiers_of(left.messages) for part in _parts(name)}
     places = {_FOUND.sub(r"\1", name): place for name, place in places.items() if len(name) <= LONGEST_NAME_CHARS}
-    cut = (
-        n
-        for n in places
-        if not (n in shown or _FIGURE.fullmatch(n) or (n not in used and (_WORDS.fullmatch(n) or is_opaque(n))))
-    )
-    listed = (n for n in cut if not n[0].isdigit() or used[n] >= LEAST_FIGURE_USES)
+    telling = (n for n in places if not (_FIGURE.fullmatch(n) or (n not in used and (_WORDS.fullmatch(n) or is_opaque(n)))))
+    listed = (n for n in telling if n not in shown and (not n[0].isdigit() or used[n] >= LEAST_FIGURE_USES))
     found: dict[Position, list[str]] = {}
     longer: set[str] = set()
     for name in sorted(listed, key=lambda n: (n in used, used[n] + seen[n], places[n], n), reverse=True):

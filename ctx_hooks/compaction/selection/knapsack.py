@@ -1,10 +1,8 @@
-"""A greedy knapsack: of the lines of older exchanges, what has the most value for its tokens comes first.
+"""A greedy knapsack: of the segments of older exchanges, those with the most value for their tokens come first.
 
-What can be kept are segments of texts. The cost of one is its tokens. Its value is the sum of the values of the identifiers
-in it that nothing before it shows, and of its relevance to the newest request.
-
-What is taken lowers the value of others and raises none: so of these only the one that seems best is valued anew (Minoux
-1978).
+The value of a segment is the sum of the values of the identifiers in it that nothing before it shows, and of its relevance
+to the newest request. What is taken lowers the value of others and raises none: so of these only the one that seems best is
+valued anew (Minoux 1978).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -34,16 +32,7 @@ each other one, the time would grow with the square of their number: the rest is
 
 
 class Row(NamedTuple):
-    """A segment.
-
-    Attributes:
-        item: the number of its exchange.
-        position: of the part that it stands in.
-        segment: its number in that part.
-        tokens: about what it costs, with the mark beside it.
-        relevance: to the newest request, 0 to 1.
-        identifiers: those that it brings.
-    """
+    """A segment: the number of its exchange, the part that it stands in, its number there; what it costs, and brings."""
 
     item: int
     position: Position
@@ -74,10 +63,7 @@ class Knapsack:
         self._rest = self._taken(rows)
 
     def within(self, room_tokens: float, opened: Collection[int]) -> tuple[list[Row], float]:
-        """Return what a room holds of the rows of the `opened` exchanges in their order, and the tokens that are left of it.
-
-        What does not fit is passed over.
-        """
+        """Return what a room holds of the rows of the `opened` exchanges, less what does not fit, and what is left of it."""
         taken: list[Row] = []
         refusals = 0
         for row in self._rows():

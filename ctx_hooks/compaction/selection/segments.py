@@ -39,10 +39,10 @@ Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """A text in the pieces that are kept or cut whole: lines, pieces of very long lines, groups of many short ones.
+    """A text in the pieces that are kept or cut whole: spans of lines, pieces of very long lines, groups of many short ones.
 
     Attributes:
-        bounds: where each segment begins, and where the last one ends: they stand side by side and cover the text.
+        bounds: where each segment begins, and where the last one ends: they cover the text.
         cover: the segments that bring identifiers the text has not shown before, densest first.
         added: how many identifiers each of these brings.
         identifiers: every identifier of the text once, in the order in which the cover brings them.

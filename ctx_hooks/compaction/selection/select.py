@@ -3,11 +3,7 @@
 Two sources say what a later step will need. Identifiers: a line has the value of those that stand nowhere else in what is
 kept, and the ones the assistant has used before count more. Relevance to the newest request: lines by the rare words they
 share with it, plain dialogue by rank. The newest exchanges are kept whole, as many as a share of the room holds. Those
-before them keep their frame, the newest first, as many as another share holds; what is older goes, except answers: what is
-left reads in one piece.
-
-All that is put in order once for a room; what a room that is a little larger or smaller holds is the beginning of the same
-order.
+before them keep their frame, as many as another share holds; what is older goes, except answers: the rest reads well.
 """
 
 from bisect import bisect_right

@@ -13,9 +13,8 @@ direct somebody; last what is said again and again.
 import re
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
 from ctx_hooks.conversation.exchanges import is_question, is_request
@@ -70,8 +69,7 @@ Position: TypeAlias = tuple[int, int]
 _END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A span of a user's text, and how soon it gives way: of rank 0 last."""
 
     rank: int
@@ -103,29 +101,18 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
         telling_tokens = free - RECORD_TOKENS - NEWEST_FRACTION * max(0, free - FREE_OF_NEWEST_TOKENS)
         room_tokens = max(room_tokens, telling_tokens * SAID_FRACTION)
     most_tokens = {TELLING: max(room_tokens, telling_tokens)}
-    most_chars = {p: LARGEST_WHOLE_FRACTION * room_tokens / share for p, share in tokens_per_char.items()}
     answered = next((i for i, message in enumerate(conversation.messages) if message.role == "assistant"), 0)
     task = max((position for position in texts if position[0] < answered), default=None)
-    found = [
-        piece
-        for position, text in texts.items()
-        for piece in _pieces(
-            position,
-            text,
-            typed[position],
-            most_chars[position],
-            opens=position[0] < answered,
-            repeated=times[text] >= REPEATED_TIMES,
-        )
-    ]
+    found: list[_Piece] = []
+    for position, text in texts.items():
+        most_chars = LARGEST_WHOLE_FRACTION * room_tokens / tokens_per_char[position]
+        opens, repeated = position[0] < answered, times[text] >= REPEATED_TIMES
+        found += _pieces(position, text, typed[position], most_chars, opens=opens, repeated=repeated)
     stated = [p for p in found if p.rank == TELLING]
     corrected = corrections([texts[p.position][p.start : p.end] for p in stated])
-    corrections_of = {replace(stated[n], rank=SAID): stated[later] for n, later in corrected.items()}
-    found = [
-        *(p for p in found if p.rank != TELLING),
-        *(p for n, p in enumerate(stated) if n not in corrected),
-        *corrections_of,
-    ]
+    corrections_of = {stated[n]._replace(rank=SAID): stated[later] for n, later in corrected.items()}
+    uncorrected = (p for n, p in enumerate(stated) if n not in corrected)
+    found = [*(p for p in found if p.rank != TELLING), *uncorrected, *corrections_of]
     opening = [p for p in found if p.position == task or (p.position[0] < answered and p.rank < REST)]
     opening.sort(key=lambda p: (-p.position[0], p.rank, p.start))
     ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
@@ -171,15 +158,10 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     """Return what of each text no client has wrapped around it."""
     blocks = {position: enclosed(text) for position, text in texts.items()}
     times = Occurrences(tag for found in blocks.values() for tag in {tag for *_, tag in found if tag not in NO_ELEMENTS})
-    typed: dict[Position, Spans] = {}
-    for position, found in blocks.items():
-        spans, behind = [], 0
-        for start, end, tag in found:
-            if times[tag] >= REPEATED_TAG:
-                spans.append((behind, start))
-                behind = end
-        spans.append((behind, len(texts[position])))
-        typed[position] = tuple((a, b) for a, b in spans if texts[position][a:b].strip())
+    typed = {}
+    for position, text in texts.items():
+        spans = _without(((0, len(text)),), [found for found in blocks[position] if times[found[2]] >= REPEATED_TAG])
+        typed[position] = tuple((a, b) for a, b in spans if text[a:b].strip())
     return typed
 
 

@@ -20,8 +20,6 @@ fitted to 16,000 tokens, 0.958 of the names that the next step needs stay, and 0
 
 
 def _large(conversation: Conversation, budget: Budget) -> Conversation:
-    if not budget.cut_newest:
-        return conversation
     tokens = budget.counter.conversation(conversation)
     newest_tokens = _tokens(conversation, frozenset(conversation.newest_loop), budget)
     older_tokens = _tokens(conversation, older_messages(conversation), budget)
@@ -29,20 +27,17 @@ def _large(conversation: Conversation, budget: Budget) -> Conversation:
     allowed_tokens = max(int(room_tokens * NEWEST_FRACTION), room_tokens - older_tokens)
     if newest_tokens <= allowed_tokens:
         return conversation
-    return shrunk(conversation, budget.with_goal(LocalTokens(tokens - newest_tokens + allowed_tokens)))
+    return _shrunk(conversation, budget.with_goal(LocalTokens(tokens - newest_tokens + allowed_tokens)))
 
 
 def _tokens(conversation: Conversation, indices: frozenset[int], budget: Budget) -> int:
     return budget.counter.messages((conversation.messages[i] for i in sorted(indices)), conversation.format)
 
 
-def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    return shrunk(conversation, budget) if budget.cut_newest else conversation
-
-
-def shrunk(conversation: Conversation, budget: Budget) -> Conversation:
-    """Return the conversation with the largest results of its newest loop cut until it meets the goal, if it can."""
-    largest = _largest(conversation)
+def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
+    """Return the conversation with the largest results of its newest loop cut until it meets the goal, if it can and may."""
+    loop = [conversation.messages[i] for i in conversation.newest_loop] if budget.cut_newest else []
+    largest = max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
     fitted = conversation
     while (excess := budget.excess(fitted)) > 0 and largest > LEAST_KEPT_CHARS:
         # No result shrinks by more than all have to together: the first round comes near, however large they are.
@@ -50,11 +45,6 @@ def shrunk(conversation: Conversation, budget: Budget) -> Conversation:
         largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
         fitted = capped(conversation, conversation.newest_loop, largest, budget)
     return fitted
-
-
-def _largest(conversation: Conversation) -> int:
-    loop = (conversation.messages[i] for i in conversation.newest_loop)
-    return max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
 
 
 def capped(conversation: Conversation, indices: Collection[int | None], chars: int, budget: Budget) -> Conversation:
@@ -68,4 +58,4 @@ def capped(conversation: Conversation, indices: Collection[int | None], chars: i
 
 
 LARGE = Step("large_newest", "the newest results leave half of the room to what came before", _large)
-STEP = Step("newest_loop", "the newest results alone were too large", _apply)
+STEP = Step("newest_loop", "the newest results alone were too large", _shrunk)

@@ -8,10 +8,11 @@ bytes and lines hold in any case. Of the names that 178 requests of coding sessi
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
-from ctx_hooks.compaction.tool_results import edit_older_results, with_text
+from ctx_hooks.compaction.tool_results import with_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.cut_texts import Reference
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
+from ctx_hooks.conversation.protection import older_results
 from ctx_hooks.policy.settings import Direction, Language, Policy
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
@@ -111,7 +112,8 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     policy = budget.policy
     is_selected = policy.compaction != "gentle"
     most_chars = policy.tool_results.max_chars if is_selected else largest_chars(budget.window_tokens, policy)
-    return edit_older_results(conversation, lambda result: _capped(result, most_chars, budget))
+    capped = {(i, k): _capped(result, most_chars, budget) for i, k, result in older_results(conversation)}
+    return with_results(conversation, capped)
 
 
 STEP = Step("oversized_results", "a single result may not fill the window", _apply)
