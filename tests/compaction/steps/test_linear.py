@@ -1,5 +1,6 @@
 """The time of whatever reads a text grows at most linearly with it, whatever the text."""
 
+import json
 import time
 
 import pytest
@@ -25,8 +26,8 @@ READERS = {
     "stems": bm25.stems, "words of a request": scoring.words_of,
     "places of words": lambda text: list(scoring.places(WORDS, text, segments.segments(text))),
     "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_arguments.digest,
-    "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en"),
-    "shortened content": lambda text: tool_arguments.shortened(tool_arguments.json.dumps({"content": text}), 100, "en"),
+    "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en", lambda _: None),
+    "shortened content": lambda text: tool_arguments.shortened(json.dumps({"content": text}), 100, "en", lambda _: None),
     "tokens": Counter("o200k_base").text,
 }  # fmt: skip
 
