@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from pydantic import BaseModel
 
 from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty
 from ctx_hooks.formats.gemini import METHODS
-from ctx_hooks.litellm_compat.session_digits import SESSION_DIGITS, digits_of
 from ctx_hooks.policy.addon_settings import ArchiveScope
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, Caller, as_text
 
@@ -32,6 +31,14 @@ SUMMARY_DEPLOYMENT = "ctx_hooks_summary_deployment"
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
+SESSION_DIGITS = 4
+"""Hexadecimal: shares of sessions in steps of 0.002 %, and too few to guess from them how a conversation begins."""
+MESSAGES_FIELDS = ("messages", "input", "contents")
+BEGINNING_CHARS = 4_096
+MOST_ITEMS = 50
+"""Instructions may stand before the first message of the user, reminders in it. No more is looked at, since the event loop
+does it for each request."""
+_BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 """Of each kind the attribute of LiteLLM's object of key and team."""
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
@@ -76,42 +83,44 @@ class Call:
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" where it has none. A caller may set LiteLLM's call
             id, and several concurrent requests may have the same.
+        deployment: the one that the Router chose, from the Router's own metadata: a request body could name another.
+        named_deployment: the same by its names. A record has the Router's id among its `litellm_params`: several attempts
+            at once may share the metadata.
+        model_group: of an attempt; the model's name where there is no Router. Before the Router sets it, a caller can.
+        wanted_deployment: of a call by which a model is asked for a summary, which is never compacted by a summary, the
+            Router's id of the only deployment that may answer it, "" for any; None for other calls.
+        call_type: LiteLLM's name of the call, from the logging object of the request; "" outside a proxy. The arguments do
+            not show it: an embedding has an `input` as well, a text completion `messages` of the Router's.
+        span: LiteLLM's OpenTelemetry span of the request, None where it traces none.
 
     >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
     'group'
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.fields = fields
-        self.came_over_google_route, self.metadata, self.auth, self._notes = _metadata_in(fields)
-        ids, self._recorded = [self.metadata.get(REQUEST_ID)], mapping_or_empty(fields.get("litellm_params"))
-        if self._recorded:
-            ids.append(_metadata_in(self._recorded)[1].get(REQUEST_ID))
+        self.fields, model = fields, str(fields.get("model") or "")
+        self.came_over_google_route, self.metadata, self.auth, chosen = _metadata_in(fields)
+        recorded = mapping_or_empty(fields.get("litellm_params"))
+        _, logged, _, logged_choice = _metadata_in(recorded) if recorded else (False, {}, None, {})
+        ids = (self.metadata.get(REQUEST_ID), logged.get(REQUEST_ID))
         self.request_id = next((i for i in ids if isinstance(i, str) and i.startswith(SECRET)), "")
-
-    @property
-    def deployment(self) -> Deployment:
-        """The deployment that the Router chose, from the Router's own metadata: a request body could name another."""
-        return Deployment(str(self.fields.get("model") or ""), mapping_or_empty(self._notes.get("model_info")))
-
-    @property
-    def model_group(self) -> str:
-        """The model group of an attempt, the model's name where there is no Router.
-
-        For attempts only: before the Router sets it, a caller can.
-        """
-        return str(self._notes.get("model_group") or self.fields.get("model") or "")
-
-    @property
-    def named_deployment(self) -> DeploymentName:
-        """The same deployment by its names.
-
-        A record has the Router's id among its `litellm_params`: several attempts at once may share the metadata.
-        """
-        chosen, notes = self.deployment, _metadata_in(self._recorded)[3] if self._recorded else {}
-        infos = (self._recorded.get("model_info"), notes.get("model_info"), chosen.model_info)
+        self.deployment = Deployment(model, mapping_or_empty(chosen.get("model_info")))
+        infos = (recorded.get("model_info"), logged_choice.get("model_info"), self.deployment.model_info)
         info = next(filter(None, map(mapping_or_empty, infos)), {})
-        return DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], chosen.model)
+        self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
+        self.model_group = str(chosen.get("model_group") or model)
+        is_for_summary = SUMMARY_MARK.items() <= self.metadata.items()
+        self.wanted_deployment = str(self.metadata.get(SUMMARY_DEPLOYMENT) or "") if is_for_summary else None
+        self.call_type = str(getattr(fields.get("litellm_logging_obj"), "call_type", ""))
+        span = self.metadata.get("litellm_parent_otel_span")
+        self.span: Any = span if callable(getattr(span, "add_event", None)) else None
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The caller's HTTP headers by lower-case name, none outside a proxy."""
+        request = self.fields.get("proxy_server_request")
+        found = request.get("headers") if isinstance(request, Mapping) else self.metadata.get("headers")
+        return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
 
     @cached_property
     def session_digits(self) -> str:
@@ -120,45 +129,7 @@ class Call:
         They are the same in every process and after a restart. The request's id has them from its first hook on, since what
         is sent on may begin otherwise.
         """
-        if self.request_id:
-            return self.request_id[len(SECRET) + 1 :][:SESSION_DIGITS]
-        return digits_of(self.tenant, self.fields)
-
-    @property
-    def new_request_id(self) -> str:
-        """An id that no other request has, and nobody can choose."""
-        return f"{SECRET}-{self.session_digits}{uuid4().hex}"
-
-    @property
-    def is_for_summary(self) -> bool:
-        """Whether a model is asked for a summary by it: such a call is never compacted by a summary."""
-        return SUMMARY_MARK.items() <= self.metadata.items()
-
-    @property
-    def wanted_deployment(self) -> str:
-        """The Router's id of the only deployment that may answer a call for a summary, "" for any."""
-        return str(self.metadata.get(SUMMARY_DEPLOYMENT) or "") if self.is_for_summary else ""
-
-    @property
-    def call_type(self) -> str:
-        """LiteLLM's name of the call, from the logging object of the request; "" outside a proxy.
-
-        The arguments do not show it: an embedding has an `input` as well, a text completion `messages` of the Router's.
-        """
-        return str(getattr(self.fields.get("litellm_logging_obj"), "call_type", ""))
-
-    @property
-    def span(self) -> Any:
-        """LiteLLM's OpenTelemetry span of the request, None where it traces none."""
-        span = self.metadata.get("litellm_parent_otel_span")
-        return span if callable(getattr(span, "add_event", None)) else None
-
-    @cached_property
-    def headers(self) -> Mapping[str, str]:
-        """The caller's HTTP headers by lower-case name, none outside a proxy."""
-        request = self.fields.get("proxy_server_request")
-        found = request.get("headers") if isinstance(request, Mapping) else self.metadata.get("headers")
-        return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
+        return self.request_id[len(SECRET) + 1 :][:SESSION_DIGITS] or _digits_of(self.tenant, self.fields)
 
     @cached_property
     def tenant(self) -> str:
@@ -283,3 +254,35 @@ def _names(auth: Any, *fields: str) -> tuple[str, ...]:
 def _overrides(auth: Any, name: str) -> str:
     metadata = getattr(auth, name, None)
     return as_text(metadata.get(REQUEST_KEY)) if isinstance(metadata, Mapping) else ""
+
+
+def _digits_of(tenant: str, fields: Mapping[str, Any]) -> str:
+    """Return `SESSION_DIGITS` digits of a digest of the tenant and of how the conversation of a request begins."""
+    text = f"{tenant}:{_beginning(fields)}"
+    return blake2b(text.encode("utf-8", "replace")).hexdigest()[:SESSION_DIGITS]
+
+
+def _beginning(fields: Mapping[str, Any]) -> str:
+    """Return how each message of the user before the first answer begins, which all requests of a conversation have.
+
+    The first one may be the same in all conversations about a project: Codex sends its AGENTS.md so.
+    """
+    items = next((found for name in MESSAGES_FIELDS if (found := fields.get(name))), "")
+    if isinstance(items, str):
+        return items[:BEGINNING_CHARS]
+    listed = islice(items, MOST_ITEMS) if isinstance(items, (list, tuple)) else [items]
+    before = takewhile(lambda item: _role(item) in _BEFORE_ANSWERS, map(mapping_or_empty, listed))
+    texts = (text for item in before if _role(item) == "user" for text in _texts(item))
+    return "".join(text[:BEGINNING_CHARS] for text in islice(texts, MOST_ITEMS))
+
+
+def _role(item: Mapping[str, Any]) -> str:
+    """Return who speaks; at Google a message without a role is the user's."""
+    return str(item.get("role") or ("user" if "parts" in item else ""))
+
+
+def _texts(item: Mapping[str, Any]) -> list[str]:
+    said = item.get("content") or item.get("parts")
+    parts = said if isinstance(said, (list, tuple)) else [{"text": said}]
+    found = (mapping_or_empty(part).get("text") for part in islice(parts, MOST_ITEMS))
+    return [text for text in found if isinstance(text, str)]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
+from uuid import uuid4
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.call import REQUEST_ID, Call
+from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 
@@ -29,7 +30,7 @@ def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
     name = "litellm_metadata" if found and fields.get("litellm_metadata") is found else "metadata"
     metadata = fields.get(name)
     own = metadata if isinstance(metadata, dict) else {}
-    own[REQUEST_ID] = call.new_request_id
+    own[REQUEST_ID] = _new_id(call)
     return {**fields, name: own}
 
 
@@ -38,12 +39,13 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
 
     The metadata is copied: a caller may hand in the same mapping with every call.
     """
-    if proxy_router() is not None or Call(fields).request_id:
+    call = Call(fields)
+    if proxy_router() is not None or call.request_id:
         return fields
     name = (
         "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
     )
-    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: Call(fields).new_request_id}}
+    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: _new_id(call)}}
 
 
 def passed_pre_call_hook(call: Call) -> bool:
@@ -70,6 +72,11 @@ def stored_response_of(answer: Any) -> str:
     fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
     kept = fields.get("object") == "response" and fields.get("store") is not False
     return _provider_id(fields.get("id")) if kept else ""
+
+
+def _new_id(call: Call) -> str:
+    """Return an id that no other request has, and nobody can choose."""
+    return f"{SECRET}-{call.session_digits}{uuid4().hex}"
 
 
 def _provider_id(value: object) -> str:

@@ -136,7 +136,7 @@ def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment
     resolved = policies.resolve(call.caller(deployment, group))
     if resolved.enforced_share:
         resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
-    if call.is_for_summary:
+    if call.wanted_deployment is not None:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)

@@ -33,7 +33,7 @@ def test_a_summarys_own_call_is_never_compacted_by_a_summary():
 @pytest.mark.parametrize("forged", [True, "", {}, "0" * 32, SUMMARY_MARK])
 def test_a_caller_cannot_have_a_request_taken_for_one(forged):
     (name,) = SUMMARY_MARK
-    assert not Call(fields(**{name: forged})).is_for_summary
+    assert Call(fields(**{name: forged})).wanted_deployment is None
 
 
 def test_outside_the_proxy_none_is_written_and_one_warning_says_so(caplog):
@@ -64,7 +64,7 @@ async def test_a_call_has_none_of_the_callers_context():
 def test_no_caller_can_name_the_deployment_that_is_asked():
     metadata = {"model_group": "claude", SUMMARY_DEPLOYMENT: "two"}
     assert Call({"litellm_metadata": {**metadata, **SUMMARY_MARK}}).wanted_deployment == "two"
-    assert Call({"litellm_metadata": metadata}).wanted_deployment == ""
+    assert Call({"litellm_metadata": metadata}).wanted_deployment is None
 
 
 async def test_a_model_that_nobody_named_never_gets_the_conversation():
