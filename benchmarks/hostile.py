@@ -144,7 +144,7 @@ def own_ms(content: bytes) -> float:
     request = Request("openai-chat", json.loads(content))
     target = Target("openai/gpt-4.1", "d", Window(WINDOW_TOKENS, "policy"), Policy(), "call")
     started = time.process_time()
-    asyncio.run(RequestFlow().decide(request, target))
+    asyncio.run(RequestFlow().deciding.decide(request, target))
     return (time.process_time() - started) * 1e3
 
 

@@ -153,10 +153,10 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
         request = Request("openai-chat", fields)
         target = of_attempt(request.call, flow.policies, 0)
         if sinks is None:
-            await flow.decide(request, target)
+            await flow.deciding.decide(request, target)
         else:
             await flow.before_attempt(request, target)
-        answered = await flow.ends.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
+        answered = await flow.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
         if answered is not None and sinks is not None:
             flow.recorder.answered(flow.running.of(target.request_id), answered, {})
             flow.running.end(target.request_id)
@@ -181,7 +181,7 @@ async def growth() -> None:
     """Print the time of one turn more, beside litellm.token_counter."""
     messages = conversation(LARGE_CHARS)
     runner = RequestFlow()
-    await runner.decide(Request("openai-chat", {"messages": messages}), to(180_000))
+    await runner.deciding.decide(Request("openai-chat", {"messages": messages}), to(180_000))
     ours, theirs = [], []
     for n in range(10):
         messages = [
@@ -190,7 +190,7 @@ async def growth() -> None:
             {"role": "user", "content": f"More {n}."},
         ]
         started = time.perf_counter()
-        await runner.decide(Request("openai-chat", {"messages": messages}), to(180_000))
+        await runner.deciding.decide(Request("openai-chat", {"messages": messages}), to(180_000))
         ours.append(time.perf_counter() - started)
         started = time.perf_counter()
         token_counter(model="gpt-4o", messages=messages)
@@ -227,7 +227,7 @@ async def stalls() -> None:
     load_vocabularies()
 
     async def ours(messages: list[dict[str, Any]], window: int) -> None:
-        await runner.decide(Request("openai-chat", {"messages": messages}), to(window))
+        await runner.deciding.decide(Request("openai-chat", {"messages": messages}), to(window))
 
     async def theirs(messages: list[dict[str, Any]]) -> None:
         litellm.compress(messages, "gpt-4o", compression_trigger=100_000, compression_target=60_000)

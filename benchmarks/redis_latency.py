@@ -50,9 +50,9 @@ async def waits(runner: RequestFlow, requests: int) -> list[float]:
         to = target(number)
         request = Request("openai-chat", {"model": "gpt-4o", "messages": [{"role": "user", "content": f"{number} {TEXT}"}]})
         start = time.perf_counter()
-        await runner.decide(request, to)
+        await runner.deciding.decide(request, to)
         taken.append(time.perf_counter() - start)
-        await runner.ends.answered(to.request_id, {"prompt_tokens": 4_400, "completion_tokens": 50}, f"resp_after_{number}")
+        await runner.answered(to.request_id, {"prompt_tokens": 4_400, "completion_tokens": 50}, f"resp_after_{number}")
         await asyncio.sleep(PAUSE_SECONDS)
     return taken
 

@@ -36,7 +36,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         super().__init__()
         self.settings, mistakes = load_settings(*located(litellm_compat.configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
-        start(self.settings, mistakes, lambda: CtxHooks.flow.ends)
+        start(self.settings, mistakes, lambda: CtxHooks.flow)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -86,12 +86,12 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
         with litellm_compat.failing_open("learns nothing from an error"):
-            await self.flow.ends.note_failure(request_data, exception)
+            await self.flow.note_failure(request_data, exception)
 
     async def async_logging_hook(self, kwargs: dict[str, Any], result: Any, call_type: str) -> tuple[dict[str, Any], Any]:
         """Learn from each answer, a streamed one too, and note what was saved before any callback logs it."""
         with litellm_compat.failing_open("learns nothing from an answer"):
-            await self.flow.ends.after_answer(kwargs, result)
+            await self.flow.after_answer(kwargs, result)
         return kwargs, result
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
@@ -117,5 +117,5 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if switched_off():
             return None
         with litellm_compat.failing_open("leaves the error as it is"):
-            return self.flow.ends.after_failure(request_data, original_exception)
+            return self.flow.after_failure(request_data, original_exception)
         return None

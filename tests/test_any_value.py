@@ -77,6 +77,6 @@ async def test_the_plugin_has_nothing_to_survive(fmt, data):
         return
     runner = RequestFlow()
     for number in (0, 1, 3):
-        decision = await runner.decide(request, replace(TO, attempt=number))
+        decision = await runner.deciding.decide(request, replace(TO, attempt=number))
         assert not getattr(decision, "reason", "").startswith("failed")
-        await runner.ends.failed(TO.request_id, Overflow("input", "x"))
+        await runner.failed(TO.request_id, Overflow("input", "x"))

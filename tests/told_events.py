@@ -74,10 +74,10 @@ async def secret_session():
     payload["litellm_call_id"] = "call\n" + "x" * 5_000
     request = Request("openai-chat", payload)
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
-    decision = await runner.decide(request, to)
+    decision = await runner.deciding.decide(request, to)
     state = runner.running.open("request")
     recorder.decided(state, request, to, decision, state.attempts.last())
-    answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
     recorder.answered(state, *answered, {})
     return decision

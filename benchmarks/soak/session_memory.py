@@ -44,4 +44,4 @@ async def _decided(sessions: list[Session], window_tokens: ProviderTokens) -> No
             step = session.step()
             tenant, request = f"team {session.tenant}", f"{n} {session.number}"
             target = Target("openai/gpt-4.1", "deployment", window, Policy(reserve=0), tenant, request)
-            await flow.decide(Request(step.fmt, orjson.loads(step.body)), target)
+            await flow.deciding.decide(Request(step.fmt, orjson.loads(step.body)), target)

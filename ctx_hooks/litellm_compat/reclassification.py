@@ -8,10 +8,10 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
@@ -26,16 +26,26 @@ from ctx_hooks.litellm_compat.stream_events import (
 
 logger = logging.getLogger("ctx_hooks")
 
-Handles: TypeAlias = Callable[[Mapping[str, Any]], bool]
-"""Returns whether the plugin is on for an attempt, given the attempt's arguments."""
-Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
-"""Notes the error of an attempt, given the attempt's arguments; returns whether the error is an overflow."""
+
+class Ends(Protocol):
+    """Who hears how attempts end, each given the arguments of the attempt."""
+
+    def handles(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether the plugin is on for an attempt."""
+
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Note the error of an attempt, and return whether it is an overflow."""
+
+    async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Return whether an attempt that failed otherwise is made again at once."""
 
 
-def reclassify(note: Note, handles: Handles, is_made_again: Note) -> bool:
+EndsOf: TypeAlias = Callable[[], Ends]
+"""Returns who hears of an end now: LiteLLM is patched once."""
+
+
+def reclassify(ends: EndsOf) -> bool:
     """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
-
-    An attempt that failed otherwise is made again at once where `is_made_again` returns so.
 
     LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
     route passes `Router.make_call`.
@@ -43,13 +53,13 @@ def reclassify(note: Note, handles: Handles, is_made_again: Note) -> bool:
     Returns:
         Whether this LiteLLM has `Router.make_call`.
     """
-    IN_STREAM.wrap(lambda original: _in_stream(original, note))
+    IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     ERROR_EVENTS.wrap(_with_flat_errors)
     CHUNKS.wrap(_with_flat_chat_errors)
-    return MAKE_CALL.wrap(lambda original: _make_call(original, note, handles, is_made_again))
+    return MAKE_CALL.wrap(lambda original: _make_call(original, ends))
 
 
-def _make_call(original: Any, note: Note, handles: Handles, is_made_again: Note) -> Any:
+def _make_call(original: Any, ends: EndsOf) -> Any:
     """Note every error of an attempt: what a failure hook of LiteLLM has noted before counts once.
 
     No hook hears of what a stream reports when it is opened or first read. Where the Router has chosen no deployment, which
@@ -66,27 +76,31 @@ def _make_call(original: Any, note: Note, handles: Handles, is_made_again: Note)
             with failing_open("leaves an error as it is"):
                 chosen = Call(kwargs).deployment.model_info
                 is_sent = bool(chosen) and chosen is not before
-                is_overflow = is_sent and await note(kwargs, error)
-                again = is_sent and not is_overflow and await is_made_again(kwargs, error)
+                is_overflow = is_sent and await ends().note_failure(kwargs, error)
+                again = is_sent and not is_overflow and await ends().is_made_again(kwargs, error)
             if again:
                 return await make_call(self, original_function, *args, **kwargs)
             if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error
-        if not hasattr(answer, "__anext__") or not inspect.iscoroutinefunction(original_function) or not handles(kwargs):
+        if (
+            not hasattr(answer, "__anext__")
+            or not inspect.iscoroutinefunction(original_function)
+            or not ends().handles(kwargs)
+        ):
             return answer  # nobody awaits the stream of a synchronous call; LiteLLM's chat stream can be read both ways
-        return await _begun(answer, kwargs, note)
+        return await _begun(answer, kwargs, ends)
 
     return make_call
 
 
-async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
+async def _begun(stream: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
     """Return a stream that yields every event; raise an overflow that the stream reports before its content."""
     unread: list[Any] = []
     error = None
     with failing_open("hands a stream on as it is"):
         found = await read_opening(stream, unread)
-        if found is not None and await note(kwargs, found):
+        if found is not None and await ends().note_failure(kwargs, found):
             error = found
     if error is None:
         return ReadAhead(stream, unread)
@@ -94,7 +108,7 @@ async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
     raise as_overflow(error, kwargs) from error
 
 
-def _in_stream(original: Any, note: Note) -> Any:
+def _in_stream(original: Any, ends: EndsOf) -> Any:
     """Do the same for an error inside a stream that the Router holds back until its first content.
 
     The Router passes such an error to its fallbacks within the attempt, as a MidStreamFallbackError or its original
@@ -106,7 +120,7 @@ def _in_stream(original: Any, note: Note) -> Any:
         attempt = kwargs.get("kwargs")
         cause = getattr(e, "original_exception", None) or e
         with failing_open("leaves an error as it is"):
-            if isinstance(attempt, Mapping) and await note(attempt, cause):
+            if isinstance(attempt, Mapping) and await ends().note_failure(attempt, cause):
                 e = as_overflow(cause, attempt)
         return await original(self, e, *args, **kwargs)
 

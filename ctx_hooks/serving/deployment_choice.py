@@ -16,7 +16,8 @@ from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
-from ctx_hooks.serving.request_flow import LOOP_BYTES, RequestFlow
+from ctx_hooks.serving.deciding import LOOP_BYTES
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.tokens.counter import Counter, VocabularyName, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
 
@@ -59,7 +60,7 @@ async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow:
     deadline = Deadline(targets[0].policy.compression_timeout_seconds)
     # What cannot be read, or counted in time, meets the same at its attempt, which says so.
     with suppress(CompressionTimeoutError, MalformedConversationError):
-        best = await flow.off_loop(most_tokens, lambda: best_of(request, options, deadline), deadline)
+        best = await flow.deciding.off_loop(most_tokens, lambda: best_of(request, options, deadline), deadline)
         return [option.entry for option in best]
     return listed
 

@@ -1,56 +1,45 @@
-"""A request from its first hook to its end: what is done with it before the Router, before each attempt, and after one."""
+"""A request from its first hook to its end: before the Router chooses, before each attempt, after it, and in the end."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.compaction.steps import extra_steps
-from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
-from ctx_hooks.engine.engine import Decided
-from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.formats.caller_flags import are_many, without_flags
-from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchanged
-from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.stored_histories import StoredHistories
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
+from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request, counted_history
-from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
-from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.request.request import format_of
+from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving import reported_usage
-from ctx_hooks.serving.addons import Addons, Core, Undecided
-from ctx_hooks.serving.attempt_ends import AttemptEnds
+from ctx_hooks.serving.addons import Addons, Core
+from ctx_hooks.serving.deciding import Deciding
+from ctx_hooks.serving.final_error import CODE, readable_error
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.running import Running, holds_more
+from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedCache, SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.process_events import FaultEvent
-from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
-from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import ProviderTokens, to_local
+from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.tokens.usage import billed_of, used_hosted_tools
 
-T = TypeVar("T")
-logger = logging.getLogger("ctx_hooks")
-
-LOOP_BYTES = 16_000
-"""A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
-(40 to 190 ms a million characters, `tokens/counter.py`)."""
-LEAST_WINDOW_TOKENS = 4_096
-"""Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
+if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.litellm_compat.call import Call, DeploymentName
+    from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.policy.settings import Mode
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.tokens.usage import Billed
 
 
 class RequestFlow:
@@ -61,14 +50,10 @@ class RequestFlow:
     ) -> None:
         store = SharedStore(shared, lambda: emit(FaultEvent("fault", time.time(), "goes on without Redis")))
         self.policies = Policies(settings or Settings())
-        self.running = Running()
-        self.learned = Learned(store)
-        self.stored = StoredHistories(store)
-        self.recorder = Recorder()
-        self._short_workers = Workers()
+        self.running, self.recorder, self._short_workers = Running(), Recorder(), Workers()
+        self.learned, self.stored = Learned(store), StoredHistories(store)
         self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice, self._short_workers))
-        self.ends = AttemptEnds(self)
-        self._engine_workers = Workers()
+        self.deciding = Deciding(self.running, self.learned, self.stored, self.addons)
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
@@ -78,10 +63,10 @@ class RequestFlow:
             self.recorder.ignored(request.call, group)
         if group.policy.mode == "off":
             return fields
-        fields = litellm_compat.with_request_id(fields)
+        request = replace(request, fields=litellm_compat.with_request_id(fields))
         if group.policy.mode == "observe":
-            return fields
-        state = self.running.open(litellm_compat.Call(fields).request_id)
+            return dict(request.fields)
+        state = self.running.open(request.call.request_id)
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
@@ -90,8 +75,8 @@ class RequestFlow:
             served = f"the least that is served here, {least_tokens} tokens"
             raise litellm_compat.refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
-            fields = await self.addons.received(replace(request, fields=fields), group.policy)
-        fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
+            request = replace(request, fields=await self.addons.received(request, group.policy))
+        fields = litellm_compat.arrange_rescue(request.fields, group.policy.rescue_attempts)
         if litellm_compat.checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)
         return fields
@@ -101,39 +86,25 @@ class RequestFlow:
         if not litellm_compat.checks_before_deployment():
             return dict(request.fields)
         to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
-        fitted = await self._fitted(request, replace(to, request_id=request_id, checked=True))
+        fitted = await self.before_attempt(request, replace(to, request_id=request_id, checked=True))
         state = self.running.of(request_id)
         reported_usage.note_fitted_before_choice(state)
         state.note_fitted_before_choice()
         return fitted
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
-        """Return the arguments of an attempt as they are to be sent.
+        """Begin an attempt, decide about it, record the decision, and return the arguments as they are to be sent.
+
+        Of a request that is fitted before the choice the caller's flags stay: it is fitted once more.
 
         Raises:
             ContextWindowExceededError: a retry that would send again what was refused.
-        """
-        sent = await self._fitted(request, to)
-        if to.policy.mode != "enforce":
-            return sent
-        name = request.wire.messages_field
-        items = request.wire.items(sent.get(name))
-        if are_many(items):  # they have threads of their own: nobody waits for another's compression
-            bare = await self._short_workers.run(partial(without_flags, items), Deadline())
-        else:
-            bare = without_flags(items)
-        return sent if bare is None else {**sent, name: bare}
-
-    async def _fitted(self, request: Request, to: Target) -> dict[str, Any]:
-        """Begin an attempt, decide about it, record the decision and return the arguments with its changes.
-
-        The caller's flags stay: a request that is fitted before the choice is fitted once more.
         """
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
         to = state.numbered(to)
-        decision = await self.decide(request, to)
+        decision = await self.deciding.decide(request, to)
         attempt = state.attempts.last(to.deployment)
         self.recorder.decided(state, request, to, decision, attempt)
         sent = litellm_compat.with_forwarded_metadata(request.call)
@@ -142,101 +113,140 @@ class RequestFlow:
         reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise litellm_compat.as_overflow(attempt.refusal if attempt is not None else "", sent)
-        return {**sent, **decision.changes}
-
-    async def decide(self, request: Request, to: Target) -> Decision:
-        """Return what to send, and remember the attempt.
-
-        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
-        was refused is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
-        """
-        attempts, timings = self.running.of(to.request_id).attempts, Timings()
-        previous = attempts.last(to.deployment)
-        is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
-        if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
-            return ShownAgain()  # if LiteLLM translates a request it asks twice, the second time without a retry's mark
-        if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
-            return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
-        try:
-            with timings.phase("total"):
-                decision, attempt, *_ = await self._decided(request, to, previous, timings)
-        except MalformedConversationError as error:
-            decision = Untouched(reason=str(error))
-        except Exception as error:  # noqa: BLE001 - it is logged there
-            # A proxy must not lose a request to us, whatever is wrong here.
-            litellm_compat.note_fault("forwards the request unchanged", error)
-            decision = Untouched(reason=f"failed: {type(error).__name__}")
+        sent |= decision.changes
+        name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
+        if to.checked:
+            bare = None
+        elif are_many(items):  # they have threads of their own: nobody waits for another's compression
+            bare = await self._short_workers.run(partial(without_flags, items), Deadline())
         else:
-            attempt = replace(attempt, milliseconds=dict(timings))
-            if to.policy.mode == "observe":
-                attempt = sent_unchanged(request, attempt)
-            self.running.open(to.request_id).attempts.sent(attempt)
-        if to.attempt and isinstance(decision, Untouched):
-            return NotRetried(figures=decision.figures, reason=decision.reason)
-        return decision
+            bare = without_flags(items)
+        return sent if bare is None else {**sent, name: bare}
 
-    async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
-        most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-        if previous is not None and previous.sent_tokens is None and (to.attempt or holds_more(to, previous)):
-            previous = await self._counted(request, to, previous, most_tokens)
-        with timings.phase("known"):
-            read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
-            # Both at once, since each may wait for Redis.
-            both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
-            stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
-            known = known_of(to, stats, time.time(), previous if to.attempt else None, stored_tokens)
-        if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
-            warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-        by_size = engine.decide_by_size(request, to, known, most_tokens)
-        undecided = Undecided(request, to, known, by_size is not None)
-        decide = partial(self._decided_in_time, by_size, most_tokens, timings)
-        return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
+    def mode(self, call: Call) -> Mode:
+        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+        with litellm_compat.failing_open("leaves an error as it is"):
+            if litellm_compat.passed_pre_call_hook(call) and not switched_off():
+                attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
+                return (target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to).policy.mode
+        return "off"
 
-    async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
-        """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
+    def handles(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether the plugin is on for an attempt with these arguments."""
+        return self.mode(litellm_compat.Call(fields)) == "enforce"
 
-        A request that looked small was sent without counting; its refusal teaches from here on.
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
+        call = litellm_compat.Call(fields)
+        mode, state = self.mode(call), self.running.of(call.request_id)
+        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
+        noted = await self.failed(call.request_id, overflow, litellm_compat.text_of(error), call.named_deployment)
+        if noted is not None:
+            reported_usage.note_failed(state, noted.to.deployment)
+            if overflow is not None:
+                self.recorder.refused(state, call, overflow)
+        handled = overflow is not None and mode == "enforce"
+        if handled:
+            litellm_compat.spare_deployment(fields)
+        return handled
+
+    async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Return whether a failed attempt is made again as it is, since an add-on leaves out what the provider refused."""
+        call = litellm_compat.Call(fields)
+        attempts = self.running.of(call.request_id).attempts
+        attempt = attempts.at(call.named_deployment)
+        if attempt is None or not await self.addons.refused(attempt, error):
+            return False
+        if attempt.known.previous is not None:  # of a retry, what the one before it was refused for still holds
+            attempts.sent(attempt.known.previous)
+        return True
+
+    async def failed(
+        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
+    ) -> Attempt | None:
+        """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known."""
+        attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
+        if attempt is not None:
+            if attempt.to.policy.addon_names:
+                self.addons.ended(attempt, None)
+            await self.learned.from_refusal(attempt)
+        return attempt
+
+    def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:
+        """Note that an answer, whose call LiteLLM has `logged`, states no usage; return the estimate of what was sent.
+
+        None where it was not counted, or where nothing is to be changed.
         """
-        if refused.overflow is None:
-            return refused
-        deadline = Deadline(to.policy.compression_timeout_seconds)
-        counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
+        with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
+            attempt = self.running.of(litellm_compat.Call(logged).request_id).attempts.without_usage()
+            if attempt is not None and attempt.to.policy.mode == "enforce":
+                return attempt.sent_provider_tokens or None
+        return None
 
-        def work() -> Attempt:
-            own = copy(request)  # the thread frees what it has read
-            return counted(refused, own, counted_history(own, counter))
+    async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
+        """Learn from an answer that LiteLLM is about to log, and record it for all who listen and, in place, in `logged`."""
+        answer = litellm_compat.logged_answer(logged, result)
+        if answer is None:
+            return
+        call = litellm_compat.Call(logged)
+        usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
+        name = call.named_deployment
+        answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
+        if answered is not None:
+            self.recorder.answered(self.running.of(call.request_id), *answered, logged)
+        self.running.end(call.request_id)
 
-        try:
-            found = await self.off_loop(most_tokens, work, deadline)
-        except CompressionTimeoutError:
-            return refused  # what cannot be counted in time teaches nothing
-        refused = replace(found, first_tokens=found.sent_tokens)
-        self.running.open(to.request_id).attempts.sent(refused)
-        await self.learned.from_refusal(refused)
-        return refused
+    async def answered(
+        self,
+        request_id: str,
+        usage: Any,
+        response_id: str = "",
+        name: DeploymentName | None = None,
+        *,
+        used_hosted_tools: bool = False,
+    ) -> tuple[Attempt, Billed | None] | None:
+        """Learn from an answer, and forget its attempt; return the attempt, with the bill if there is one, if it is known.
 
-    async def _decided_in_time(
-        self, by_size: Decided | None, most_tokens: int, timings: Timings, undecided: Undecided
-    ) -> Decided:
-        """Return the decision, by the size if that is enough, by the last resort if it is not there in time."""
-        if by_size is not None:
-            return by_size
-        request, to, known, _ = undecided
-        deadline = Deadline(to.policy.compression_timeout_seconds)
-        try:
-            work = partial(engine.decide, request, to, known, deadline, timings)
-            return await self.off_loop(most_tokens, work, deadline)
-        except CompressionTimeoutError:
-            warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-        work = partial(engine.decide_by_last_resort, request, to, known)
-        decided = await self.off_loop(most_tokens, work, Deadline())
-        return decided._replace(attempt=replace(decided.attempt, timed_out=True))
+        Args:
+            request_id: the request's id in this process.
+            usage: the usage record of the answer, None where it has none.
+            response_id: the provider's id of an answer that it keeps, "" for any other.
+            name: of the deployment that has answered; by default the deployment of the newest attempt.
+            used_hosted_tools: whether the bill holds what a tool of the provider's has read.
+        """
+        attempt = self.running.of(request_id).attempts.done(name)
+        if attempt is None or attempt.failed:
+            return None  # after a failed attempt it comes from a model that the plugin is off for
+        billed = billed_of(usage) if attempt.states_usage else None
+        if billed is not None:
+            if response_id:
+                whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
+                await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
+            counted = replace(attempt, counts_all=False) if used_hosted_tools else attempt
+            await self.learned.from_answer(counted, billed)
+        if attempt.to.policy.addon_names:
+            self.addons.ended(attempt, billed)
+        return attempt, billed
 
-    async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
-        """Do long work in a thread, and short work here; the steps of other packages run in a thread always."""
-        if most_tokens <= LOOP_BYTES and not extra_steps():
-            return work()
-        return await self._engine_workers.run(work, deadline)
+    def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
+        """Note that a request has failed in the end; return the error as its caller reads it, None to leave it as it is."""
+        call = litellm_compat.Call(fields)
+        state = self.running.of(call.request_id)
+        attempt, overflow = state.last_attempt, litellm_compat.overflow_of(error)
+        if overflow is not None:
+            self.recorder.failed(state, call)
+        if not state.attempts.are_running:
+            state.awaited_by = frozenset()  # no add-on is shown an answer
+        self.running.end(call.request_id)
+        import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
+
+        if not isinstance(error, litellm.ContextWindowExceededError):
+            return None
+        policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
+        if policy.mode != "enforce" or not litellm_compat.passed_pre_call_hook(call):
+            return None
+        fmt, overflow = format_of(fields), (attempt and attempt.overflow) or overflow
+        return litellm_compat.worded_error(error, readable_error(fmt, attempt, overflow, policy), CODE, fmt)
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""

@@ -15,7 +15,7 @@ from ctx_hooks.policy.loading import SECTION
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.attempt_ends import AttemptEnds
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach, emit
@@ -31,23 +31,19 @@ _ends: list[Callable[[], object]] = []
 """Events are those of the whole process: a second handler's sinks take the place of the first one's."""
 
 
-def start(settings: Settings, mistakes: Sequence[str], ends: Callable[[], AttemptEnds]) -> None:
+def start(settings: Settings, mistakes: Sequence[str], flow: Callable[[], RequestFlow]) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
     Where the environment switches the plugin off, nothing is done at all. `mistakes` has a line for each mistake in the
-    settings. LiteLLM is patched once, so `ends` returns at each use what notes how attempts end.
+    settings. LiteLLM is patched once, so `flow` returns at each use what notes how attempts end.
     """
     if switched_off():
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
     load_vocabularies()
     attach_sinks(settings)
-    litellm_compat.estimate_usage(lambda logged: ends().estimated_tokens(logged))
-    litellm_compat.reclassify(
-        lambda attempt, error: ends().note_failure(attempt, error),
-        lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
-        lambda attempt, error: ends().is_made_again(attempt, error),
-    )
+    litellm_compat.estimate_usage(lambda logged: flow().estimated_tokens(logged))
+    litellm_compat.reclassify(flow)
     missing = litellm_compat.warn_of_missing()
     with litellm_compat.failing_open("says nothing of its start"):
         emit(started(settings, mistakes, missing))

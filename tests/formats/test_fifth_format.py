@@ -68,8 +68,8 @@ def session(turns):
 
 
 async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_all_rules_kept():
-    assert isinstance(await RequestFlow().decide(session(2), to(20_000)), Untouched)
-    decision = await RequestFlow().decide(session(30), to(20_000))
+    assert isinstance(await RequestFlow().deciding.decide(session(2), to(20_000)), Untouched)
+    decision = await RequestFlow().deciding.decide(session(30), to(20_000))
     assert isinstance(decision, Compressed)
     sent = decision.changes["talk"]
     assert decision.figures.tokens_after <= decision.figures.budget_tokens < decision.figures.tokens_before
@@ -81,6 +81,6 @@ async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_al
 
 async def test_a_stated_output_that_the_window_has_no_room_for_is_lowered_in_its_own_field():
     request = replace(session(2), fields={**session(2).fields, "most_words": 90_000})
-    decision = await RequestFlow().decide(request, to(20_000))
+    decision = await RequestFlow().deciding.decide(request, to(20_000))
     assert isinstance(decision, Compressed)
     assert decision.changes.keys() == {"most_words"}

@@ -22,10 +22,10 @@ async def test_redis_has_figures_and_no_text_of_a_request_a_refusal_or_an_id(red
     request = Request("openai-responses", {**fields, "input": [{"role": "user", "content": MARK * 50}, *fields["input"]]})
     for attempt in (0, 1):
         to = Target("gpt-4o", "deployment", Window(20_000, "model_info"), Policy(), "r", f"{MARK}'s digest", attempt=attempt)
-        await runner.decide(request, to)
+        await runner.deciding.decide(request, to)
         if not attempt:
-            await runner.ends.failed("r", Overflow("input", MARK, 12_000, 19_000), f"{MARK} is too long")
-    await runner.ends.answered("r", {"prompt_tokens": 9_000, "completion_tokens": 50}, response_id=f"resp_{MARK}")
+            await runner.failed("r", Overflow("input", MARK, 12_000, 19_000), f"{MARK} is too long")
+    await runner.answered("r", {"prompt_tokens": 9_000, "completion_tokens": 50}, response_id=f"resp_{MARK}")
     found = await stored(redis_cache.init_async_client())
     assert {key.split(":")[1] for key in found} == {"statistics", "history"}
     assert MARK not in "".join([*found, *found.values()]).replace(f"{MARK}'s digest", "")

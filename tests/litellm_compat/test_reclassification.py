@@ -33,7 +33,10 @@ class Noted:
     def recognise(self, error):
         return overflow_of(error) is not None
 
-    async def note(self, fields, error):
+    def handles(self, fields):
+        return True
+
+    async def note_failure(self, fields, error):
         if self.recognise(error):
             self.told.append(fields)
         return self.recognise(error)
@@ -42,7 +45,7 @@ class Noted:
         return False
 
     def install(self):
-        reclassify(self.note, lambda _: True, self.is_made_again)
+        reclassify(lambda: self)
 
 
 class Broken(Noted):

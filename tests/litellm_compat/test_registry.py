@@ -200,7 +200,7 @@ class TestWithoutIt:
     def test_the_other_names_are_patched_all_the_same(self, name, without):
         without(name)
         litellm_compat.estimate_usage(lambda _: None)
-        litellm_compat.reclassify(None, None, None)
+        litellm_compat.reclassify(None)
         assert {other for other in registry.PATCHED if hasattr(other.find(), "__wrapped__")} == {
             *registry.PATCHED
         } - LACKING - {name}

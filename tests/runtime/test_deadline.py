@@ -71,7 +71,7 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
     slow_step(cooperates=cooperates)
     began = time.monotonic()
     flow, asked, to = RequestFlow(), request(fmt, "SLOW question"), target()
-    decision = await flow.decide(asked, to)
+    decision = await flow.deciding.decide(asked, to)
     assert decision_event(asked, to, decision, flow.running.of("call").attempts.last(), {}).timed_out
     assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
     assert isinstance(decision, Compressed)
@@ -88,8 +88,8 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
     slow_step(cooperates=False)
     runner = RequestFlow()
     policy = {"compression_timeout_seconds": 60.0}
-    slow = asyncio.create_task(runner.decide(request("openai-chat", "SLOW question"), target("slow", **policy)))
-    other = await runner.decide(request("openai-chat"), target("other", **policy))
+    slow = asyncio.create_task(runner.deciding.decide(request("openai-chat", "SLOW question"), target("slow", **policy)))
+    other = await runner.deciding.decide(request("openai-chat"), target("other", **policy))
     assert isinstance(other, Compressed)
     assert last_resort.NAME not in [step.name for step in other.steps]
     assert not slow.done()
@@ -99,8 +99,10 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
 async def test_what_was_done_in_haste_is_not_remembered(slow_step):
     slow_step(cooperates=True)
     runner = RequestFlow()
-    hasty = await runner.decide(request("openai-chat", "SLOW question"), target("first"))
-    calm = await runner.decide(request("openai-chat", "calm question"), target("second", compression_timeout_seconds=60))
+    hasty = await runner.deciding.decide(request("openai-chat", "SLOW question"), target("first"))
+    calm = await runner.deciding.decide(
+        request("openai-chat", "calm question"), target("second", compression_timeout_seconds=60)
+    )
     assert [step.name for step in hasty.steps] == [last_resort.NAME]
     assert last_resort.NAME not in [step.name for step in calm.steps]
 
@@ -109,7 +111,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
     """The attempt of the last resort is the one that a retry has to undercut."""
     slow_step(cooperates=True)
     runner = RequestFlow()
-    decision = await runner.decide(request("openai-chat", "SLOW question"), target())
+    decision = await runner.deciding.decide(request("openai-chat", "SLOW question"), target())
     attempt = runner.running.of("call").attempts.last()
     assert attempt.sent_tokens == decision.figures.tokens_after
     assert attempt.guessed_tokens >= attempt.sent_tokens
@@ -118,7 +120,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
     flow, heard, asked, to = RequestFlow(), [], request("openai-chat"), target(compression_timeout_seconds=600)
-    decision = await flow.decide(asked, to)
+    decision = await flow.deciding.decide(asked, to)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     end = on("decision", heard.append)
     state = flow.running.of("call")
@@ -130,7 +132,7 @@ async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monke
 async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 3)
     small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
-    assert isinstance(await RequestFlow().decide(small, target()), Untouched)
+    assert isinstance(await RequestFlow().deciding.decide(small, target()), Untouched)
 
 
 @pytest.fixture

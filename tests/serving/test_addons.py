@@ -98,7 +98,7 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
     assert sent["sent"] == "openai/gpt-4o"
     assert await flow.whole(arranged, "answer") == "ANSWER"
     assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
-    await flow.ends.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
+    await flow.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
     (made,) = toy()
     assert made.seen == ["received", "decided", 70]
 
@@ -112,7 +112,7 @@ async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(
     assert "sent" not in await decided(flow, OTHER)
     assert await flow.whole(OTHER, "answer") == "answer"
     assert [c async for c in flow.streamed(OTHER, chunks("a"))] == ["a"]
-    assert await flow.ends.failed(Call(OTHER).request_id, None)
+    assert await flow.failed(Call(OTHER).request_id, None)
     (made,) = toy()
     assert made.seen == ["decided"]
 
@@ -156,7 +156,7 @@ async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged
     assert Call(arranged).request_id
     plain, sent = await decided(RequestFlow(Settings())), await decided(flow, addons=[name])
     assert sent["messages"] == plain["messages"]
-    assert await flow.ends.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
+    assert await flow.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings
     assert all(name in warning for warning in warnings)

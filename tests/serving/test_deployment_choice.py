@@ -20,6 +20,7 @@ from ctx_hooks.request import request as requests
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+from ctx_hooks.serving.deciding import Deciding
 from ctx_hooks.serving.deployment_choice import Option, best_of, preferred
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
@@ -142,7 +143,7 @@ class TestTheRouterChoosesFromAll:
 
 class TestCounting:
     async def test_what_fits_every_deployment_by_its_size_is_not_counted(self, monkeypatch):
-        monkeypatch.setattr(RequestFlow, "off_loop", None)
+        monkeypatch.setattr(Deciding, "off_loop", None)
         entries = listed(8_000, 1_000_000)
         assert await chosen(small(), entries) is entries
 
@@ -223,4 +224,4 @@ async def retried(runner, refused, to, sent=37_000):
     request = session()
     refused_by(runner, request, refused, sent)
     to = replace(to, request_id=request.call.request_id, attempt=1)
-    return await runner.decide(request, runner.running.of(to.request_id).numbered(to))
+    return await runner.deciding.decide(request, runner.running.of(to.request_id).numbered(to))

@@ -73,7 +73,7 @@ async def test_what_a_refused_request_holds_is_looked_at_in_a_thread():
     request = Request("openai-chat", conversation("openai-chat", 900).fields)
     flow, where, walked = RequestFlow(Settings()), replace(to(10_000_000), request_id="one"), set()
     await flow.before_attempt(request, where)
-    await flow.ends.failed("one", Overflow("input", "x", 5_000))
+    await flow.failed("one", Overflow("input", "x", 5_000))
 
     def note(frame, event, _):
         if event == "call" and PACKAGE in frame.f_code.co_filename:

@@ -107,7 +107,7 @@ def to(window_tokens=12_000, **fields):
 
 
 async def decided(recorder, runner, request, target):
-    decision = await runner.decide(request, target)
+    decision = await runner.deciding.decide(request, target)
     state = runner.running.open("request")
     recorder.decided(state, request, target, decision, state.attempts.last())
     return decision
@@ -121,7 +121,7 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
     runner.running.of("request").note_fitted_before_choice()
     fitted = Request("openai-chat", {**request.fields, **first.changes})
     second = await decided(recorder, runner, fitted, to())
-    answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     recorder.answered(runner.running.of("request"), *answered, {"litellm_params": {"metadata": {}}})
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard
@@ -138,7 +138,7 @@ async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
     runner.running.of("request").note_fitted_before_choice()
     fitted = Request(fmt, {**request.fields, **first.changes})
     await decided(recorder, runner, fitted, to())
-    await runner.ends.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
+    await runner.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
     rescued = await decided(recorder, runner, fitted, to(attempt=1))
     assert rescued.figures.tokens_after < first.figures.tokens_after < first.figures.tokens_before
     headers, logged = runner.running.of("request").headers, metadata["spend_logs_metadata"]["ctx_hooks"]
@@ -154,7 +154,7 @@ async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_re
     recorder = Recorder()
     fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
     await decided(recorder, runner, Request("openai-chat", fields), to(200_000))
-    await runner.ends.failed("request", Overflow("input", "x", 10_000, 26_000))
+    await runner.failed("request", Overflow("input", "x", 10_000, 26_000))
     await decided(recorder, runner, Request("openai-chat", fields), to(200_000, attempt=1))
     translated = {**agent_session("openai-responses", turns=2), "metadata": metadata}
     await decided(recorder, runner, Request("openai-responses", translated), to(200_000))
@@ -168,7 +168,7 @@ async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     fields = with_request_id(agent_session("openai-chat", turns=40))
     target = replace(to(200_000), request_id=Call(fields).request_id)
     await flow.before_attempt(Request("openai-chat", fields), target)
-    await flow.ends.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
+    await flow.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
     await flow.before_attempt(Request("openai-chat", fields), target)
     assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
     assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
@@ -187,7 +187,7 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
             not_retried += 1
         else:
             sent += 1
-            await flow.ends.failed(target.request_id, Overflow("input", "x", 60, None))
+            await flow.failed(target.request_id, Overflow("input", "x", 60, None))
     for _ in range(2):
         flow.recorder.failed(flow.running.of(target.request_id), Call(fields))
     words = [(type(event).__name__, event.decision) for event in heard]

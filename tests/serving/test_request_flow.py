@@ -42,7 +42,7 @@ def to(window_tokens=200_000, attempt=0, request_id="request", **fields):
 async def flow_after(request, where):
     """Return a flow that has decided about a request."""
     flow = RequestFlow()
-    await flow.decide(request, where)
+    await flow.deciding.decide(request, where)
     return flow
 
 
@@ -53,8 +53,8 @@ def last_of(flow, request_id="request"):
 async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
     """The Router may go on to a model that the plugin is off for: what it bills says nothing of the one that failed."""
     runner = await flow_after(session(), to(20_000))
-    await runner.ends.failed("request", None)
-    assert await runner.ends.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
+    await runner.failed("request", None)
+    assert await runner.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
     assert last_of(runner) is None
 
 
@@ -68,16 +68,16 @@ def learned_limits():
 
 async def known_limit(runner, tenant="ann"):
     """Return the window that the tenant's next request is fitted to."""
-    await runner.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
+    await runner.deciding.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
     return last_of(runner, "next").known.window
 
 
 async def test_an_attempt_ends_by_the_policy_that_it_began_with():
     """What a team's metadata say may change while its request runs."""
     flow, call = RequestFlow(), Call(with_request_id({"model": "openai/gpt-4o"}))
-    assert flow.ends.mode(call) == "enforce"
-    await flow.decide(session(), to(mode="observe", request_id=call.request_id))
-    assert flow.ends.mode(call) == "observe"
+    assert flow.mode(call) == "enforce"
+    await flow.deciding.decide(session(), to(mode="observe", request_id=call.request_id))
+    assert flow.mode(call) == "observe"
 
 
 async def test_the_arguments_of_an_attempt_are_read_once(monkeypatch):
@@ -96,7 +96,7 @@ class TestARequestIsNeverLost:
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
     async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
         runner = RequestFlow()
-        decision = await runner.decide(Request("openai-chat", {"messages": messages}), to(max_turns=1_000))
+        decision = await runner.deciding.decide(Request("openai-chat", {"messages": messages}), to(max_turns=1_000))
         assert isinstance(decision, Untouched)
         assert decision.reason
 
@@ -106,7 +106,7 @@ class TestARequestIsNeverLost:
 
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
         unseen = Request("openai-chat", agent_session("openai-chat", turns=40, seed=79))  # no compaction of it is remembered
-        assert await RequestFlow().decide(unseen, to(20_000, block_below_tokens=0)) == Untouched(
+        assert await RequestFlow().deciding.decide(unseen, to(20_000, block_below_tokens=0)) == Untouched(
             reason="failed: RuntimeError"
         )
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
@@ -124,17 +124,21 @@ class TestRetries:
     async def test_a_deployment_that_is_asked_again_without_a_mark_gets_a_retry(self, deployment, fields, expected):
         """An operator's `retry_policy` makes the Router do so, with the request as it was."""
         runner = RequestFlow()
-        assert isinstance(await runner.decide(session(), to(**fields)), Untouched)
-        await runner.ends.failed("request", OVERFLOW)
+        assert isinstance(await runner.deciding.decide(session(), to(**fields)), Untouched)
+        await runner.failed("request", OVERFLOW)
         again = replace(to(**fields), deployment=deployment)
-        assert isinstance(await runner.decide(session(), runner.running.of("request").numbered(again)), expected)
+        assert isinstance(await runner.deciding.decide(session(), runner.running.of("request").numbered(again)), expected)
 
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         """Unless it is known that the Router itself has refused it, before any deployment: then the retry is the first."""
         runner = RequestFlow()
-        assert isinstance(await runner.decide(session(), runner.running.of("request").numbered(to(attempt=1))), NotRetried)
+        assert isinstance(
+            await runner.deciding.decide(session(), runner.running.of("request").numbered(to(attempt=1))), NotRetried
+        )
         runner.running.open("request").awaits_attempt = True
-        assert isinstance(await runner.decide(session(), runner.running.of("request").numbered(to(attempt=1))), Untouched)
+        assert isinstance(
+            await runner.deciding.decide(session(), runner.running.of("request").numbered(to(attempt=1))), Untouched
+        )
         assert runner.running.of("request").numbered(to(attempt=2)).attempt == 2
 
     async def test_a_fault_of_ours_in_a_retry_ends_the_retries(self, monkeypatch):
@@ -144,58 +148,60 @@ class TestRetries:
             raise RuntimeError("a fault")
 
         runner, request = RequestFlow(), Request("openai-chat", agent_session("openai-chat", turns=40, seed=80))
-        await runner.decide(request, to())
-        await runner.ends.failed("request", OVERFLOW)
+        await runner.deciding.decide(request, to())
+        await runner.failed("request", OVERFLOW)
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
-        decision = await runner.decide(request, to(attempt=1))
+        decision = await runner.deciding.decide(request, to(attempt=1))
         assert isinstance(decision, NotRetried)
         assert decision.reason == "failed: RuntimeError"
 
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
         runner = await flow_after(SMALL, to(max_turns=1_000))
-        await runner.ends.failed("request", Overflow("input", "x"), "too long")
+        await runner.failed("request", Overflow("input", "x"), "too long")
         for number in (1, 2, 3):
-            assert isinstance(await runner.decide(SMALL, to(attempt=number)), NotRetried)
+            assert isinstance(await runner.deciding.decide(SMALL, to(attempt=number)), NotRetried)
         last = last_of(runner)
         assert (last.spent, last.to.attempt, last.refusal) == (True, 0, "too long")
 
     async def test_a_retry_that_is_no_conversation_is_not_sent(self):
         runner = await flow_after(session(), to())
-        await runner.ends.failed("request", OVERFLOW)
-        assert isinstance(await runner.decide(Request("openai-chat", {"messages": ["no"]}), to(attempt=1)), NotRetried)
+        await runner.failed("request", OVERFLOW)
+        assert isinstance(
+            await runner.deciding.decide(Request("openai-chat", {"messages": ["no"]}), to(attempt=1)), NotRetried
+        )
 
     async def test_the_same_attempt_in_another_format_is_left_as_it_was_fitted(self):
         """LiteLLM asks again where it translates a request, and by then the mark of the retry is gone."""
         runner = RequestFlow()
-        assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
-        assert await runner.decide(session(), to(20_000)) == ShownAgain()
-        await runner.ends.failed("request", Overflow("input", "x"))
-        assert isinstance(await runner.decide(session("anthropic"), to(20_000, attempt=1)), Compressed)
+        assert isinstance(await runner.deciding.decide(session("anthropic"), to(20_000)), Compressed)
+        assert await runner.deciding.decide(session(), to(20_000)) == ShownAgain()
+        await runner.failed("request", Overflow("input", "x"))
+        assert isinstance(await runner.deciding.decide(session("anthropic"), to(20_000, attempt=1)), Compressed)
         for number in (0, 1):
-            assert await runner.decide(session(), to(20_000, attempt=number)) == ShownAgain()
+            assert await runner.deciding.decide(session(), to(20_000, attempt=number)) == ShownAgain()
 
     async def test_another_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""
         runner = await flow_after(session("anthropic"), to())
-        assert isinstance(await runner.decide(session(), to(20_000, attempt=1)), Compressed)
+        assert isinstance(await runner.deciding.decide(session(), to(20_000, attempt=1)), Compressed)
         runner = await flow_after(session("anthropic"), to(20_000))
-        assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
-        await runner.ends.failed("request", None)
-        assert isinstance(await runner.decide(session(), to(20_000)), Compressed)
+        assert isinstance(await runner.deciding.decide(session("anthropic"), to(20_000)), Compressed)
+        await runner.failed("request", None)
+        assert isinstance(await runner.deciding.decide(session(), to(20_000)), Compressed)
 
 
 class TestWhatIsLearned:
     async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits):
         runner = await flow_after(session(), to(max_turns=1_000))
-        await runner.ends.failed("request", OVERFLOW)
-        await runner.ends.failed("request", OVERFLOW)
+        await runner.failed("request", OVERFLOW)
+        await runner.failed("request", OVERFLOW)
         assert await known_limit(runner) == Window(20_000, "learned")
         (event,) = learned_limits
         assert (event.kind, event.limit_tokens, event.window_tokens) == ("limit", 20_000, 200_000)
 
     async def test_an_error_that_is_no_overflow_teaches_nothing(self, learned_limits):
         runner = await flow_after(session(), to(max_turns=1_000))
-        await runner.ends.failed("request", None, "a server's fault")
+        await runner.failed("request", None, "a server's fault")
         assert await known_limit(runner) == to().window
         assert not learned_limits
         assert last_of(runner).failed
@@ -208,43 +214,45 @@ class TestWhatIsLearned:
         assert tokens != others
         runner = await flow_after(session(turns=20), to(window_tokens=2_000_000))
         assert last_of(runner).sent_tokens is None
-        await runner.ends.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
+        await runner.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
         assert not learned_limits
-        await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4"))
+        await runner.deciding.decide(
+            session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4")
+        )
         assert [e.limit_tokens for e in learned_limits] == [10_000]
         assert last_of(runner).first_tokens == tokens
 
     async def test_what_cannot_be_counted_whole_teaches_nobody_else(self, learned_limits):
         stored = session("openai-responses", turns=20, previous_response_id="resp_1")
         runner = await flow_after(stored, to(window_tokens=2_000_000))
-        await runner.ends.failed("request", Overflow("input", "x"), "too long")
-        await runner.decide(stored, to(window_tokens=2_000_000, attempt=1))
+        await runner.failed("request", Overflow("input", "x"), "too long")
+        await runner.deciding.decide(stored, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
         runner = await flow_after(session(), to(max_turns=1_000))
         counted = last_of(runner).sent_tokens
-        await runner.ends.answered("request", {"prompt_tokens": int(counted * 1.2)})
+        await runner.answered("request", {"prompt_tokens": int(counted * 1.2)})
         assert last_of(runner) is None
-        await runner.decide(session(), to(max_turns=1_000))
+        await runner.deciding.decide(session(), to(max_turns=1_000))
         assert last_of(runner).known.factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
         runner = await flow_after(session(), to(max_turns=1_000))
-        await runner.ends.answered("request", None)
+        await runner.answered("request", None)
         assert last_of(runner) is None
-        await runner.ends.answered("never sent", {"prompt_tokens": 50_000})
+        await runner.answered("never sent", {"prompt_tokens": 50_000})
         assert not (await runner.learned.of("deployment")).observations
 
     async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
         logged = with_request_id({"model": "openai/gpt-4o"})
         request_id = Call(logged).request_id
         runner = await flow_after(session(), to(max_turns=1_000, request_id=request_id))
-        estimated = runner.ends.estimated_tokens(logged)
+        estimated = runner.estimated_tokens(logged)
         assert estimated == last_of(runner, request_id).sent_provider_tokens > 0
-        await runner.ends.answered(request_id, {"prompt_tokens": estimated * 2})
+        await runner.answered(request_id, {"prompt_tokens": estimated * 2})
         assert not (await runner.learned.of("deployment")).observations
-        assert runner.ends.estimated_tokens(logged) is None
+        assert runner.estimated_tokens(logged) is None
 
 
 @pytest.mark.usefixtures("patient_store")
@@ -257,7 +265,8 @@ async def test_what_may_exceed_a_small_window_knows_the_newest_refusal(most_toke
     await other.learned.of(deployment)
     await one.learned.learn(deployment, {("limit", "ann"): Observation((8_000.0,), time.time())})
     asked = [{"role": "user", "content": "a" * (most_tokens - SMALL.most_tokens(most_tokens) + len("hi"))}]
-    await other.decide(Request("openai-chat", {**SMALL.fields, "messages": asked}), replace(to(), deployment=deployment))
+    asked = Request("openai-chat", {**SMALL.fields, "messages": asked})
+    await other.deciding.decide(asked, replace(to(), deployment=deployment))
     assert last_of(other).known.window.tokens == expected
 
 
@@ -271,8 +280,10 @@ class TestTheEventLoop:
 
     async def test_short_work_is_done_at_once_and_long_work_in_a_thread(self, threads):
         talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 40} for n in range(21)]
-        await RequestFlow().decide(Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, max_turns=1_000))
-        await RequestFlow().decide(session(), to(20_000))
+        await RequestFlow().deciding.decide(
+            Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, max_turns=1_000)
+        )
+        await RequestFlow().deciding.decide(session(), to(20_000))
         short, long = threads
         assert short is threading.current_thread()
         assert long is not short
@@ -281,7 +292,7 @@ class TestTheEventLoop:
 @pytest.mark.parametrize(("least", "warned"), [(None, True), (20_000, True), (0, False)])
 async def test_a_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
-    await RequestFlow().decide(SMALL, to(20_000, block_below_tokens=least))
+    await RequestFlow().deciding.decide(SMALL, to(20_000, block_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
 
 
@@ -303,7 +314,7 @@ SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise(items, tools, expected):
     sent, runner = session("openai-responses", turns=8), RequestFlow()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
-    await runner.decide(replace(sent, fields=fields), to(10_000))
+    await runner.deciding.decide(replace(sent, fields=fields), to(10_000))
     attempt = last_of(runner)
     assert (attempt.counts_all, attempt.hosted_calls, attempt.unbilled) == expected
     assert (attempt.guessed_tokens >= 1_000) == (bool(tools) or items == [SEALED])
@@ -313,6 +324,6 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
 async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
     runner = await flow_after(session(turns=8), to(10_000))
     sent = last_of(runner).sent_tokens
-    await runner.ends.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
+    await runner.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
     shown = {kind for kind, _ in (await runner.learned.of("deployment")).observations}
     assert {"ratios", "accepted_input"} & shown == (set() if used_hosted_tools else {"ratios", "accepted_input"})

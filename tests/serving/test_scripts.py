@@ -97,15 +97,15 @@ class Provider:
         for attempt in range(4):
             window = Window(self._stated_tokens, "model_info")
             to = Target("some/model", "deployment", window, Policy(), name, "ann", attempt=attempt)
-            decision = await self.runner.decide(request, to)
+            decision = await self.runner.deciding.decide(request, to)
             assert not isinstance(decision, NotRetried)
             self.sent = decision.changes.get("messages", messages)
             tokens = counted_by_provider(self.sent)
             if tokens <= WINDOW:
-                await self.runner.ends.answered(name, {"prompt_tokens": tokens, "completion_tokens": 50})
+                await self.runner.answered(name, {"prompt_tokens": tokens, "completion_tokens": 50})
                 return attempt
             figures = (WINDOW, tokens) if self._names_figures else ()
-            await self.runner.ends.failed(name, Overflow("input", "x", *figures))
+            await self.runner.failed(name, Overflow("input", "x", *figures))
         raise AssertionError("no retry was small enough")
 
     async def refusals_of(self, script: str, shares: list[float]) -> list[int]:

@@ -52,7 +52,7 @@ async def note(fields, error):
     return True
 
 async def main():
-    CtxHooks.flow = SimpleNamespace(ends=SimpleNamespace(mode=lambda call: "enforce", note_failure=note))
+    CtxHooks.flow = SimpleNamespace(handles=lambda fields: True, note_failure=note)
     await litellm.Router(model_list=[]).make_call(fail, model="g", metadata={}, stream=True)
 
 try:

@@ -202,7 +202,7 @@ async def test_a_request_that_continues_a_stored_response_asks_redis_for_all_at_
     relay.is_open.clear()
     to = Target("openai/gpt-4o", "one", Window(ProviderTokens(8_000), "model_info"), Policy(), "one", continued="resp_1")
     request = Request("openai-responses", {"input": "Go on. " * 5_000})
-    decided = asyncio.create_task(RequestFlow(shared=lambda: cache).decide(request, to))
+    decided = asyncio.create_task(RequestFlow(shared=lambda: cache).deciding.decide(request, to))
     await until(lambda: relay.connections == opened + 1)
     relay.is_open.set()
     await decided

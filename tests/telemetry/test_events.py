@@ -40,7 +40,7 @@ assert result.fits
 async def compact(mode="enforce"):
     payload = agent_session("openai-chat", turns=40)
     to = Target("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(mode=mode), "call")
-    return await RequestFlow().decide(Request("openai-chat", payload), to)
+    return await RequestFlow().deciding.decide(Request("openai-chat", payload), to)
 
 
 async def test_listeners_are_told_before_and_after():

@@ -71,7 +71,7 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     resolved = proxy.resolved(listed[0] if listed else Listed("", group, deployment, {}), **names)
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
-    decision = asyncio.run(RequestFlow().decide(received, _without_stores(target)))
+    decision = asyncio.run(RequestFlow().deciding.decide(received, _without_stores(target)))
     sent = Request(received.format, {**fields, **decision.changes})
     factor = family_factor(deployment.model)
     return Decided(group, len(listed), received, target, resolved, decision, sent, factor)

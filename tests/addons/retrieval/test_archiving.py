@@ -65,7 +65,7 @@ async def test_every_handle_in_what_is_sent_is_stored_by_a_later_request_whateve
         decide, decided, is_gone = engine.decide, threading.Event(), threading.Event()
         with monkeypatch.context() as patched:
             patched.setattr(engine, "decide", lambda *args: (decide(*args), decided.set(), is_gone.wait()))
-            leaving = asyncio.get_running_loop().create_task(runner.decide(REQUEST, where))
+            leaving = asyncio.get_running_loop().create_task(runner.deciding.decide(REQUEST, where))
             await asyncio.to_thread(decided.wait)
             leaving.cancel()
             is_gone.set()
@@ -126,11 +126,11 @@ async def test_a_request_that_fails_in_the_end_is_forgotten_though_its_model_was
     request = Request("openai-chat", fields)
     request_id = request.call.request_id
     where = replace(to(12_000, retrieval=True), request_id=request_id)
-    await flow.decide(request, where)
+    await flow.deciding.decide(request, where)
     archiving = (await flow.addons.named(where.policy))["retrieval"].archiving
     assert archiving.was_offered(request_id)
-    await flow.ends.failed(request_id, None)
-    flow.ends.after_failure(fields, ConnectionError("the model is gone"))
+    await flow.failed(request_id, None)
+    flow.after_failure(fields, ConnectionError("the model is gone"))
     assert not archiving.was_offered(request_id)
 
 
@@ -162,15 +162,15 @@ async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fm
     runner = RequestFlow()
     where = replace(to(12_000, retrieval=True), request_id="one")
     fields = {**agent_session(fmt, turns=40), "store": False}
-    first = (await runner.decide(Request(fmt, fields), where)).changes
+    first = (await runner.deciding.decide(Request(fmt, fields), where)).changes
     fitted = {**fields, **first}
-    again = (await runner.decide(Request(fmt, fitted), where)).changes
+    again = (await runner.deciding.decide(Request(fmt, fitted), where)).changes
     assert "ctx_retrieve" in json.dumps(first["tools"])
     assert "tools" not in again
     archiving = (await runner.addons.named(where.policy))["retrieval"].archiving
     assert archiving.was_offered("one")
     without = {**fitted, "tools": fields["tools"]}
-    await runner.decide(Request(fmt, without), where)
+    await runner.deciding.decide(Request(fmt, without), where)
     assert not archiving.was_offered("one")
 
 

@@ -33,7 +33,7 @@ async def offered():
     """Return what answers the calls of a request from which something was cut, and the handle of that."""
     runner = RequestFlow()
     payload = {**agent_session("openai-chat", turns=40), "litellm_call_id": "call"}
-    decision = await runner.decide(Request("openai-chat", payload), TO)
+    decision = await runner.deciding.decide(Request("openai-chat", payload), TO)
     retrieval = (await runner.addons.named(TO.policy))["retrieval"]
     return retrieval.archiving, HANDLE.findall(json.dumps(decision.changes["messages"]))[0]
 

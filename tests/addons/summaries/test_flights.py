@@ -64,16 +64,16 @@ async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(cap
 
     runner = RequestFlow()
     monkeypatch.setattr(StoredSummaries, "of", fail)
-    assert isinstance(await runner.decide(request_of(), TO), Compressed)
+    assert isinstance(await runner.deciding.decide(request_of(), TO), Compressed)
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert record.getMessage() == "ctx_hooks failed and decides without the add-on summaries"
 
 
 async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
     runner = RequestFlow()
-    await runner.decide(request_of(), TO)
+    await runner.deciding.decide(request_of(), TO)
     assert asking(runner)
-    await runner.ends.failed("request", None)
+    await runner.failed("request", None)
     assert not asking(runner)
 
 
@@ -91,7 +91,7 @@ async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypat
         return "0a"
 
     monkeypatch.setattr(candidates, "conversation_key", noted)
-    await RequestFlow().decide(request_of(), TO)
+    await RequestFlow().deciding.decide(request_of(), TO)
     assert threads
     assert threading.main_thread() not in threads
 
@@ -99,8 +99,8 @@ async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypat
 async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_each():
     runner = RequestFlow()
     for deployment in ("deployment", "shadow:model"):
-        await runner.decide(request_of(), replace(TO, deployment=deployment))
-    await runner.ends.failed("request", None, "", DeploymentName("shadow", "model"))
+        await runner.deciding.decide(request_of(), replace(TO, deployment=deployment))
+    await runner.failed("request", None, "", DeploymentName("shadow", "model"))
     assert asking(runner) == ["deployment"]
 
 

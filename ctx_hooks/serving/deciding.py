@@ -1,0 +1,145 @@
+"""What to send of an attempt: gathers what the engine has to know, has it decide in time, and remembers the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.steps import extra_steps
+from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.engine import Decided
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchanged
+from ctx_hooks.learning.calibration import LEAST_RATIO
+from ctx_hooks.learning.learned import Learned
+from ctx_hooks.learning.stored_histories import StoredHistories
+from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
+from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.addons import Addons, Undecided
+from ctx_hooks.serving.running import Running, holds_more
+from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
+from ctx_hooks.tokens.units import ProviderTokens, to_local
+
+T = TypeVar("T")
+
+LOOP_BYTES = 16_000
+"""A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
+(40 to 190 ms a million characters, `tokens/counter.py`)."""
+LEAST_WINDOW_TOKENS = 4_096
+"""Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Decides about attempts, by what runs, what was learned, and the add-ons of their policies."""
+
+    running: Running
+    learned: Learned
+    stored: StoredHistories
+    addons: Addons
+    workers: Workers = field(default_factory=Workers)
+
+    async def decide(self, request: Request, to: Target) -> Decision:
+        """Return what to send, and remember the attempt.
+
+        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
+        was refused is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
+        """
+        attempts, timings = self.running.of(to.request_id).attempts, Timings()
+        previous = attempts.last(to.deployment)
+        is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
+        if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
+            return ShownAgain()  # if LiteLLM translates a request it asks twice, the second time without a retry's mark
+        if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
+            return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
+        try:
+            with timings.phase("total"):
+                decision, attempt, *_ = await self._decided(request, to, previous, timings)
+        except MalformedConversationError as error:
+            decision = Untouched(reason=str(error))
+        except Exception as error:  # noqa: BLE001 - it is logged there
+            # A proxy must not lose a request to us, whatever is wrong here.
+            litellm_compat.note_fault("forwards the request unchanged", error)
+            decision = Untouched(reason=f"failed: {type(error).__name__}")
+        else:
+            attempt = replace(attempt, milliseconds=dict(timings))
+            if to.policy.mode == "observe":
+                attempt = sent_unchanged(request, attempt)
+            self.running.open(to.request_id).attempts.sent(attempt)
+        if to.attempt and isinstance(decision, Untouched):
+            return NotRetried(figures=decision.figures, reason=decision.reason)
+        return decision
+
+    async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
+        most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
+        if previous is not None and previous.sent_tokens is None and (to.attempt or holds_more(to, previous)):
+            previous = await self._counted(request, to, previous, most_tokens)
+        with timings.phase("known"):
+            read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
+            # Both at once, since each may wait for Redis.
+            both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
+            stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
+            known = known_of(to, stats, time.time(), previous if to.attempt else None, stored_tokens)
+        if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
+            warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
+        by_size = engine.decide_by_size(request, to, known, most_tokens)
+        undecided = Undecided(request, to, known, by_size is not None)
+        decide = partial(self._decided_in_time, by_size, most_tokens, timings)
+        return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
+
+    async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
+        """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
+
+        A request that looked small was sent without counting; its refusal teaches from here on.
+        """
+        if refused.overflow is None:
+            return refused
+        deadline = Deadline(to.policy.compression_timeout_seconds)
+        counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
+
+        def work() -> Attempt:
+            own = copy(request)  # the thread frees what it has read
+            return counted(refused, own, counted_history(own, counter))
+
+        try:
+            found = await self.off_loop(most_tokens, work, deadline)
+        except CompressionTimeoutError:
+            return refused  # what cannot be counted in time teaches nothing
+        refused = replace(found, first_tokens=found.sent_tokens)
+        self.running.open(to.request_id).attempts.sent(refused)
+        await self.learned.from_refusal(refused)
+        return refused
+
+    async def _decided_in_time(
+        self, by_size: Decided | None, most_tokens: int, timings: Timings, undecided: Undecided
+    ) -> Decided:
+        """Return the decision, by the size if that is enough, by the last resort if it is not there in time."""
+        if by_size is not None:
+            return by_size
+        request, to, known, _ = undecided
+        deadline = Deadline(to.policy.compression_timeout_seconds)
+        try:
+            work = partial(engine.decide, request, to, known, deadline, timings)
+            return await self.off_loop(most_tokens, work, deadline)
+        except CompressionTimeoutError:
+            warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
+        work = partial(engine.decide_by_last_resort, request, to, known)
+        decided = await self.off_loop(most_tokens, work, Deadline())
+        return decided._replace(attempt=replace(decided.attempt, timed_out=True))
+
+    async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
+        """Do long work in a thread, and short work here; the steps of other packages run in a thread always."""
+        if most_tokens <= LOOP_BYTES and not extra_steps():
+            return work()
+        return await self.workers.run(work, deadline)
