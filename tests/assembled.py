@@ -69,14 +69,19 @@ def messages(events: list[Any]) -> dict[str, Any]:
     return {**answer, "content": blocks}
 
 
-def responses(events: list[Any]) -> dict[str, Any]:
-    """Return the response that the events of its stream bring, whose last one states it as a whole."""
+def assert_whole(events: list[Any]) -> None:
+    """Check how a stream of Responses begins and ends, and that it is of one response."""
     kinds = [event["type"] for event in events]
     assert kinds[:2] == ["response.created", "response.in_progress"]
     assert [kinds.count(f"response.{kind}") for kind in ("created", "in_progress")] == [1, 1]
     assert kinds[-1] in ("response.completed", "response.incomplete")
-    assert [event["sequence_number"] for event in events] == list(range(len(events)))
     assert len({event["response"]["id"] for event in events if "response" in event}) == 1
+
+
+def responses(events: list[Any]) -> dict[str, Any]:
+    """Return the response that the events of its stream bring, whose last one states it as a whole."""
+    assert_whole(events)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
     items: list[Any] = []
     is_open = False
     for event in events:
@@ -102,10 +107,7 @@ def responses(events: list[Any]) -> dict[str, Any]:
 
 def translated_responses(events: list[Any]) -> dict[str, Any]:
     """Return the response of a stream that LiteLLM makes of another provider's, of which it numbers some events alone."""
-    kinds = [event["type"] for event in events]
-    assert kinds[:2] == ["response.created", "response.in_progress"]
-    assert [kinds.count(f"response.{kind}") for kind in ("created", "in_progress")] == [1, 1]
-    assert kinds[-1] in ("response.completed", "response.incomplete")
+    assert_whole(events)
     numbers = [event["sequence_number"] for event in events if event.get("sequence_number") is not None]
     assert numbers == sorted(set(numbers))
     items = {event["output_index"]: event["item"] for event in events if event["type"] == "response.output_item.added"}
@@ -114,5 +116,4 @@ def translated_responses(events: list[Any]) -> dict[str, Any]:
     response = dict(events[-1]["response"])
     shown, whole = ({i["id"] for i in listed if i["type"] != "reasoning"} for listed in (items.values(), response["output"]))
     assert shown == whole
-    assert len({event["response"]["id"] for event in events if "response" in event}) == 1
     return response

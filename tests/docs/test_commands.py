@@ -7,7 +7,6 @@ import time
 
 import pytest
 from documentation import ROOT, SHELL, blocks
-from redis_process import RedisProcess
 from told_events import ANSWER, CALL, DECISION
 
 from ctx_hooks.addons.retrieval.archive import disk
@@ -51,14 +50,8 @@ RUN = [(block, command) for block, command in HERE if reason(command) is None]
 LISTED = [(block, command) for block, command in HERE if reason(command) is not None and "benchmarks/" in command]
 
 
-@pytest.fixture(scope="module")
-def redis():
-    with RedisProcess() as running:
-        yield running
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch, redis):
+def folder(tmp_path, monkeypatch, redis_server):
     """What the pages speak of, in the working folder: a request, recorded sessions, events, an archive with a text."""
     session = agent_session("openai-chat", model="gpt", turns=20)
     recorded = {"id": "one", "format": "openai-chat", "messages": session["messages"]}
@@ -78,7 +71,12 @@ def folder(tmp_path, monkeypatch, redis):
     tenant = tenant_key("team", "T", b"")
     values = {HANDLE: sealed("what was cut", tenant, HANDLE, "zlib", b"")}
     disk.write(tmp_path / "archive", tenant_name(tenant), values, time.time() + 3_600, 1_000_000)
-    named = {"HOME": str(tmp_path), "TOOL_OUTPUT_DIR": "archive", "REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port)}
+    named = {
+        "HOME": str(tmp_path),
+        "TOOL_OUTPUT_DIR": "archive",
+        "REDIS_HOST": "127.0.0.1",
+        "REDIS_PORT": str(redis_server.port),
+    }
     for name, value in named.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)

@@ -42,6 +42,12 @@ class Route:
         return LOOPBACK.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=300)
 
 
+def events_of(text: str) -> list[Any]:
+    """Return the events of a streamed answer."""
+    data = [line[len("data:") :].strip() for line in text.splitlines() if line.startswith("data:")]
+    return [json.loads(line) for line in data if line != "[DONE]"]
+
+
 def logged(proxy: Proxy, answer: httpx.Response) -> dict[str, Any]:
     """Return what the loggers of the folder's proxies are told of an answered request."""
     start = f"answered {answer.headers['x-litellm-call-id']} "

@@ -10,7 +10,7 @@ from configurations import deployment
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 from litellm_versions import CONTINUES_CHAT
-from routes import CHAT, RESPONSES
+from routes import CHAT, RESPONSES, events_of
 
 WINDOW = 8_000
 SAID = "The parser drops the last line because it reads"
@@ -101,7 +101,6 @@ def text_of(item):
 
 def said_to_client(text):
     """Return the text that the parts of a stream add up to."""
-    lines = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
-    events = [json.loads(line) for line in lines if line != "[DONE]"]
+    events = events_of(text)
     chat = [choice["delta"].get("content") or "" for event in events for choice in event.get("choices", ())]
     return "".join([*chat, *(event["delta"] for event in events if event.get("type") == "response.output_text.delta")])

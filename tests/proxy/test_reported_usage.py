@@ -1,11 +1,9 @@
 """What clients, loggers and the spend see of the usage of a compressed request, on every route, streamed and not."""
 
-import json
-
 import pytest
 from configurations import deployment
 from litellm_versions import STATES_STREAMED_USAGE
-from routes import MODELS, NAMES, ROUTES, logged
+from routes import MODELS, NAMES, ROUTES, events_of, logged
 
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -53,8 +51,7 @@ def cost_of(read):
 
 def told(answer):
     """Return the usage records of an answer that state an input."""
-    texts = [line[len("data:") :] for line in answer.text.splitlines() if line.startswith("data:")] or [answer.text]
-    events = [json.loads(text) for text in texts if text.strip() != "[DONE]"]
+    events = events_of(answer.text) or [answer.json()]
     held = [holder for e in events for holder in (e, e.get("message"), e.get("response")) if isinstance(holder, dict)]
     records = [holder[name] for holder in held for name in RECORDS if holder.get(name)]
     return [record for record in records if input_of(record)]

@@ -1,10 +1,10 @@
 """A session whose history the provider keeps: it goes on past the window, with one refusal at most."""
 
-import json
 import random
 
 import pytest
 from configurations import WINDOW, deployment
+from routes import events_of
 
 from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.conversations import read_tool, source_text
@@ -25,8 +25,7 @@ def ask(proxy, fields):
     assert answer.status_code == 200, answer.text
     if not fields.get("stream"):
         return answer.json()
-    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
-    return events[-1]["response"]
+    return events_of(answer.text)[-1]["response"]
 
 
 def run_session(proxy, model, **fields):

@@ -8,7 +8,6 @@ import httpx
 import pytest
 from configurations import GENERAL, PATIENT, PLUGIN, configuration, deployment, importable
 from proxies import Proxy
-from redis_process import RedisProcess
 from summariser import MARK, summariser
 
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
@@ -60,12 +59,6 @@ log = Log()
 
 
 @pytest.fixture(scope="module")
-def redis():
-    with RedisProcess() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def provider():
     settings = ProviderSettings(
         window_tokens=WINDOW, windows={**dict.fromkeys(MODELS, 200_000), "narrow": 2_200}, failing_models=["fails"]
@@ -110,10 +103,10 @@ def started(provider, folder, redis):
 
 
 @pytest.fixture(scope="module")
-def proxies(provider, redis, tmp_path_factory):
+def proxies(provider, redis_server, tmp_path_factory):
     """Two workers on one Redis."""
     folder = tmp_path_factory.mktemp("summaries")
-    with started(provider, folder, redis) as one, started(provider, folder, redis) as two:
+    with started(provider, folder, redis_server) as one, started(provider, folder, redis_server) as two:
         yield one, two
 
 

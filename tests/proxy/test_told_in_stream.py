@@ -1,10 +1,8 @@
 """An overflow that a provider tells inside a streamed answer is retried, whatever form it has and whatever came before."""
 
-import json
-
 import pytest
 from configurations import deployment
-from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES
+from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES, events_of
 
 CHAT_BACKEND = {"use_chat_completions_api": True}
 """Sends `/v1/messages` to the deployment's chat route; LiteLLM's default is its Responses route."""
@@ -43,14 +41,9 @@ def test_it_is_retried_once_and_the_next_request_fits(route, name, form, after_o
     provider.reset(refused_form=form, refused_after_opening=after_opening)
     answer = route.ask(proxy, group=group, stream=True)
     assert answer.status_code == 200, answer.text
-    assert "error" not in {name for event in events(answer.text) for name in (event.get("type"), *event)}, answer.text
+    assert "error" not in {name for event in events_of(answer.text) for name in (event.get("type"), *event)}, answer.text
     assert "Answer" in answer.text
     assert [r["status"] for r in provider.requests()] == [400, 200]
     provider.reset(refused_form="wording", refused_after_opening=False)
     assert route.ask(proxy, group=group, stream=True, seed=1).status_code == 200
     assert [r["status"] for r in provider.requests()] == [200], "the limit is known now"
-
-
-def events(text):
-    data = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
-    return [json.loads(line) for line in data if line != "[DONE]"]

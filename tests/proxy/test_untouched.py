@@ -24,39 +24,17 @@ KNOWN = (
 UNKNOWN = "Too many input tokens. Max input tokens: 1000, request input token count: 9000"
 """A wording that LiteLLM itself takes for no overflow, so that a change of its kind would show."""
 ANSWER = {
-    "id": "one",
-    "object": "text_completion",
-    "created": 1,
-    "created_at": 1,
-    "output": [],
-    "model": "served",
+    "id": "one", "object": "text_completion", "created": 1, "created_at": 1, "output": [], "model": "served",
     "choices": [{"index": 0, "text": "ok", "finish_reason": "stop", "logprobs": None}],
     "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4, "input_tokens": 3, "output_tokens": 1},
-    "type": "message",
-    "role": "assistant",
-    "content": [{"type": "text", "text": "ok"}],
-    "stop_reason": "end_turn",
-    "input_tokens": 7,
-    "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
-}
+    "type": "message", "role": "assistant", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn",
+    "input_tokens": 7, "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+}  # fmt: skip
 FILE = {
-    "id": "file-1",
-    "object": "file",
-    "bytes": 9,
-    "created_at": 1,
-    "filename": "b",
-    "purpose": "batch",
-    "status": "uploaded",
-}
-BATCH = {
-    "id": "batch-1",
-    "object": "batch",
-    "endpoint": "/v1/chat/completions",
-    "input_file_id": "file-1",
-    "completion_window": "24h",
-    "status": "validating",
-    "created_at": 1,
-}
+    "id": "file-1", "object": "file", "bytes": 9, "created_at": 1, "filename": "b", "purpose": "batch", "status": "uploaded",
+}  # fmt: skip
+ASKED = {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+BATCH = {"id": "batch-1", "object": "batch", "status": "validating", "created_at": 1, **ASKED}
 RECORD = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "text", "messages": TALK}}
 CHANGING = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:cmpl-|resp_)[\w-]+|\"created\": ?\d+")
 """What differs between any two requests or answers: a multipart boundary, ids and times."""
@@ -100,25 +78,12 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "count_tokens": ("/v1/messages/count_tokens", {"json": {"model": "translated", "messages": TALK}}),
     "Anthropic pass-through": ("/anthropic/v1/messages", {"json": {"model": "text", "messages": TALK, "max_tokens": 5}}),
     "OpenAI pass-through": ("/openai/chat/completions", {"json": {"model": "text", "messages": TALK}}),
-    "OpenAI pass-through, streamed": (
-        "/openai/chat/completions",
-        {"json": {"model": "g", "messages": TALK, "stream": True}},
-    ),
+    "OpenAI, streamed": ("/openai/chat/completions", {"json": {"model": "g", "messages": TALK, "stream": True}}),
     "upload of a batch": (
         "/v1/files",
         {"files": {"file": ("b.jsonl", json.dumps(RECORD).encode())}, "data": {"purpose": "batch"}},
     ),
-    "batch": (
-        "/v1/batches",
-        {
-            "json": {
-                "model": "text",
-                "input_file_id": "file-1",
-                "endpoint": "/v1/chat/completions",
-                "completion_window": "24h",
-            }
-        },
-    ),
+    "batch": ("/v1/batches", {"json": {"model": "text", **ASKED}}),
     "Codex's compaction": ("/v1/responses/compact", {"json": {"model": "text", "input": TALK}}),
     "embeddings": ("/v1/embeddings", {"json": {"model": "vectors", "input": LONG}}),
 }

@@ -35,35 +35,25 @@ def tool_result(*blocks):
     return said({"type": "tool_result", "tool_use_id": "u", "content": list(blocks)})
 
 
+def returned(kind, output):
+    return {"type": f"{kind}_output", "call_id": "c", "output": output}
+
+
+DATA_URL, SOURCE = f"data:image/png;base64,{PNG}", {"type": "base64", "media_type": "image/png", "data": PNG}
 IMAGES = [
     ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}),
     ("gemini", {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"image": PNG}}}]}),
     ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
-    (
-        "openai-responses",
-        {
-            "type": "computer_call_output",
-            "call_id": "c",
-            "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64," + PNG},
-        },
-    ),
-    (
-        "openai-responses",
-        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": PNG}]},
-    ),
+    ("openai-responses", returned("computer_call", {"type": "computer_screenshot", "image_url": DATA_URL})),
+    ("openai-responses", returned("function_call", [{"type": "input_image", "image_url": PNG}])),
     ("openai-responses", {"type": "of_tomorrow", "parts": [{"inline_data": {"mime_type": "image/png", "data": PNG}}]}),
     ("openai-chat", said({"type": "of_tomorrow", "resource": {"blob": PNG, "mimeType": "image/png"}})),
-    ("openai-chat", {"role": "user", "content": {"url": "data:image/png;base64," + PNG}}),
-    ("anthropic", tool_result({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}})),
+    ("openai-chat", {"role": "user", "content": {"url": DATA_URL}}),
+    ("anthropic", tool_result({"type": "image", "source": SOURCE})),
     ("anthropic", tool_result({"type": "of_tomorrow", "b64_json": PNG})),
     (
         "anthropic",
-        said(
-            {
-                "type": "document",
-                "source": {"type": "content", "content": [{"type": "image", "source": {"type": "base64", "data": PNG}}]},
-            }
-        ),
+        said({"type": "document", "source": {"type": "content", "content": [{"type": "image", "source": SOURCE}]}}),
     ),
 ]
 
