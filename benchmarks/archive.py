@@ -20,6 +20,7 @@ from pathlib import Path
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.policy.addon_settings import ArchiveBackend, ArchiveSettings
+from ctx_hooks.store import sealing
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
@@ -97,6 +98,7 @@ async def measure(settings: ArchiveSettings, archives: Archives, rounds: int) ->
 
 async def fill(settings: ArchiveSettings, megabytes: int) -> None:
     """Print how much is held after so many MB of cuts that cannot be compressed."""
+    sealing.ZLIB_LEVEL = 0
     archives, block = Archives(SharedStore(), b""), secrets.token_hex(1_000_000)
     tenant = archives.tenant("key", "ann")
     handles, started = Handles(tenant), time.perf_counter()
@@ -133,13 +135,13 @@ async def run(redis_port: int | None, megabytes: int, rounds: int) -> None:
         backend: ArchiveBackend = name  # type: ignore[assignment]
         for secret in (b"", SECRET):
             with tempfile.TemporaryDirectory() as folder:
-                print(f"{backend}, {'encrypted' if secret else 'plain'}")
+                print(f"{backend}, {'with' if secret else 'without'} a key")
                 settings = ArchiveSettings(backend=backend, path=folder)
                 await measure(settings, Archives(SharedStore(lambda: cache), secret), rounds)
     print(f"resident {resident_megabytes():.0f} MB")
-    await fill(ArchiveSettings(compress="none", path=None), megabytes)
+    await fill(ArchiveSettings(path=None), megabytes)
     with tempfile.TemporaryDirectory() as folder:
-        settings = ArchiveSettings(backend="disk", path=folder, compress="none", max_bytes=200_000_000)
+        settings = ArchiveSettings(backend="disk", path=folder, max_bytes=200_000_000)
         await fill(settings, megabytes)
 
 

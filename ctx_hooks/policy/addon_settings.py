@@ -11,7 +11,6 @@ from ctx_hooks.runtime.warnings import warn_once
 
 ArchiveBackend = Literal["memory", "disk", "redis"]
 ArchiveScope = Literal["key", "team", "organization"]
-Compression = Literal["zlib", "none"]
 
 FOLDER_VARIABLE = "TOOL_OUTPUT_DIR"
 RETENTION_VARIABLE = "TOOL_OUTPUT_RETENTION_DAYS"
@@ -78,7 +77,6 @@ class ArchiveSettings(BaseModel):
         "each tenant in Redis (64 MB). The oldest texts of the tenant that has the most go first; in Redis, what would "
         "expire first.",
     )
-    compress: Compression = Field("zlib", description="`none` stores texts as they are.")
     path: str | None = Field(
         default_factory=_folder,
         min_length=1,

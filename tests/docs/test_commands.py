@@ -69,7 +69,7 @@ def folder(tmp_path, monkeypatch, redis_server):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     tenant = tenant_key("team", "T", b"")
-    values = {HANDLE: sealed("what was cut", tenant, HANDLE, "zlib", b"")}
+    values = {HANDLE: sealed("what was cut", tenant, HANDLE, b"")}
     disk.write(tmp_path / "archive", tenant_name(tenant), values, time.time() + 3_600, 1_000_000)
     named = {
         "HOME": str(tmp_path),

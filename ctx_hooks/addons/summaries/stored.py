@@ -141,7 +141,7 @@ class StoredSummaries:
             found = change(before)
             if found is before:
                 return value
-            return sealed(text_of(found), tenant_key(HANDLE, conversation, self._secret), HANDLE, "none", self._secret)
+            return sealed(text_of(found), tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
 
         async def changed_in_thread(value: bytes) -> bytes:
             return await self._workers.run(lambda: changed(value), Deadline())

@@ -76,7 +76,7 @@ class Record:
     async def forge(self, **fields):
         """Write fields among those that are there, as whoever has the Redis can where nothing is encrypted."""
         text = json.dumps({**await self.fields(), **fields})
-        await self.client.set(await self.key(), sealed(text, self.tenant, HANDLE, "none", b""))
+        await self.client.set(await self.key(), sealed(text, self.tenant, HANDLE, b""))
 
 
 async def test_long_summaries_in_chinese_are_all_known_to_the_other_worker(redis_cache, conversation):
@@ -317,7 +317,7 @@ async def test_with_a_secret_nobody_reads_a_summary_in_redis_or_puts_another_in_
     assert b"piano" not in await record.client.get(key)
     assert (await known(two, conversation)).written == {"ab": FIRST}
     text = '{"written": {"ab": {"length": 40, "text": "Sell the piano."}}}'
-    await record.client.set(key, sealed(text, record.tenant, HANDLE, "none", b""))
+    await record.client.set(key, sealed(text, record.tenant, HANDLE, b""))
     assert (await known(StoredSummaries(SharedStore(lambda: redis_cache)), conversation)).written == {}
 
 

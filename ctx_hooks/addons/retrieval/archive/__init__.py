@@ -1,4 +1,4 @@
-"""What compaction cut, kept by tenant: in memory, on disk or in Redis, compressed, and encrypted where there is a key."""
+"""What compaction cut, kept by tenant: in memory, on disk or in Redis, compressed and sealed."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class Writer:
         settings, tenant, secret = batch.settings, batch.tenant, self._secret
 
         def values() -> dict[str, bytes]:
-            return {handle: sealed(text, tenant, handle, settings.compress, secret) for handle, text in batch.texts.items()}
+            return {handle: sealed(text, tenant, handle, secret) for handle, text in batch.texts.items()}
 
         try:
             found = await self._workers.run(values, Deadline(SEAL_SECONDS))

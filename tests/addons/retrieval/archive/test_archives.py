@@ -12,6 +12,7 @@ from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.store import sealing
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, tenant_key
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
@@ -164,7 +165,7 @@ async def test_backends_and_folders_are_places_of_their_own(tmp_path):
 async def test_policies_of_other_figures_share_a_place(tmp_path):
     one = Archives(SharedStore(), b"")
     tenant = one.tenant("key", "ann")
-    for name, figures in (("b", {"compress": "zlib"}), ("c", {"compress": "none"}), ("d", {"retention_days": 1})):
+    for name, figures in (("b", {}), ("c", {"max_bytes": 9_000_000}), ("d", {"retention_days": 1})):
         settings = ArchiveSettings(backend="disk", path=str(tmp_path), **figures)
         one.put(settings, tenant, {name * 12: name})
     settings = ArchiveSettings(backend="disk", path=str(tmp_path))
@@ -183,10 +184,11 @@ async def test_an_expired_text_is_not_available(worker, tmp_path, backend):
 
 
 @pytest.mark.parametrize("backend", ["memory", "disk"], indirect=True)
-async def test_however_much_and_long_another_tenant_keeps_none_that_has_less_loses_a_text(backend, tmp_path):
+async def test_however_much_and_long_another_tenant_keeps_none_that_has_less_loses_a_text(backend, tmp_path, monkeypatch):
     """Redis has a bound for each tenant."""
+    monkeypatch.setattr(sealing, "ZLIB_LEVEL", 0)
     one = Archives(SharedStore(), b"")
-    shared = ArchiveSettings(backend=backend, path=str(tmp_path), compress="none", max_bytes=8_000_000)
+    shared = ArchiveSettings(backend=backend, path=str(tmp_path), max_bytes=8_000_000)
     days = {"ann": 1.0, "bob": 365.0}
     settings = {name: shared.model_copy(update={"retention_days": kept}) for name, kept in days.items()}
     ann, bob = (one.tenant("key", name) for name in settings)

@@ -37,7 +37,7 @@ tenant = tenant_key("team", "red", b"")
 for n in range(int(sys.argv[2])):
     texts = [f"{n} {part} " + sys.argv[3] * 5_000 for part in range(10)]
     handles = {Handles(tenant).of(text): text for text in texts}
-    values = {handle: sealed(text, tenant, handle, "none", b"") for handle, text in handles.items()}
+    values = {handle: sealed(text, tenant, handle, b"") for handle, text in handles.items()}
     disk.write(Path(sys.argv[1]), tenant_name(tenant), values, 1e12, 10**9)
     print(" ".join(handles), flush=True)
 """
@@ -46,13 +46,15 @@ import asyncio, resource, signal, sys
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.telemetry.listeners import on
+from ctx_hooks.store import sealing
 from ctx_hooks.store.shared_store import SharedStore
+sealing.ZLIB_LEVEL = 0
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 told = []
 on("archive", told.append)
 async def main():
-    archives, settings = Archives(SharedStore(), b""), ArchiveSettings(backend="disk", path=sys.argv[1], compress="none")
+    archives, settings = Archives(SharedStore(), b""), ArchiveSettings(backend="disk", path=sys.argv[1])
     tenant = archives.tenant("key", "ann")
     stored = [await archives.store(settings, tenant, letter * 12, letter * 100_000) for letter in "bcdefgh"]
     found = [await archives.get(settings, tenant, letter * 12) for letter in "bcdefgh"]
@@ -66,7 +68,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def settings(tmp_path):
-    return ArchiveSettings(backend="disk", path=str(tmp_path), compress="none")
+    return ArchiveSettings(backend="disk", path=str(tmp_path))
 
 
 @pytest.fixture
@@ -211,7 +213,7 @@ def test_the_file_never_exceeds_its_bound_whatever_is_written(tmp_path):
     """30 MB into 8 MB. The newest are there, and what is over the bound is the log, which has a bound of its own."""
     max_bytes, block = 8_000_000, secrets.token_bytes(1_000_000)
     for n in range(150):
-        value = sealed("x", TENANT, "b" * 12, "none", b"") + block[n : n + 200_000]
+        value = sealed("x", TENANT, "b" * 12, b"") + block[n : n + 200_000]
         disk.write(tmp_path, NAME, {f"{n:012}": value}, LATER + n, max_bytes)
         sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
         assert sizes[disk.FILE] <= max_bytes

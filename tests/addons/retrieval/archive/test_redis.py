@@ -12,11 +12,11 @@ from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.archive.redis import Redis, key_of
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.store import shared_store
+from ctx_hooks.store import sealing, shared_store
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 
-SETTINGS = ArchiveSettings(backend="redis", compress="none")
+SETTINGS = ArchiveSettings(backend="redis")
 MANY_BYTES = 10**9
 DAY_SECONDS = 24 * 3600
 
@@ -83,9 +83,10 @@ async def test_an_expired_text_is_not_available_and_leaves_the_index_with_the_ne
     assert await client.hget(key_of(name) + ":sizes", "b" * 12) is None
 
 
-async def test_a_tenant_has_its_bound_and_another_its_own(archives, tenant, client):
+async def test_a_tenant_has_its_bound_and_another_its_own(archives, tenant, client, monkeypatch):
     """16 MB into 8 MB: the newest are there."""
-    settings = ArchiveSettings(backend="redis", compress="none", max_bytes=8_000_000)
+    monkeypatch.setattr(sealing, "ZLIB_LEVEL", 0)
+    settings = ArchiveSettings(backend="redis", max_bytes=8_000_000)
     other = archives.tenant("key", "another")
     archives.put(settings, other, theirs := by_handle(other))
     texts = by_handle(tenant, [f"{n:03} " + "x" * 200_000 for n in range(80)])
