@@ -28,6 +28,7 @@ ELSEWHERE = {
 NOT_RUN = {
     r"pip install (--upgrade )?ctx-hooks": "installs; tests/deploy installs the wheel into a fresh environment",
     r"ctx-hooks init .* --observe --events .*": "asks; tests/docs/test_recipes.py answers it",
+    r"curl -i http://0.0.0.0:4000/v1/chat/completions .*": "asks the proxy; tests/docs/test_recipes.py does",
     r"litellm --config \S+": "is the proxy; tests/docs/test_recipes.py sends requests to it",
     r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",
