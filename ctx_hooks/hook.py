@@ -3,10 +3,9 @@
 LiteLLM runs a pre-call hook only where the instance's own class defines it, so nothing here is inherited.
 """
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
 
@@ -18,9 +17,6 @@ from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import start
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
 
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here

@@ -5,28 +5,22 @@ What is known when it begins is frozen once, and handed to the engine. A retry h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain
-from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Summaries
+from ctx_hooks.conversation.model import Format
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
 from ctx_hooks.request.sizes import uncounted_in
-from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, budget_tokens_of
+from ctx_hooks.request.target import Target
+from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, Window, budget_tokens_of
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.summary.model_written import Choice
-    from ctx_hooks.conversation.model import Format
-    from ctx_hooks.learning.stats import DeploymentStats
-    from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.tokens.budget import Window
 
 OTHERS_FLOOR_FRACTION = 0.5
 """Of the window: no lower limit is taken from one other tenant's refusal, so that nobody cuts another's requests to less."""

@@ -8,8 +8,6 @@ nothing, since it merges by the rule of `DeploymentStats`. Whoever has the Redis
 is checked by size, type and range.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time
@@ -18,20 +16,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
 from ctx_hooks.learning import updates
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.stats import RULES, DeploymentStats, Key, Observation
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
+from ctx_hooks.telemetry.events import TruncationEvent
 from ctx_hooks.telemetry.listeners import emit
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.telemetry.events import TruncationEvent
-    from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.tokens.usage import Billed
 
 REFRESH_SECONDS = 5.0
 """How long after they were read the figures of other workers are good enough for a request, unless one was refused since."""

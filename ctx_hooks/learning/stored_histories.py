@@ -4,19 +4,14 @@ Known in this process, and to the other workers through LiteLLM's Redis when it 
 one refusal.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.tokens.units import ProviderTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.attempts import Attempt
 
 MOST_HISTORIES = 100_000
 """At most 26 MB (measured); the oldest are forgotten first."""

@@ -6,11 +6,10 @@ Where it was not, a limit that the provider names together with its own count ho
 rate limit that a single request is above.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import (
     LARGEST_OTHER_RATIO,
     LARGEST_RATIO,
@@ -21,12 +20,9 @@ from ctx_hooks.learning.calibration import (
 )
 from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation, Seen, on_grid
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.overflow.recognise import Overflow
 
 Shown: TypeAlias = Mapping[Key, Observation]
 """What one answer or refusal has shown."""

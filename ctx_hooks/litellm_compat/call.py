@@ -1,7 +1,5 @@
 """What LiteLLM says of a call beside its conversation: who asks, by which route, and which deployment the Router chose."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Deployments as the Router and LiteLLM's model map describe them, and what the Router chooses among them by."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

@@ -4,8 +4,6 @@ A caller may set LiteLLM's call id, and several concurrent requests may have the
 own, in LiteLLM's metadata of the request, which reaches every hook and logger; it begins with a secret of the process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any

@@ -1,7 +1,5 @@
 """What LiteLLM logs of a request: its metadata, in which the plugin writes for loggers and spend log, and its answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any

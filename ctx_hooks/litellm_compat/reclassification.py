@@ -3,8 +3,6 @@
 The first events of a stream are read for them; a wrapper yields these again before the rest.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections import deque
@@ -204,7 +202,7 @@ class ReadAhead:
     def __delattr__(self, name: str) -> None:
         delattr(self._ctx_hooks_stream, name)
 
-    def __aiter__(self) -> ReadAhead:
+    def __aiter__(self) -> "ReadAhead":
         return self
 
     async def __anext__(self) -> Any:

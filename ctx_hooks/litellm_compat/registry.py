@@ -4,8 +4,6 @@ LiteLLM documents none of them, and any version may drop one. Start-up and `ctx-
 that are missing; whoever uses one asks for it here and does without it where it is missing.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -1,25 +1,19 @@
 """The target of an attempt: the model, its window, who asks, and the policy that holds there."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.policy.addon_settings import PROVIDER
+from ctx_hooks.compaction.cost import Prices, WritingPrices
+from ctx_hooks.conversation.cut_texts import Retrievable
+from ctx_hooks.litellm_compat import Call, Deployment
+from ctx_hooks.policy.addon_settings import PROVIDER, SummarySettings
+from ctx_hooks.policy.resolve import Policies, Resolved
+from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Window, holds_output, window_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ctx_hooks.compaction.cost import Prices, WritingPrices
-    from ctx_hooks.conversation.cut_texts import Retrievable
-    from ctx_hooks.litellm_compat import Call, Deployment
-    from ctx_hooks.policy.addon_settings import SummarySettings
-    from ctx_hooks.policy.resolve import Policies, Resolved
-    from ctx_hooks.policy.settings import Policy
 
 COMPACTING_CLIENTS = ("claude-cli/", "codex", "opencode/", "qwencode/", "geminicli")
 """How the user agents begin of Claude Code, Codex, opencode, Qwen Code and Gemini CLI, in lower case.

@@ -1,7 +1,5 @@
 """What to send of an attempt: gathers what the engine has to know, has it decide in time, and remembers the attempt."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

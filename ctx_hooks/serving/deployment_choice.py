@@ -1,7 +1,5 @@
 """Which deployments of a group the Router chooses from, where the policy prefers those that hold the request whole."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,22 +1,24 @@
 """A request from its first hook to its end: before the Router chooses, before each attempt, after it, and in the end."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.formats.caller_flags import are_many, without_flags
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
+from ctx_hooks.litellm_compat.call import Call, DeploymentName
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
-from ctx_hooks.policy.settings import Settings
+from ctx_hooks.policy.settings import Mode, Settings
 from ctx_hooks.request import target
-from ctx_hooks.request.request import format_of
+from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving import reported_usage
@@ -30,16 +32,7 @@ from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.usage import billed_of, used_hosted_tools
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.litellm_compat.call import Call, DeploymentName
-    from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.policy.settings import Mode
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools
 
 
 class RequestFlow:

@@ -1,7 +1,5 @@
 """What is done once, when the proxy loads the plugin."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import time
