@@ -1,7 +1,5 @@
 """The commands with their arguments and options. What a command runs is imported when it runs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`ctx-hooks demo`: this installation, and one conversation, larger than the window, over every route of a real proxy."""
 
-from __future__ import annotations
-
 import platform
 import socket
 import threading

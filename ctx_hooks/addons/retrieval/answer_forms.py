@@ -1,7 +1,5 @@
 """Answers in LiteLLM's forms and as plain values: pydantic models, mappings, and bytes of server-sent events."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

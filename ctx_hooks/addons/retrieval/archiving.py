@@ -1,7 +1,5 @@
 """What is cut goes to the archive, and comes back where a model asks for it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -5,8 +5,6 @@ fields, and how a content is divided into blocks and messages. Chat's and Anthro
 read alike: a field that a format does not have is absent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b

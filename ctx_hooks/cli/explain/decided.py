@@ -1,7 +1,5 @@
 """A request as the plugin would decide about it, with the policy and the window that it would be decided by."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`ctx-hooks replay HISTORY...`: recorded requests as the plugin would have sent them, by several policies side by side."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

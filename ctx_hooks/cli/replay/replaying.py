@@ -1,7 +1,5 @@
 """Recorded requests, one after another, through every way: what each would have been sent as, and at what cost."""
 
-from __future__ import annotations
-
 from collections import Counter as Occurrences
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,15 +8,7 @@ from ctx_hooks.cli.configuration import configuration_without_mistakes
 from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.replay.reading import ENDINGS, Reading
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded
-from ctx_hooks.cli.replay.sessions import (
-    Bill,
-    Course,
-    KnownSessions,
-    Session,
-    as_received,
-    as_sent,
-    without_markers,
-)
+from ctx_hooks.cli.replay.sessions import Bill, Course, KnownSessions, Session, as_received, as_sent, without_markers
 from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Prices, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import attempt_at, known_of

@@ -1,7 +1,5 @@
 """Sessions of a history: what each request is sent as, by the functions of the proxy, and what becomes of its session."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The archive of a worker process: the store that a policy names, the queue before it, and what is known to be there."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

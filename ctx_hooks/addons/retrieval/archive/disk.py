@@ -4,8 +4,6 @@ Each operation opens the file anew, in a thread: a file that was deleted is made
 thread alone. With the write-ahead log readers wait for no writer, and what a dead process had half written is not there.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time
