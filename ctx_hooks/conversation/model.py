@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-from ctx_hooks.conversation.exchanges import exchanges_of, newest_loop_of, newest_request_of
+from ctx_hooks.conversation.exchanges import is_request, prefill_of
 
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
@@ -226,18 +227,41 @@ class Conversation:
 
     @cached_property
     def exchanges(self) -> tuple[range, ...]:
-        """Ranges of messages that stand or fall together: a cut between two of them never parts a call from its result."""
-        return exchanges_of(self.messages, joins_assistant_items=self.format == "openai-responses")
+        """Ranges of messages that stand or fall together: a cut between two of them never parts a call from its result.
+
+        Assistant messages side by side are one answer in Responses: reasoning, text and calls belong together.
+        """
+        messages, joins_items = self.messages, self.format == "openai-responses"
+        ends: list[int] = []
+        open_calls: set[str] = set()
+        for i, message in enumerate(messages):
+            results = message.results
+            continues = joins_items and i > 0 and messages[i - 1].role == message.role == "assistant"
+            if i > 0 and not (results or continues or (open_calls and message.role == "assistant")):
+                ends.append(i)
+                open_calls = set()
+            open_calls.update([c.id for c in message.calls])
+            open_calls.difference_update([r.call_id for r in results])
+        return tuple(range(start, end) for start, end in pairwise([0, *ends, len(messages)]) if messages)
 
     @cached_property
     def newest_request(self) -> int | None:
         """Index of the newest message in a user's own words, whoever speaks; None when there is none."""
-        return newest_request_of(self.messages)
+        return next((i for i in range(len(self.messages) - 1, -1, -1) if is_request(self.messages[i])), None)
 
     @cached_property
     def newest_loop(self) -> range:
-        """The last exchange when it is a tool loop waiting for the model's next step, else an empty range."""
-        return newest_loop_of(self.messages, self.exchanges)
+        """The tool loop that waits for the model's next step, else an empty range: the last exchange before a prefill.
+
+        Reasoning may stand before a prefill, and be one exchange with it.
+        """
+        before, newest = (range(0), range(0), *self.exchanges)[-2:]
+        if prefill_of(self.messages) in newest and not self._holds_tools(newest):
+            newest = before
+        return newest if self._holds_tools(newest) else range(0)
+
+    def _holds_tools(self, exchange: range) -> bool:
+        return any(self.messages[i].results or self.messages[i].calls for i in exchange)
 
 
 def _joined(parts: tuple[Part, ...]) -> str:
