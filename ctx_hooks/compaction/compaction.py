@@ -55,8 +55,7 @@ NONE_YET = Compaction(0, (), 0)
 def unsettled_in(originals: Conversation, made: Conversation, counter: Counter, most_tokens: float) -> int:
     """Return how many messages at the end of what was `made` of a conversation are its own, in whole exchanges.
 
-    Beside the newest of these it is no more than `most_tokens`. In a group, who spoke first is known from all messages:
-    there it is none.
+    Beside the newest it is no more than `most_tokens`. In a group it is none: all messages tell who spoke first.
     """
     if any(message.name is not None for message in originals.messages):
         return 0

@@ -39,8 +39,7 @@ def cost_of(cached_tokens: int, new_tokens: int, prices: Prices) -> float:
 def pays(before_tokens: int, after_tokens: int, prices: Prices, summary_cost: float = 0.0) -> bool:
     """Whether rewriting `before_tokens`, which the cache holds, to `after_tokens` pays within EXPECTED_REQUESTS.
 
-    The rewrite is written into the cache once, and a summary of it costs `summary_cost`; afterwards each request reads the
-    shorter prompt instead of the longer one.
+    The rewrite is written into the cache once, its summary costs `summary_cost`; then each request reads the shorter prompt.
     """
     rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices) + summary_cost
     saved = (before_tokens - after_tokens) * prices.cache_read * EXPECTED_REQUESTS

@@ -48,11 +48,6 @@ class Cut:
     is_whole: bool = False
     base: Cut | None = None
 
-    @property
-    def generation(self) -> int:
-        """How many compactions made behind each other it ends."""
-        return len(self.bases())
-
     def bases(self) -> list[Cut]:
         """Return the compactions that it is made behind, the newest first."""
         return [] if self.base is None else [self.base, *self.base.bases()]
@@ -142,8 +137,7 @@ class CutPoints:
     def target_tokens(self, cut: Cut) -> LocalTokens:
         """Return what a compaction compacts down to: nothing behind its messages is looked at.
 
-        Where protected text, such as large newest results, would take the room of older text, this has a share of it: the
-        next one compacts what is protected now.
+        Where protected text would take the room of older text, this has a share: the next one compacts what is protected now.
         """
         if cut.base is not None:
             return LocalTokens(
@@ -167,7 +161,7 @@ class CutPoints:
 
     def _may_follow(self, before: Cut, length: int, sent_tokens: int) -> bool:
         """Whether a compaction of the first `length` messages may be made behind another, after which `sent_tokens` came."""
-        if not self._thresholds.settles or before.generation >= MOST_GENERATIONS:
+        if not self._thresholds.settles or len(before.bases()) >= MOST_GENERATIONS:
             return False
         goal_tokens = self._thresholds.trigger.goal_tokens
         most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
@@ -200,8 +194,7 @@ class CutPoints:
     def _since_tokens(self, cut: Cut, share: Share, point: int) -> int:
         """Return the tokens between a compaction and a request, with the most compacted text that its turns may be given.
 
-        What the request ends with and the next one may lack counts as the margin where it is less, and is given nothing: it
-        may have what is left free.
+        What the request ends with and the next one may lack counts as the margin where it is less, and is given nothing.
         """
         length = self._settled[point]
         turns, questions = (

@@ -39,16 +39,12 @@ class MessageStats(NamedTuple):
 
     Attributes:
         digest: of its JSON, 16 bytes.
-        tokens: its local tokens.
-        role: who speaks.
         is_request: whether it is in a user's own words.
         result_chars: the length of its longest tool result.
         stays: whether no compaction removes it.
         guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
-        is_question: whether a user asks in it.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
         beside_tokens: those of what stands behind its tool results, which the next request may lack.
-        replaces_history: whether it holds a provider's summary of the messages before it.
         calls: the digest of each of its tool calls.
     """
 
@@ -75,8 +71,7 @@ _blocks: ContentCache[_Block] = ContentCache()
 def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
     """Return the stats of each message; raises MalformedConversationError as reading the conversation would.
 
-    Messages are looked up in blocks; of one that is not known, such as the last, only messages that are not known by their
-    digests are read.
+    Messages are looked up in blocks; of one that is not known, such as the last, only messages that are unknown are read.
     """
     found: list[MessageStats] = []
     for start in range(0, len(messages.items), BLOCK_MESSAGES):

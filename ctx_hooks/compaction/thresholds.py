@@ -17,11 +17,9 @@ more: whether a compaction was due is then found again, whichever of the two a r
 
 TARGET_FRACTION, SMALL_TARGET_FRACTION = 0.5625, 0.625
 SMALL_GOAL_TOKENS = 20_000
-"""What a compaction leaves of the room behind fixed text, and what it leaves of a goal below this: names are scarce there
-(docs/appendix/compaction_depth.md)."""
+"""What a compaction leaves of the room behind fixed text; more below this goal (docs/appendix/compaction_depth.md)."""
 LEAST_SETTLING_TOKENS = 8_000
-"""Of a smaller goal those behind the first leave less free than a ratio of tokens may be wrong by: in a window of 4,000
-first attempts to Claude were refused."""
+"""Of a smaller goal later ones leave less free than a token ratio may be wrong by: first attempts to Claude were refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,7 @@ class Retrievable:
     Attributes:
         handles: of the tenant whose texts they are.
         kept_days: how long they are kept at most.
-        tool: the definition of the tool that returns them, which the request gets with the first reference; None where the
-            model is offered none.
+        tool: the definition of the tool that returns them, which goes with the first reference; None if none is offered.
     """
 
     handles: Handles

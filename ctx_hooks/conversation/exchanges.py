@@ -34,8 +34,7 @@ def prefill_of(messages: Sequence[Message]) -> int | None:
 def is_request(message: Message) -> bool:
     """Whether a user speaks here: user messages that carry tool results back are the client's, not the user's.
 
-    Nor does one speak that stands for a removed message, so that turns alternate. A result that a repair has put before what
-    the user says was not sent by the client.
+    Nor is a message that stands for a removed one. A result that a repair has put before words was not sent by the client.
     """
     if message.role != "user" or message.text == placeholders.REMOVED_MESSAGE:
         return False

@@ -1,8 +1,7 @@
 """The neutral, frozen model of a conversation that every room works on.
 
-A part or message keeps the provider's own value in `raw`, so that whatever this model does not name (unknown
-fields, citations, cache markers, encrypted items) is written back unchanged. An unedited message is written as
-the very object that was read.
+A part or message keeps the provider's own value in `raw`, so that whatever this model does not name (unknown fields,
+citations, cache markers) is written back unchanged. An unedited message is written as the very object that was read.
 """
 
 from __future__ import annotations

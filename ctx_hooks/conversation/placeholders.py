@@ -1,8 +1,7 @@
 """What the model is told where something was cut: that it was, why, and how to get it back. Never a silent cut.
 
-Each placeholder says only what is true of the text it stands for, whatever other steps do to the rest. It names what that
-was: the result of a call can be had again, a pasted text or the assistant's own words cannot. Where what was cut is archived,
-the placeholder has a reference to it.
+Each placeholder says only what is true of the text it stands for, whatever other steps do to the rest, and what that was: a
+call can be made again, a pasted text cannot be had again. If the text is archived, the placeholder has a reference to it.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ def quoted(text: str) -> str:
 def spoken(text: str) -> str:
     """Return what a user or the assistant said as it stands behind its source: verbatim if that can be nothing else.
 
-    A text of one line cannot write the line of another source. One that holds a line break or our mark, or begins as a
-    JSON string does, is made such a string.
+    A text of one line cannot write another source's. One with a line break or our mark, or a quote first, is made JSON.
     """
     plain = text.strip()
     is_plain = plain.isprintable() and MARK not in plain and not plain.startswith('"')

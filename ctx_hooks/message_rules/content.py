@@ -99,8 +99,7 @@ def gemini_content(conversation: Conversation) -> Iterator[Change]:
 def cache_markers(conversation: Conversation) -> Iterator[Change]:
     """Remove the earliest of more than four cache markers; the blocks stay.
 
-    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers on system text and tools
-    count too and are kept.
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Those on system text and tools count, and stay.
     """
     marked = [
         (i, k)

@@ -165,7 +165,7 @@ def bases_of(index, target_tokens, trigger=10 * TRIGGER_TOKENS):
     points = points_of(index, target_tokens=target_tokens, trigger=trigger)
     lengths = request_points(index)
     cuts = dict.fromkeys(points_of(index[:n], target_tokens=target_tokens, trigger=trigger).newest() for n in lengths)
-    return [(cut.generation, cut.length, points.target_tokens(cut)) for cut in cuts if cut.length]
+    return [(len(cut.bases()), cut.length, points.target_tokens(cut)) for cut in cuts if cut.length]
 
 
 def test_a_few_compactions_are_made_behind_each_other_and_each_leaves_a_share_of_what_came_since():

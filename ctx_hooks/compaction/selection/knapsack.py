@@ -1,8 +1,7 @@
 """A greedy knapsack: of the segments of older exchanges, those with the most value for their tokens come first.
 
-The value of a segment is the sum of the values of the identifiers in it that nothing before it shows, and of its relevance
-to the newest request. What is taken lowers the value of others and raises none: so of these only the one that seems best is
-valued anew (Minoux 1978).
+The value of a segment is that of the identifiers in it that nothing before it shows, and of its relevance to the newest
+request. What is taken raises the value of no other: so only the one that seems best is valued anew (Minoux 1978).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -18,9 +17,8 @@ from ctx_hooks.texts.identifiers import is_opaque
 SEEN_VALUE = 1.0
 """The value of an identifier that nothing kept shows yet: the unit of all values."""
 USED_VALUE = 9.0
-"""Its value when the assistant has used it, until a kept call or answer of the assistant names it. From the middle of real
-sessions, the assistant's next answers name 13.8 % of the identifiers that it has used before, and 1.6 % of those that it
-was only shown: 8.8 times as many."""
+"""Its value if the assistant has used it, until a kept call or answer names it. From the middle of real sessions, the next
+answers name 13.8 % of the identifiers that the assistant has used before, and 1.6 % of those that it was only shown."""
 REQUEST_VALUE = 2.0
 """The value of the segment that fits the newest request best: more than an identifier that was only shown, far less than
 one that was used, since words of a question also stand in much that does not answer it."""
@@ -48,8 +46,7 @@ class Knapsack:
     Args:
         items: the exchanges that have a frame, by number.
         used: the identifiers that the assistant has used.
-        shown: those that stand in what is kept in any case.
-        named: those that the assistant names there.
+        shown: those that stand in what is kept in any case; `named` are those that the assistant names there.
     """
 
     def __init__(

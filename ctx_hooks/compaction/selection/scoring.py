@@ -46,12 +46,10 @@ class Source:
     """A part that may keep some of its lines.
 
     Attributes:
-        text: the text that its lines stand in.
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
         relevance: to the newest request, of the segments that have any, 0 to 1.
-        stays: the numbers of the segments that are the user's own words, or ends of an answer: they stay wherever their
-            exchange does.
+        stays: the numbers of the segments that stay with their exchange: the user's own words, or ends of an answer.
     """
 
     position: Position

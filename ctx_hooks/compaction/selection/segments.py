@@ -18,9 +18,8 @@ from ctx_hooks.texts.pieces import lines
 LONGEST_SEGMENT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
 LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 6
-"""A span begins where the text does: at a heading, a hunk, a definition, behind a blank line; not before it has so many
-lines that it can be read, and at the latest behind the second number. Of smaller spans more find room, and neighbours are
-kept as one."""
+"""A span begins at a heading, a hunk, a definition, behind a blank line; not before so many lines that it can be read, and
+at the latest behind the second number. Of smaller spans more find room, and neighbours are kept as one."""
 MOST_SPAN_CHARS = 450
 """Of longer lines fewer are a span."""
 MOST_SEGMENTS = 20_000

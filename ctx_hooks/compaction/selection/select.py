@@ -50,11 +50,7 @@ class Selection:
 class Selector:
     """Selects from one conversation: what does not depend on the room is computed once.
 
-    Args:
-        conversation: of which it selects.
-        budget: what the conversation may have.
-        newest_first: whether the newest exchanges are kept, whatever the older ones are worth: beside a model's summary,
-            which says what the others were.
+    With `newest_first` the newest exchanges are kept, whatever the older ones are worth: beside a model's summary.
     """
 
     def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
@@ -169,9 +165,8 @@ class Selector:
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.
 
-        What somebody says at length is mostly a report, code or a pasted file: lines of it are kept. Where a question is
-        asked and nobody has used a tool, such turns stay whole: of meetings 0.52 of the evidence is then kept instead of
-        0.35 (QMSum, at a quarter of the tokens).
+        What somebody says at length is mostly a report, code or a pasted file: lines of it are kept. If a question is asked
+        and no tool used, such turns stay whole: 0.52 of the evidence instead of 0.35 (QMSum, at a quarter of the tokens).
         """
         may_be_long = asks(self._conversation) and all(item.spoken for item in self.items)
         for n in self._ranked_dialogue if room_tokens > 0 else ():

@@ -81,8 +81,7 @@ class _Piece(NamedTuple):
 def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
     """Return the spans of older users' texts that stay, in order, by position of the text; a text without any has none.
 
-    A text that was said again later, to the letter, stays where it was said last. What a later text says with another value
-    stays only where that stays.
+    A text that was said again to the letter stays where it was said last; what is corrected only where its correction stays.
     """
     said = list(_said(conversation))
     times = Occurrences(text for _, text in said)

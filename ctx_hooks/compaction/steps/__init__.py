@@ -55,8 +55,7 @@ class Step:
 def extra_steps() -> tuple[Step, ...]:
     """Return the steps that installed packages announce by an entry point of `GROUP`, which run behind `repeats`.
 
-    They are held to the same laws: one that makes a conversation larger is passed over. One that cannot be loaded is logged
-    and left out.
+    One that makes a conversation larger is passed over, and one that cannot be loaded is logged and left out.
     """
     steps = []
     for entry in entry_points(group=GROUP):
