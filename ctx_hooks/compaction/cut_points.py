@@ -137,7 +137,7 @@ class CutPoints:
     def target_tokens(self, cut: Cut) -> LocalTokens:
         """Return what a compaction compacts down to: nothing behind its messages is looked at.
 
-        Where protected text would take the room of older text, this has a share: the next one compacts what is protected now.
+        Where protected text would take all the room, older text has a share: the next one compacts what is protected now.
         """
         if cut.base is not None:
             return LocalTokens(

@@ -91,7 +91,7 @@ class Retrieval:
     def text(self, turn: int, room_tokens: float) -> str:
         """Return the pieces that fit the user turn at the index `turn` best and are not sent, "" for none.
 
-        They have at most `room_tokens`, in order. If a turn that is still sent fits as well as the best, it is none of them.
+        They have at most `room_tokens`, in order. None is quoted where a turn that is still sent fits as well as the best.
         """
         request = self._message(turn).text
         if room_tokens < 1 or not request.strip():

@@ -99,7 +99,7 @@ def gemini_content(conversation: Conversation) -> Iterator[Change]:
 def cache_markers(conversation: Conversation) -> Iterator[Change]:
     """Remove the earliest of more than four cache markers; the blocks stay.
 
-    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Those on system text and tools count, and stay.
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Those of system text and tools stay.
     """
     marked = [
         (i, k)
