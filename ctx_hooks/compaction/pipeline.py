@@ -93,7 +93,8 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
         left = budget.counter.conversation(applied)
         if left >= tokens:
             continue
-        reports.append(StepReport(step.name, tokens - left, _touched(conversation, applied), step.why))
+        old, new = ({id(m) for m in c.messages} for c in (conversation, applied))
+        reports.append(StepReport(step.name, tokens - left, max(len(old - new), len(new - old)), step.why))
         conversation, tokens = applied, left
     fits = tokens <= budget.goal_tokens
     reason = None if fits else f"{tokens} tokens are protected or cannot be cut, the budget is {budget.goal_tokens}"
@@ -105,8 +106,3 @@ def steps_of(budget: Budget) -> tuple[Step, ...]:
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
     return (STEPS[0], *extra_steps(), *STEPS[1:])
-
-
-def _touched(before: Conversation, after: Conversation) -> int:
-    old, new = {id(m) for m in before.messages}, {id(m) for m in after.messages}
-    return max(len(old - new), len(new - old))

@@ -3,12 +3,10 @@
 A handle names a text to its tenant, and says nothing to anyone else.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b32encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -104,10 +102,6 @@ class CutTexts:
     def digested(self) -> tuple[str, float, bool]:
         """What the bytes of placeholders depend on."""
         return self.handles.key.hex(), self.kept_days, self.is_offered
-
-    def remaking(self) -> CutTexts:
-        """Return one for the same texts, for which compactions are made anew."""
-        return replace(self, remakes=True)
 
     def reference(self, text: str) -> Reference:
         """Return a reference to the whole of a text, of which less is kept."""

@@ -50,12 +50,8 @@ def newest_words(conversation: Conversation) -> int | None:
     """
     older = older_messages(conversation)
     behind = range(len(conversation.messages) - 1, conversation.newest_request or 0, -1)
-    spoken = next((i for i in behind if _says_beside(conversation.messages[i])), None)
-    return spoken if spoken in older else None
-
-
-def _says_beside(message: Message) -> bool:
-    return message.role == "user" and bool(message.results) and bool(message.text.strip())
+    said = (i for i in behind if (m := conversation.messages[i]).role == "user" and m.results and m.text.strip())
+    return spoken if (spoken := next(said, None)) in older else None
 
 
 def stays(message: Message) -> bool:

@@ -47,7 +47,7 @@ def compressed(
     With `remakes` it has all texts that are cut, those of earlier requests' compactions too, and no event is sent.
     """
     if remakes:
-        budget = replace(budget, cut_texts=budget.cut_texts and budget.cut_texts.remaking())
+        budget = replace(budget, cut_texts=budget.cut_texts and replace(budget.cut_texts, remakes=True))
     event = CompactionEvent(
         name="before_compaction",
         model=to.model,
