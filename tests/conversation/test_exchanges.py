@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 from strategies import every_format, payloads
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import (
-    exchanges_of,
-    is_request,
-    newest_loop_of,
-    newest_request_of,
-    request_of_first_speaker,
-)
+from ctx_hooks.conversation.exchanges import is_request, request_of_first_speaker
 from ctx_hooks.conversation.model import Conversation, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, older_messages, protected, reasoning_may_go, stays
 from ctx_hooks.formats import WIRE_FORMATS
@@ -108,7 +102,8 @@ def test_what_is_protected_is_computed_once_a_conversation():
 
 
 def exchanges(*messages, joins_assistant_items=False):
-    return [list(e) for e in exchanges_of(messages, joins_assistant_items=joins_assistant_items)]
+    fmt = "openai-responses" if joins_assistant_items else "openai-chat"
+    return [list(e) for e in talk(*messages, fmt=fmt).exchanges]
 
 
 @every_format
@@ -146,9 +141,9 @@ def test_a_result_at_the_very_start_is_an_exchange_of_its_own():
 
 def test_whoever_speaks_last_has_the_newest_request():
     agents = (said("user", name="human"), said("user", name="coder"), said("user", name="tester"))
-    assert newest_request_of(agents) == 2
-    assert newest_request_of((*agents, said("user"), said("assistant"))) == 3
-    assert newest_request_of((*agents, said("user", name="human"))) == 3
+    assert talk(*agents).newest_request == 2
+    assert talk(*agents, said("user"), said("assistant")).newest_request == 3
+    assert talk(*agents, said("user", name="human")).newest_request == 3
 
 
 def test_the_request_of_who_spoke_first_is_known_among_those_of_others():
@@ -171,9 +166,9 @@ def test_results_and_stand_ins_for_removed_messages_are_no_request():
     stand_in = said("user", placeholders.REMOVED_MESSAGE)
     assert not is_request(carried)
     assert not is_request(stand_in)
-    assert newest_request_of((said("user"), calls("a"), carried, stand_in)) == 0
-    assert newest_request_of((said("system"), said("assistant"))) is None
-    assert newest_request_of(()) is None
+    assert talk(said("user"), calls("a"), carried, stand_in).newest_request == 0
+    assert talk(said("system"), said("assistant")).newest_request is None
+    assert talk().newest_request is None
 
 
 @pytest.mark.parametrize(("messages", "loop"), [
@@ -183,4 +178,4 @@ def test_results_and_stand_ins_for_removed_messages_are_no_request():
     ((said("user"), calls("a"), result("a"), said("assistant"), said("assistant")), []), ((said("assistant"),), []),
 ])  # fmt: skip
 def test_a_loop_is_newest_while_it_waits_for_the_next_step_or_for_the_rest_of_it(messages, loop):
-    assert list(newest_loop_of(messages, exchanges_of(messages, joins_assistant_items=False))) == loop
+    assert list(talk(*messages).newest_loop) == loop
