@@ -4,7 +4,7 @@
 
 Three generated conversations, and the first session of each file. The summariser is scripted and good: it carries on what
 was planted and the paths of calls. In the background it is done by the next request. Recall is what `recall.py` measures, of
-recorded sessions; the cache share is what a prefix cache serves of all requests, in characters.
+recorded sessions; the cache share is what each request has in common with the one before, to the character.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -172,13 +173,12 @@ def measure(fmt: Any, messages: list[Any], window: int, mode: str, most_steps: i
     session = Session(fmt, [*opening(), *messages], window, mode)
     found = steps(session.messages, session.goal, most_steps) if most_steps else ()
     measured_steps = {len(step.context): step for step in found}
-    before: list[str] = []
+    before = ""
     compacted_before = measured.compacted
     for length, sent in session.sent(measured):
-        written = [json.dumps(m, sort_keys=True) for m in sent]
-        shared = next((i for i, (a, b) in enumerate(zip(before, written, strict=False)) if a != b), len(before))
-        measured.cached_chars += sum(map(len, written[:shared]))
-        measured.sent_chars += sum(map(len, written))
+        written = "\n".join(json.dumps(m, sort_keys=True) for m in sent)
+        measured.cached_chars += len(commonprefix([before, written]))  # noqa: RUF071 - characters are asked for
+        measured.sent_chars += len(written)
         before = written
         text = text_of(sent)
         measured.kept += measured.compacted > compacted_before and all(said in text for said in (RULE, *PLANTED))

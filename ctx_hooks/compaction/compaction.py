@@ -11,7 +11,6 @@ from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolCall
 from ctx_hooks.runtime.content_cache import json_bytes
-from ctx_hooks.tokens.counter import Counter
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""
@@ -52,10 +51,10 @@ class Compaction:
 NONE_YET = Compaction(0, (), 0)
 
 
-def unsettled_in(originals: Conversation, made: Conversation, counter: Counter, most_tokens: float) -> int:
+def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bool) -> int:
     """Return how many messages at the end of what was `made` of a conversation are its own, in whole exchanges.
 
-    Beside the newest it is no more than `most_tokens`. In a group it is none: all messages tell who spoke first.
+    With `newest_only` those of one exchange count. In a group it is none: all messages tell who spoke first.
     """
     if any(message.name is not None for message in originals.messages):
         return 0
@@ -65,10 +64,9 @@ def unsettled_in(originals: Conversation, made: Conversation, counter: Counter, 
         own, left = originals.messages[-newest:], made.messages[made.settled :][-newest:]
         if len(left) < newest or any(a is not b for a, b in zip(own[: len(exchange)], left, strict=False)):
             break
-        most_tokens -= counter.messages(own[: len(exchange)], originals.format)
-        if kept and most_tokens < 0:
-            break
         kept = newest
+        if newest_only:
+            break
     return kept
 
 

@@ -6,7 +6,6 @@ consecutive requests share their prefix byte for byte, on any worker and after a
 that a model has written: which one, is chosen once (`summary/model_written.py`).
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,6 @@ from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache, digest
-from ctx_hooks.tokens.budget import keep_recent_tokens_of
 from ctx_hooks.tokens.units import LocalTokens
 
 _compactions: ContentCache[Compaction] = ContentCache()
@@ -257,7 +255,6 @@ class _Assembly:
         is_placed = summary is not None and any(placeholders.block_quoted(summary.text) in m.text for m in sent)
         named = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
         self._newly_cut.update(named)
-        recent_tokens = keep_recent_tokens_of(trigger.goal_tokens, trigger.policy) if new is not None else math.inf
         return Compaction(
             cut.length,
             sent,
@@ -266,7 +263,8 @@ class _Assembly:
             outcome.reason,
             summary if is_placed else None,
             tuple(dict.fromkeys((*base.handles, *named))),
-            unsettled_in(conversation, outcome.conversation, trigger.counter, recent_tokens)
+            # What a summary leaves whole stays so, until another one stands for it: it is most of what the cache has.
+            unsettled_in(conversation, outcome.conversation, newest_only=new is not None)
             if conversation is originals
             else 0,
         )

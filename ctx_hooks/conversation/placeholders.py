@@ -260,8 +260,11 @@ BELOW = {
     "zh": {"nothing": "", "record": "以下按来源引用其要点:", "summary": "以下引用模型为此前对话所写的摘要:"},
 }
 """Behind the line that says how many messages were removed."""
-EXTRACTS = {"en": "Quoted from these messages, by source:", "zh": "以下按来源引用这些消息的要点:"}
-"""Between a model's summary and what is quoted of the removed messages themselves."""
+EXTRACTS = {
+    "en": f"{MARK} Quoted from messages that were removed here, by source:",
+    "zh": f"{MARK} 以下按来源引用此处移除的消息的要点:",
+}
+"""Before what is quoted of removed messages themselves, above a model's summary of them."""
 ELSEWHERE = {"en": "Other names that stood there", "zh": "其中的其他名称"}
 """Before names that stood in no file that was read."""
 FAILED = {"en": "the last change failed", "zh": "最后一次更改失败"}

@@ -4,13 +4,17 @@ import json
 
 import litellm_versions
 import pytest
-from configurations import WINDOW, deployment
+from configurations import PLUGIN, WINDOW, configuration, deployment
 from fastapi.responses import JSONResponse
-from routes import CHAT, MESSAGES, NAMES, RESPONSES, SIZE
+from proxies import Proxy
+from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, NAMES, RESPONSES, SIZE
 
-from ctx_hooks.testing import agent_session
+from ctx_hooks.testing import LOOPBACK, agent_session, sign
 
 COMPACTOR = "claude-opus-4-8"
+SUMMARY = {"type": "compaction", "content": "They build a recipe app.", "signature": sign("They build a recipe app.")}
+OPAQUE = {"type": "compaction", "encrypted_content": "gAAAA" * 100}
+ON_CHAT = {"role": "assistant", "content": "", "provider_specific_fields": {"compaction_blocks": [SUMMARY]}}
 CLEARED = {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 2_000}}]}
 THRESHOLD = [{"type": "compaction", "compact_threshold": 2_000}]
 compacts = pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="LiteLLM knows none before")
@@ -20,6 +24,8 @@ in_three_formats = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES],
 def groups(url):
     yield deployment(url, "tier", "openai/tier", max_input_tokens=WINDOW, max_output_tokens=500)
     yield deployment(url, "compactor", f"anthropic/{COMPACTOR}", max_input_tokens=1_000_000, max_output_tokens=4_096)
+    yield deployment(url, "guarded", "openai/guarded")
+    yield deployment(f"{url}/v1", "edited", "hosted_vllm/edited", max_input_tokens=WINDOW)
     tiers = dict.fromkeys(("SIMPLE", "MEDIUM", "COMPLEX"), "tier") | {"REASONING": "compactor"}
     auto = {"model": "auto_router/complexity_router", "complexity_router_default_model": "tier"}
     yield {"model_name": "auto", "litellm_params": {**auto, "complexity_router_config": {"tiers": tiers}}}
@@ -89,9 +95,113 @@ def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, 
 
 
 @compacts
+@pytest.mark.parametrize(
+    ("route", "own", "kept"),
+    [
+        (MESSAGES, {"role": "assistant", "content": [SUMMARY]}, SUMMARY),
+        (CHAT, ON_CHAT, SUMMARY),
+        (RESPONSES, OPAQUE, OPAQUE),
+    ],
+    ids=["messages", "chat", "responses"],
+)
+def test_what_a_provider_has_compacted_comes_back_to_it_first_and_unchanged(route, own, kept, proxy, provider):
+    group = route.fitted if route is RESPONSES else MESSAGES.fitted
+    session = agent_session(route.fmt, model=group, turns=10, result_chars=2_500)
+    field = "input" if route is RESPONSES else "messages"
+    answer = route.post(proxy, {**session, field: [own, *session[field]], "max_tokens": 100})
+    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
+    (only,) = provider.requests()
+    assert only["status"] == 200, only["error"]
+    first = only["payload"]["input" if route is RESPONSES else "messages"][0]
+    assert kept in (first, *first.get("content", ()))
+
+
+@compacts
 def test_a_summary_that_a_client_asks_its_provider_for_is_made_of_what_the_window_holds(proxy, provider):
     answer = MESSAGES.ask(proxy, group=MESSAGES.fitted, compaction={"type": "summarize"}, max_tokens=500)
     assert answer.status_code == 200, answer.text
     assert (answer.json()["stop_reason"], answer.json()["content"][0]["type"]) == ("compaction", "compaction")
     (only,) = provider.requests()
     assert only["payload"]["compaction"] == {"type": "summarize"}
+
+
+@pytest.fixture(scope="module")
+def intercepting(provider):
+    """A proxy whose compression_interception stands before the plugin, and would take more than half of a session out."""
+    config = configuration(
+        provider.url,
+        *(m for m in configuration(provider.url)["model_list"] if m["model_name"].startswith("fitted")),
+        litellm_settings={"callbacks": ["compression_interception", PLUGIN]},
+        callback_settings={"compression_interception": {"compression_trigger": WINDOW, "compression_target": WINDOW}},
+    )
+    with Proxy(config) as running:
+        yield running
+
+
+@pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
+def test_behind_the_plugin_nothing_is_left_for_compression_interception(turns, intercepting, provider):
+    answer = MESSAGES.ask(intercepting, group=MESSAGES.fitted, size={"turns": turns, "result_chars": 2_500})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
+    assert turns == 2 or int(answer.headers["x-ctx-hooks-tokens-before"]) > 7_000, "all that the client sent"
+    (only,) = provider.requests()
+    assert only["status"] == 200
+    assert "litellm_content_retrieve" not in json.dumps(only["payload"])
+
+
+def test_a_retry_does_not_ask_the_guardrail_again(proxy, provider, elsewhere):
+    asked = []
+
+    async def passed_on(request):
+        asked.append(await request.json())
+        return JSONResponse({"messages": asked[-1]["messages"]})
+
+    elsewhere.answer = passed_on
+    answer = CHAT.ask(proxy, group="guarded", guardrails=["headroom"])
+    assert answer.status_code == 200, answer.text
+    assert [r["status"] for r in provider.requests()] == [400, 200]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("turns", [4, 10], ids=["fits", "is too long"])
+def test_an_edit_that_litellm_makes_for_its_provider_is_made_behind_the_plugin(turns, proxy, provider):
+    session = agent_session("anthropic", model="edited", turns=turns, result_chars=1_200 if turns == 4 else 2_500)
+    edit = {
+        **CLEARED["edits"][0],
+        "trigger": {"type": "input_tokens", "value": 500},
+        "keep": {"type": "tool_uses", "value": 1},
+    }
+    answer = MESSAGES.post(proxy, {**session, "context_management": {"edits": [edit]}})
+    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 4 else "compressed")
+    (only,) = provider.requests()
+    assert (only["status"], "context_management" in only["payload"]) == (200, False)
+    *older, newest = (m["content"] for m in only["payload"]["messages"] if m["role"] == "tool")
+    assert set(older) == {"[Cleared by context management]"}
+    assert newest not in older
+
+
+@pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
+def test_an_edit_that_litellm_leaves_out_for_openai_is_no_part_of_the_request(turns, proxy, provider):
+    size = {"turns": turns, "result_chars": 2_500}
+    answer = MESSAGES_TO_OPENAI.ask(proxy, group=MESSAGES_TO_OPENAI.fitted, size=size, context_management=CLEARED)
+    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
+    (only,) = provider.requests()
+    assert (only["status"], "context_management" in only["payload"]) == (200, False)
+
+
+def test_compaction_of_responses_that_litellm_has_not_for_a_provider_ends_as_without_the_plugin(
+    proxy, plain_proxy, provider
+):
+    fields = {"model": "fitted-claude", "input": "Hello."}
+    asked = [LOOPBACK.post(f"{p.url}/v1/responses/compact", json=fields, headers=p.headers) for p in (plain_proxy, proxy)]
+    assert asked[0].status_code == 500
+    assert "COMPACT responses is not supported for anthropic" in asked[0].text
+    assert asked[1].content == asked[0].content
+    assert provider.requests() == []
+
+
+def test_what_a_request_asks_its_provider_to_truncate_is_compacted_first(proxy, provider):
+    answer = RESPONSES.ask(proxy, group=RESPONSES.fitted, truncation="auto")
+    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
+    (only,) = provider.requests()
+    assert (only["status"], only["payload"]["truncation"]) == (200, "auto")

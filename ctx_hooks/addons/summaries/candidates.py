@@ -24,6 +24,9 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
+WAITING_FRACTION = 0.75
+"""A summary that the compaction it was written for has not taken is new enough for the next one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asking:
@@ -127,7 +130,8 @@ class SummaryTask:
 def task_of(history: History, summaries: Summaries, length: int, after: int) -> SummaryTask | None:
     """Return what is to be summarised so that a summary stands for the first `length` messages.
 
-    None where one is known that stands for more than `after` of them: it is used before another one is written.
+    None where one is known that stands for more than `after` of them, or that no compaction holds yet and stands for
+    WAITING_FRACTION of them: it is used before another one is written.
 
     Args:
         history: the conversation as the client sent it.
@@ -137,7 +141,8 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
     """
     digests = prefixes(history, summaries.conversation.encode())
     before = newest_within(summaries, digests, length) or WrittenSummary("", 0, "")
-    if before.length > after:
+    waits = before.prefix not in summaries.chosen.values() and before.length >= length * WAITING_FRACTION
+    if before.length > after or waits:
         return None
     messages = history.messages.conversation(before.length, length)
     return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, before.text)

@@ -80,31 +80,31 @@ def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, 
     """Return the records with a model's summary in the newest, and the extracts that it lacks.
 
     So neither a poor summary loses what is named in the deterministic form, nor one that was written some turns ago what
-    came since.
+    came since. The extracts stand first: users' words only grow, so the prompt cache has what the record before begins with.
     """
-    *older, newest = sections(removed, budget, stated=text)
-    extracts = [placeholders.EXTRACTS[budget.policy.language], *newest] if newest else []
-    return _headed([*older, [placeholders.block_quoted(text), *extracts]], removed, budget, is_written=True)
+    return _headed(sections(removed, budget, stated=text), removed, budget, written=text)
 
 
-def _headed(
-    found: Sequence[Sequence[str]], removed: Removed, budget: Budget, *, is_written: bool = False
-) -> dict[range, str]:
+def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, written: str = "") -> dict[range, str]:
     """Return the lines of each gap below its heading.
 
     Those of a gap of which nothing is recorded are counted by the record before it: a heading for each would cost a
-    dialogue as much as the turns between them.
+    dialogue as much as the turns between them. A summary that a model has `written` ends the newest.
     """
-    language = budget.policy.language
-    recorded = [n for n, lines in enumerate(found) if lines or n == 0]
+    language, newest = budget.policy.language, len(found) - 1
+    recorded = [n for n, lines in enumerate(found) if lines or n == 0 or (written and n == newest)]
     records = {}
     for n, end in pairwise([*recorded, len(found)]):
         there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
         messages = [m for m in there if m.text != placeholders.REMOVED_MESSAGE]
-        below: Below = "summary" if is_written and end == len(found) else "record" if found[n] else "nothing"
+        below: Below = "summary" if written and n == newest else "record" if found[n] else "nothing"
         whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.cut_texts is not None else None
         first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)
-        records[removed.gaps[n]] = "\n".join((first_line, *found[n]))
+        lines = [first_line, *found[n]]
+        if below == "summary":
+            extracts = [placeholders.EXTRACTS[language], *found[n]] if found[n] else []
+            lines = [*extracts, first_line, placeholders.block_quoted(written)]
+        records[removed.gaps[n]] = "\n".join(lines)
     return records
 
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -174,6 +175,40 @@ def test_each_compaction_holds_a_summary_that_was_written_for_it_in_time_and_wha
     assert asked <= len(compacted_at) >= 10
 
 
+def test_what_users_have_said_stands_above_each_summary_where_the_prompt_cache_has_it():
+    said = [f"Room {k}: " + " ".join(f"string {k}-{i} is flat." for i in range((4, 60)[k % 2])) for k in range(40)]
+    messages = [spoken("openai-chat", ("user", "assistant")[k % 2], text) for k, text in enumerate(said)]
+    records, waiting = {}, known(messages, "openai-chat")
+    for n in request_points(history_of(messages, "openai-chat").index)[2:]:
+        choice = sent(messages[:n], "openai-chat", waiting)[1].choice
+        if choice is not None and choice.length not in records:
+            summary = written_of(messages, "openai-chat", choice.length, f"## Goal\nnumber {n}")
+            compacted = sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary))[1].conversation.messages
+            (records[choice.length],) = (m.text for m in compacted if HEADING in m.text)
+    assert len(records) > 3
+    for before, after in pairwise(records.values()):
+        words = before.partition("- assistant said:")[0]
+        assert "string 0-3 is flat." in words
+        assert after.startswith(words.rstrip())
+
+
+def test_what_a_summary_leaves_whole_is_settled_but_for_the_newest_exchange():
+    messages, requests = talk("openai-chat", 40, 2_000), iter(range(9, 40, 2))
+    summary = written_of(messages, "openai-chat", 8)
+    summaries = known(messages, "openai-chat", summary)
+    first = next(n for n in requests if sent(messages[:n], "openai-chat", summaries, trigger=10_000)[1].choice)
+    before, outcome, cut = sent(messages[:first], "openai-chat", summaries, trigger=10_000)
+    summaries = replace(summaries, chosen={outcome.choice.compaction: summary.prefix})
+    decided = (sent(messages[:n], "openai-chat", summaries, trigger=10_000) for n in requests)
+    after = next(now for now, _, later in decided if later.length > cut.length)
+    assert outcome.choice.prefix == summary.prefix
+    whole = [json.loads(m) for m in before[1:-1]]
+    assert len(whole) > 6
+    assert whole == messages[cut.length - 1 - len(whole) : cut.length - 1]
+    assert after[: len(before) - 1] == before[:-1]
+    assert after[len(before) - 1] != before[-1]
+
+
 def text_of(tokens):
     """Return a summary of about so many tokens."""
     return "## Goal\n" + "tuned the piano\n" * int(tokens // 5)
@@ -336,6 +371,13 @@ class TestWhatIsSummarisedNext:
         summaries = known(self.messages, "openai-chat", written_of(self.messages, "openai-chat", 20))
         assert task_of(self.history, summaries, 30, 19) is None
         assert task_of(self.history, summaries, 30, 20) is not None
+
+    def test_nothing_is_while_one_that_its_compaction_has_not_taken_is_new_enough_for_the_next(self):
+        summary = written_of(self.messages, "openai-chat", 24)
+        waiting = known(self.messages, "openai-chat", summary)
+        assert task_of(self.history, waiting, 30, 26) is None
+        assert task_of(self.history, waiting, 34, 26) is not None
+        assert task_of(self.history, replace(waiting, chosen={"0a": summary.prefix}), 30, 26) is not None
 
     def test_a_summary_of_another_history_is_not_updated(self):
         other = replace(written_of(self.messages, "openai-chat", 20), prefix="00")
