@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome
@@ -75,8 +76,11 @@ def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided
     Raises:
         MalformedConversationError: the request holds no conversation.
     """
-    counter = Counter(vocabulary_of(to.model))
-    return _decide(request, to, known, counter, Timings(), estimated_history, fitting.without_oldest_turns)
+
+    def compress(asked: Request, _history: History, _to: Target, budget: Budget) -> Outcome:
+        return last_resort.compress(asked.messages.conversation(), budget, continues=asked.continues_stored_history)
+
+    return _decide(request, to, known, Counter(vocabulary_of(to.model)), Timings(), estimated_history, compress)
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ctx_hooks.compaction import cost, last_resort
+from ctx_hooks.compaction import cost
 from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain, asked_again
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import is_first_request
@@ -95,9 +95,3 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
         prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
     )
     return not cost.pays(history.tokens, left_tokens, to.prices, summary_cost)
-
-
-def without_oldest_turns(request: Request, history: History, to: Target, budget: Budget) -> Outcome:
-    """Return the request without its oldest turns."""
-    del history, to  # the history is estimated: the conversation itself is walked once
-    return last_resort.compress(request.messages.conversation(), budget, continues=request.continues_stored_history)

@@ -58,11 +58,11 @@ class StoredHistories:
                     await self._store.briefly(partial(self._store.run, WRITE, _shared_key(tenant, key), [tokens]))
 
     async def _read(self, tenant: str, key: bytes) -> None:
-        self._remember(key, _figure(await self._store.read(_shared_key(tenant, key), MOST_BYTES)))
+        found = (await self._store.read(_shared_key(tenant, key), MOST_BYTES)).decode("ascii", "replace")
+        if found.isascii() and found.isdecimal() and 0 < int(found) <= MOST_TOKENS:
+            self._remember(key, ProviderTokens(int(found)))
 
     def _remember(self, key: bytes, tokens: ProviderTokens) -> None:
-        if not tokens:
-            return
         self._tokens[key] = tokens
         self._tokens.move_to_end(key)
         if len(self._tokens) > MOST_HISTORIES:
@@ -76,9 +76,3 @@ def _key(tenant: str, response_id: str) -> bytes:
 def _shared_key(tenant: str, key: bytes) -> str:
     """Return the key in Redis, which names the tenant's digest: an operator can erase all keys of a tenant."""
     return f"{KEY_PREFIX}{tenant}:{key.hex()}"
-
-
-def _figure(found: bytes) -> ProviderTokens:
-    text = found.decode("ascii", "replace")
-    known = text.isdecimal() and text.isascii() and int(text) <= MOST_TOKENS
-    return ProviderTokens(int(text) if known else 0)

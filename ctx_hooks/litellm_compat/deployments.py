@@ -41,24 +41,20 @@ def is_proxy() -> bool:
 
 def deployments(group: str) -> tuple[Deployment, ...]:
     """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
-    listing = _of_router("registry", "deployments", "get_model_list")
+    listing = router_has("deployments", "registry", "get_model_list")
     listed = listing(model_name=group) if listing is not None else None
     return tuple(map(listed_deployment, listed or ()))
 
 
-def router_setting(name: str) -> Any:
-    """Return a setting of the proxy's Router, None outside a proxy."""
-    return _of_router("settings", name, name)
+def router_has(name: str, entry_point: str = "settings", attribute: str = "") -> Any:
+    """Return what the proxy's Router has under a name, by default a setting; None outside a proxy.
 
-
-def _of_router(entry_point: str, name: str, attribute: str) -> Any:
-    """Return what an entry point of the proxy's Router has under a name; before 1.109 an attribute of its own has it.
-
-    LiteLLM is about to remove these attributes (`litellm/router_deprecated.py`).
+    An entry point of the Router has it; before 1.109 an attribute of the Router, of the same name if none is given. LiteLLM
+    is about to remove these attributes (`litellm/router_deprecated.py`).
     """
     router = proxy_router()
     enter = getattr(router, entry_point, None)
-    return getattr(router, attribute, None) if enter is None else getattr(enter(), name)
+    return getattr(router, attribute or name, None) if enter is None else getattr(enter(), name)
 
 
 def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
@@ -106,7 +102,7 @@ def names_redis(stated: Mapping[str, Any]) -> bool:
 
 def shared_cache() -> Any:
     """Return the Redis cache that the Router uses, None without one."""
-    return getattr(_of_router("health", "store", "cache"), "redis_cache", None)
+    return getattr(router_has("store", "health", "cache"), "redis_cache", None)
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
@@ -161,7 +157,7 @@ def _known(deployment: Deployment) -> Mapping[str, Any]:
 
 def checks_before_deployment() -> bool:
     """Whether the Router refuses too large requests itself (`enable_pre_call_checks`), before any deployment hook."""
-    return bool(router_setting("enable_pre_call_checks"))
+    return bool(router_has("enable_pre_call_checks"))
 
 
 BUNDLED = "model_prices_and_context_window_backup.json"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.deployments import proxy_router, router_setting
+from ctx_hooks.litellm_compat.deployments import proxy_router, router_has
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
 """Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook takes it out."""
@@ -40,7 +40,7 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
     if not isinstance(group, str) or retries <= 0:
         return dict(data)
     callers: Any = data.get("fallbacks")
-    own = _filled(data.get("context_window_fallbacks"), router_setting("context_window_fallbacks"))
+    own = _filled(data.get("context_window_fallbacks"), router_has("context_window_fallbacks"))
     changes: dict[str, Any] = {}
     if data.get("disable_fallbacks") is True:
         # The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off,
@@ -56,7 +56,7 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
     else:
         # The caller's context-window fallbacks replace the operator's. Where neither has any, the Router goes on to
         # `fallbacks`: "No context_window_fallback set. Defaulting to fallbacks, if available."
-        following = _fallbacks_of(group, own or _filled(callers, router_setting("fallbacks")))
+        following = _fallbacks_of(group, own or _filled(callers, router_has("fallbacks")))
     most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
     allowed = min(retries, most - min(len(following), most - 1))
     marks = [Mark(group=group, number=n) for n in range(1, allowed + 1)]

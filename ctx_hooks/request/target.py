@@ -75,20 +75,14 @@ class Target:
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""
-    return _resolved(call, policies, call.model_group, call.deployment, attempt=attempt, retried=litellm_compat.is_proxy())
-
-
-def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
-    """Return each deployment that the Router has listed for an attempt as its target, in the same order."""
-    resolved = partial(_resolved, call, policies, call.model_group)
-    return tuple(map(resolved, map(litellm_compat.listed_deployment, listed)))
+    return of_call(call, policies, call.model_group, call.deployment, attempt=attempt, retried=litellm_compat.is_proxy())
 
 
 def of_group(call: Call, policies: Policies) -> Target:
     """Return the target with the largest window among the deployments of the request's model group."""
     group = str(call.fields.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max(map(partial(_resolved, call, policies, group), deployments), key=attrgetter("window.tokens"))
+    return max(map(partial(of_call, call, policies, group), deployments), key=attrgetter("window.tokens"))
 
 
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, **of_request: Any) -> Target:
@@ -126,7 +120,8 @@ def window_at(deployment: Deployment, policy: Policy) -> Window:
     return window_of(policy, stated, known, holds_output=holds_output(deployment.model))
 
 
-def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, **of_attempt: Any) -> Target:
+def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, **of_attempt: Any) -> Target:
+    """Return a deployment of a group as the target of a call; `of_attempt` are further fields of it."""
     resolved = policies.resolve(call.caller(deployment, group))
     if resolved.enforced_share:
         resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))

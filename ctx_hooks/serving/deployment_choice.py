@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from ctx_hooks import litellm_compat
@@ -39,7 +40,8 @@ async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow:
     # A history that the provider keeps lies with one of them, which only its id tells.
     if request.continues_stored_history or litellm_compat.narrows_itself(request.call):
         return listed
-    targets = target.of_listed(request.call, flow.policies, listed)
+    at = partial(target.of_call, request.call, flow.policies, request.call.model_group)
+    targets = [at(litellm_compat.listed_deployment(entry)) for entry in listed]
     if any(to.policy.mode != "enforce" or to.policy.deployment_choice != "holds_request" for to in targets):
         return listed
     previous, now = flow.running.of(request.call.request_id).attempts.last(), time.time()
