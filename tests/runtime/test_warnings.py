@@ -20,6 +20,8 @@ from ctx_hooks.tokens.budget import window_of
 @pytest.fixture(autouse=True)
 def _nothing_said_yet():
     forget_warnings()
+    yield
+    forget_warnings()
 
 
 def test_a_nonsense_output_is_told_once_a_value(caplog):
