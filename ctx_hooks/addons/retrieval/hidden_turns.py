@@ -12,7 +12,7 @@ he sends it.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
@@ -41,7 +41,8 @@ _TURN = TypeAdapter(HiddenTurn)
 
 def written(turn: HiddenTurn) -> str:
     """Return a turn as a text."""
-    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
+    fields = {"anchor": turn.anchor, "messages": turn.messages, "results": turn.results}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def read(text: str) -> HiddenTurn | None:

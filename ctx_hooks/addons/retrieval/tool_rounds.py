@@ -79,7 +79,7 @@ class ToolRounds:
                 return fields
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
             heard = await self._away(lambda: conversation_digest.heard(messages, conversation_digest.heard([before])))
-            anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
+            anchors = await self._away(lambda: list(filter(None, reversed(heard.anchors)))[:MOST_ANSWERS])
             kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
             splice = partial(hidden_turns.spliced, messages, heard.anchors)
             turns = map(hidden_turns.read, kept.values())

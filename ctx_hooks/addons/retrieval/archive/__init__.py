@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST_READ_BYTES = 16_000_000
+"""Of texts that are read at once, in the order in which they are asked for: a few of the longest, or the hidden turns of any
+session but one that is made to be long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES
 from ctx_hooks.addons.retrieval.archive.disk import Disk, Memory
 from ctx_hooks.addons.retrieval.archive.redis import Redis
 from ctx_hooks.addons.retrieval.archive.writer import Store, Writer
@@ -74,7 +75,10 @@ class Archives:
         return (await self.get_all(settings, tenant, [handle])).get(handle) if is_handle(handle) else None
 
     async def get_all(self, settings: ArchiveSettings, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
-        """Return the texts of a tenant by their handles, without those that `get` returns None for."""
+        """Return the texts of a tenant by their handles, without those that `get` returns None for.
+
+        Beyond MOST_READ_BYTES, those that are asked for last are not read.
+        """
         writer = self._at(settings)
         waiting = ((handle, writer.waiting(tenant, handle)) for handle in handles)
         texts = {handle: text for handle, text in waiting if text is not None}
@@ -98,8 +102,13 @@ class Archives:
         values = await store.read(tenant_name(tenant), handles)
 
         def texts() -> dict[str, str]:
-            found = ((handle, opened(value, tenant, handle, self._secret)) for handle, value in values.items())
-            return {handle: text for handle, text in found if text is not None}
+            found, left_chars = {}, MOST_READ_BYTES
+            for handle, value in values.items():
+                text = opened(value, tenant, handle, self._secret) if left_chars > 0 else None
+                if text is not None:
+                    found[handle] = text
+                    left_chars -= len(text)
+            return found
 
         return await self._workers.run(texts, Deadline(GET_SECONDS)) if values else {}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
-from ctx_hooks.addons.retrieval.archive import Stored
+from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, Stored
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
@@ -121,12 +121,18 @@ def _write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: f
 
 def read(place: Place, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
     """Return the sealed texts that there still are, by their handles; a file that is damaged raises sqlite3.Error."""
-    query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
+    query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ? AND LENGTH(sealed) <= ?"
+    found: dict[str, bytes] = {}
     if _file_number(place) is None:
-        return {}  # nothing is made by reading
+        return found  # nothing is made by reading
     with _opened(place) as file:
-        rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
-    return {handle: row[0] for handle, row in rows if row and isinstance(row[0], bytes)}
+        left_bytes = MOST_READ_BYTES
+        for handle in handles:
+            row = file.execute(query, (tenant, handle, time.time(), left_bytes)).fetchone()
+            if row and isinstance(row[0], bytes):
+                found[handle] = row[0]
+                left_bytes -= len(row[0])
+    return found
 
 
 def tenants(folder: Path) -> list[Stored]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ctx_hooks.addons.retrieval.archive import Stored
+from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, Stored
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.store.shared_store import SharedStore, keys_like
 
@@ -55,11 +55,12 @@ end
 return 1
 """
 READ = f"""
-local found = {{}}
+local found, left = {{}}, {MOST_READ_BYTES}
 for i, handle in ipairs(ARGV) do
   local key = KEYS[1] .. ':' .. handle
-  local known = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) <= {LARGEST_VALUE_BYTES}
-  found[i] = known and redis.call('GET', key)
+  local size = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) or 0
+  found[i] = size > 0 and size <= math.min(left, {LARGEST_VALUE_BYTES}) and redis.call('GET', key)
+  left = left - (found[i] and size or 0)
 end
 return found
 """

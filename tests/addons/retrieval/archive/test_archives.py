@@ -7,7 +7,7 @@ from base64 import b32encode
 import pytest
 from archived import by_handle, settled, stored
 
-from ctx_hooks.addons.retrieval.archive import disk, writer
+from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, disk, writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.policy.addon_settings import ArchiveSettings
@@ -199,6 +199,19 @@ async def test_however_much_and_long_another_tenant_keeps_none_that_has_less_los
         await stored(one, settings["bob"], bob, flood)
     assert await got(one, settings["ann"], ann, list(kept)) == set(kept.values())
     assert await got(one, settings["bob"], bob, list(flood)) == set(flood.values())
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["compressed to nothing", "as large as they are"])
+async def test_what_one_request_can_have_read_is_bounded_and_comes_in_its_order(one, tenant, settings, alike):
+    """A conversation names 256 hidden turns, each of up to 4 MB: read at once they would take the worker a gigabyte."""
+    parts = ["x" * 3_900_000 if alike else random.Random(n).randbytes(1_950_000).hex() for n in range(6)]
+    texts = by_handle(tenant, [f"{n}{part}" for n, part in enumerate(parts)])
+    await stored(one, settings, tenant, texts)
+    wanted = list(reversed(texts))
+    found = await one.get_all(settings, tenant, wanted)
+    assert list(found) == wanted[: len(found)]
+    assert 0.7 * MOST_READ_BYTES < sum(map(len, found.values())) < MOST_READ_BYTES + LARGEST_TEXT_BYTES
+    assert all(text == texts[handle] for handle, text in found.items())
 
 
 class Hanging:
