@@ -13,10 +13,6 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
 5. The budget reservation is the first call's. It is in the metadata twice: under `user_api_key_budget_reservation` and in
    the `UserAPIKeyAuth` under `user_api_key_auth`. With it a further call would settle what the first has reserved (LiteLLM's
    `internal_call_metadata.py` leaves it out of its own internal calls for that).
-6. Rate limits and budgets of key, team and user were checked before the first call and are not again: what a further call
-   takes is counted when it is logged, and counts for the next request, as LiteLLM has it for its own agentic loops.
-7. Post-call guardrails of an answer that is not streamed have run by then, on the first answer only; those of a stream that
-   are listed behind this plugin see all of it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

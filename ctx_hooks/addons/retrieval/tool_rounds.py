@@ -10,8 +10,6 @@ the client has what was said already, and gets the error in the stream, as LiteL
 that is too long is made once more without the texts, and is no error: what was said before it is then the answer.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -55,6 +53,86 @@ class View(NamedTuple):
     heard: Heard
     settings: ArchiveSettings
     shows_calls: bool = False
+
+
+class Rounds:
+    """The rounds of one request; `form` is how its format has calls."""
+
+    def __init__(
+        self, archiving: Archiving, ask: Ask, form: AnswerForm, fields: Mapping[str, Any], view: View | None
+    ) -> None:
+        self.form = form
+        self._archiving = archiving
+        self._ask = ask
+        self._fields = fields
+        self._view = view
+        self._request_ids = [litellm_compat.Call(fields).request_id]
+        self._left = MOST_ROUNDS
+        self._messages: list[Mapping[str, Any]] = []
+        self._shown: list[Mapping[str, Any]] = []
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model that answers the client's request knows of the tool."""
+        return self._archiving.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
+
+    def goes_on(self, turn: Turn) -> bool:
+        """Whether a turn is followed by a round."""
+        return turn.waits and self._left > 0
+
+    async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
+        """Return the fields and the answer, or stream, of the request that goes on behind a turn.
+
+        One that is too long is sent once more without the texts, and is the last; None where that is too long as well.
+        """
+        before = (*self._messages, *turn.messages)
+        self._shown += turn.shown
+        self._left -= 1
+        request = Request(format_of(self._fields), self._fields)
+        said = request.items
+        if litellm_compat.checks_before_deployment():
+            said = await self._archiving.originals(self._request_ids[0], said)
+        for results in (await self._results(turn), results_of(self.form.format, turn.hidden, [NO_ROOM] * len(turn.hidden))):
+            self._messages = [*before, *messages_of(results)]
+            changes = {request.wire.messages_field: [*said, *self._messages], "stream": stream}
+            try:
+                called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.no_calls)})
+            except Exception as error:
+                if litellm_compat.overflow_of(error) is None:
+                    raise
+                logger.warning("a further call was too long", exc_info=error)
+                self._left = 0
+                continue
+            self._request_ids.append(litellm_compat.Call(called).request_id)
+            return called, answer
+        return None
+
+    async def keep(self, turn: Turn | None) -> None:
+        """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
+        if turn is None or self._view is None or self._view.heard.is_open:
+            return  # what goes on from the assistant's own is not found again as an answer, or found with that
+        with failing_open("does not keep what was retrieved"):
+            results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
+            last = turn.messages if results else turn.shown
+            shown = [*self._shown, *turn.shown]
+            hides = bool(self._messages or results)
+            if not (hides and any(map(says_anything, last)) and any(map(says_anything, shown))):
+                return  # nothing to keep, nothing to put at its end, or nothing to find it by
+            anchor = self._view.heard.anchor_of(shown)
+            kept = HiddenTurn(anchor, [*self._messages, *last], results)
+            call = litellm_compat.Call(self._fields)
+            await self._archiving.note(call, self._view.settings, anchor, hidden_turns.written(kept))
+
+    def end(self) -> None:
+        """Have nothing more kept for these requests."""
+        for request_id in self._request_ids:
+            self._archiving.forget(request_id)
+
+    async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
+        # A further request may have the tool from the one before, and be offered none itself.
+        offered_id = next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
+        texts = await self._archiving.answers(offered_id, [call.arguments for call in turn.hidden])
+        return results_of(self.form.format, turn.hidden, texts)
 
 
 class ToolRounds:
@@ -186,86 +264,6 @@ class ToolRounds:
     async def _away(self, work: Callable[[], T]) -> T:
         """Do in a thread what grows with the conversation."""
         return await self._workers.run(work, Deadline(RESTORE_SECONDS))
-
-
-class Rounds:
-    """The rounds of one request; `form` is how its format has calls."""
-
-    def __init__(
-        self, archiving: Archiving, ask: Ask, form: AnswerForm, fields: Mapping[str, Any], view: View | None
-    ) -> None:
-        self.form = form
-        self._archiving = archiving
-        self._ask = ask
-        self._fields = fields
-        self._view = view
-        self._request_ids = [litellm_compat.Call(fields).request_id]
-        self._left = MOST_ROUNDS
-        self._messages: list[Mapping[str, Any]] = []
-        self._shown: list[Mapping[str, Any]] = []
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the model that answers the client's request knows of the tool."""
-        return self._archiving.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
-
-    def goes_on(self, turn: Turn) -> bool:
-        """Whether a turn is followed by a round."""
-        return turn.waits and self._left > 0
-
-    async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
-        """Return the fields and the answer, or stream, of the request that goes on behind a turn.
-
-        One that is too long is sent once more without the texts, and is the last; None where that is too long as well.
-        """
-        before = (*self._messages, *turn.messages)
-        self._shown += turn.shown
-        self._left -= 1
-        request = Request(format_of(self._fields), self._fields)
-        said = request.items
-        if litellm_compat.checks_before_deployment():
-            said = await self._archiving.originals(self._request_ids[0], said)
-        for results in (await self._results(turn), results_of(self.form.format, turn.hidden, [NO_ROOM] * len(turn.hidden))):
-            self._messages = [*before, *messages_of(results)]
-            changes = {request.wire.messages_field: [*said, *self._messages], "stream": stream}
-            try:
-                called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.no_calls)})
-            except Exception as error:
-                if litellm_compat.overflow_of(error) is None:
-                    raise
-                logger.warning("a further call was too long", exc_info=error)
-                self._left = 0
-                continue
-            self._request_ids.append(litellm_compat.Call(called).request_id)
-            return called, answer
-        return None
-
-    async def keep(self, turn: Turn | None) -> None:
-        """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
-        if turn is None or self._view is None or self._view.heard.is_open:
-            return  # what goes on from the assistant's own is not found again as an answer, or found with that
-        with failing_open("does not keep what was retrieved"):
-            results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
-            last = turn.messages if results else turn.shown
-            shown = [*self._shown, *turn.shown]
-            hides = bool(self._messages or results)
-            if not (hides and any(map(says_anything, last)) and any(map(says_anything, shown))):
-                return  # nothing to keep, nothing to put at its end, or nothing to find it by
-            anchor = self._view.heard.anchor_of(shown)
-            kept = HiddenTurn(anchor, [*self._messages, *last], results)
-            call = litellm_compat.Call(self._fields)
-            await self._archiving.note(call, self._view.settings, anchor, hidden_turns.written(kept))
-
-    def end(self) -> None:
-        """Have nothing more kept for these requests."""
-        for request_id in self._request_ids:
-            self._archiving.forget(request_id)
-
-    async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        # A further request may have the tool from the one before, and be offered none itself.
-        offered_id = next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
-        texts = await self._archiving.answers(offered_id, [call.arguments for call in turn.hidden])
-        return results_of(self.form.format, turn.hidden, texts)
 
 
 async def _close(stream: Any) -> None:

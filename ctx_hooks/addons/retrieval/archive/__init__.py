@@ -1,7 +1,5 @@
 """What compaction cut, kept by tenant: in memory, on disk or in Redis, compressed and sealed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MOST_READ_BYTES = 16_000_000

@@ -1,7 +1,5 @@
 """Writes texts to one store behind the requests, in the order in which they came, and knows what it has written lately."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

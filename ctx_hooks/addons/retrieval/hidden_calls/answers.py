@@ -4,8 +4,6 @@ The provider answers, and calls the hidden tool; the calls are answered out of t
 in a further answer. The client sees the answers as one, without the calls.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -80,10 +78,10 @@ class AnswerForm:
     reason: Callable[[Fields], str]
     sent_back: Callable[[Fields, Sequence[Fields]], Sequence[Fields]]
     joined_fields: Callable[[Sequence[Fields], Sequence[Fields], str | None], Fields]
-    stream: Callable[[AnswerForm], AnswerStream]
+    stream: "Callable[[AnswerForm], AnswerStream]"
     cleaned: Callable[[Fields], Fields] = lambda answer: answer
 
-    def begun(self) -> AnswerStream:
+    def begun(self) -> "AnswerStream":
         """Return what takes in the streams of a request's answers."""
         return self.stream(self)
 
