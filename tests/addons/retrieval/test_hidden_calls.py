@@ -292,6 +292,16 @@ def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back
     assert TOOL not in json.dumps(form.joined([whole]))
 
 
+@every_format
+def test_a_stream_that_breaks_anywhere_shows_nothing_of_a_hidden_call_and_waits_for_no_half_of_one(fmt):
+    events = events_of(fmt, Reply("text", calls=[Call(TOOL, {"handle": "x" * 40})]))
+    for end in range(len(events)):
+        seen, (turn,) = shown_of(fmt, events[:end])
+        assert TOOL not in json.dumps(seen)
+        assert "xxxx" not in json.dumps(seen)
+        assert not turn.waits or end == len(events) - 1, "what is behind the reason why it ended is its usage"
+
+
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
 def test_a_call_that_breaks_off_and_begins_again_at_another_deployment_has_the_arguments_of_the_second(fmt):
     """The Router goes on to another one where a stream fails."""
