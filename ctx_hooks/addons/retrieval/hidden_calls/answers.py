@@ -20,8 +20,7 @@ Fields: TypeAlias = Mapping[str, Any]
 Responses."""
 
 CUT_OFF = frozenset(
-    {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded", ""}
-    | {"incomplete", "failed", "cancelled", "in_progress", "queued"}
+    {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded", "incomplete", "failed", ""}
 )
 """Why OpenAI and Anthropic stop without the model having come to its end: a call before it may be half of one."""
 

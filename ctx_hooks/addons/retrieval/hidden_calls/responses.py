@@ -89,7 +89,7 @@ class _ResponseStream(AnswerStream):
         """Return the answer as its end states it; some servers leave out there what they have streamed."""
         end = self.withheld[0] if self.withheld else {}
         response, kind = mapping_or_empty(end.get("response")), _kind(end).removeprefix(EVENT)
-        ended = response if response.get("status") == kind else {**response, "status": kind}
+        ended = response if response.get("status") == kind else {**response, "status": kind if end else ""}
         is_silent = bool(self._items) and not ended.get("output")
         return {**ended, "output": list(self._items.values())} if is_silent else ended
 
@@ -109,6 +109,11 @@ def _call(part: Fields) -> ToolCall | None:
         return None
     name = str(part.get("name")) if kind == CALL else kind
     return ToolCall(str(part.get("call_id") or ""), name, str(part.get("arguments") or ""))
+
+
+def _reason(answer: Fields) -> str:
+    status = text_or_empty(answer.get("status"))
+    return status if status in ENDED else ""
 
 
 def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
@@ -133,7 +138,7 @@ def _readable(part: Fields) -> Fields:
 def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
     end = {name: answers[-1][name] for name in END if name in answers[-1]}
     cut_off = {"status": reason, "incomplete_details": {"reason": "max_output_tokens"}}
-    return {**(cut_off if reason != (answers[-1].get("status") or None) else end), "output": _followed(shown)}
+    return {**(cut_off if reason not in (None, answers[-1].get("status")) else end), "output": _followed(shown)}
 
 
 def _followed(items: Sequence[Fields]) -> list[Fields]:
@@ -168,7 +173,7 @@ FORM = AnswerForm(
     ends={},
     parts=_parts,
     call=_call,
-    reason=lambda answer: text_or_empty(answer.get("status")),
+    reason=_reason,
     sent_back=_sent_back,
     joined_fields=_joined_fields,
     cleaned=_without_tool,
