@@ -111,6 +111,16 @@ def demo() -> None:
     """
 
 
+@commands.command(short_help="Look for what keeps the plugin from working here.")
+@json_option
+@_runs("demo", "examine")
+def doctor() -> None:
+    """Look for what keeps the plugin from working here: versions, vocabularies, names of LiteLLM, the switch.
+
+    `demo` does this too, and then tries every route. Exits with 1 if a check fails.
+    """
+
+
 @commands.command(short_help="Add the plugin to a proxy configuration, or take it out.")
 @click.argument("config", type=FILE)
 @click.option("--observe", is_flag=True, help="Decide and record only: no request is changed.")

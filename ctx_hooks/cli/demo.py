@@ -1,4 +1,4 @@
-"""`ctx-hooks demo`: this installation, and one conversation, larger than the window, over every route of a real proxy."""
+"""`ctx-hooks doctor`: this installation. `ctx-hooks demo`: also an overflow over every route of a real proxy."""
 
 import platform
 import socket
@@ -70,10 +70,8 @@ def run(*, provider_only: bool, port: int | None) -> int:
     if provider_only:
         _serve_provider(port)
         return 0
-    with working("Loading LiteLLM"):
-        findings = list(installation())
+    findings = _examined()
     if not as_json():
-        print_findings(console(), findings)
         click.echo(f"\nA provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
         click.echo(HEADING)
     found = []
@@ -88,12 +86,35 @@ def run(*, provider_only: bool, port: int | None) -> int:
         raise CommandError(f"the proxy cannot be loaded (pip install 'litellm[proxy]'): {error}") from error
     answered = all(answer["answered"] for answer in found)
     if as_json():
-        told = [asdict(each) for each in findings]
-        print_json({"findings": told, "window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
+        print_json(
+            {
+                "findings": list(map(asdict, findings)),
+                "window_tokens": WINDOW_TOKENS,
+                "answered": answered,
+                "requests": found,
+            }
+        )
     else:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
         click.echo("Every route was answered." if answered else "A route was not answered.")
     return 0 if answered and not any(each.level == "fails" for each in findings) else FAILED
+
+
+def examine() -> int:
+    """Print what keeps the plugin from working in this installation, if anything does; return the exit code."""
+    findings = _examined()
+    if as_json():
+        print_json({"findings": list(map(asdict, findings))})
+    return FAILED if any(each.level == "fails" for each in findings) else 0
+
+
+def _examined() -> list[Finding]:
+    """Return what is found about this installation; without `--json` it is printed too."""
+    with working("Loading LiteLLM"):
+        findings = list(installation())
+    if not as_json():
+        print_findings(console(), findings)
+    return findings
 
 
 def installation() -> Iterator[Finding]:

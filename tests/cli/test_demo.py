@@ -54,6 +54,17 @@ def test_a_plugin_that_is_off_is_a_finding_and_answers_no_route(capsys, monkeypa
     assert not any(request["answered"] for request in printed["requests"])
 
 
+@pytest.mark.parametrize(("value", "code"), [("1", 0), ("0", 1)])
+def test_doctor_says_whether_the_plugin_works_here_and_starts_nothing(capsys, monkeypatch, value, code):
+    monkeypatch.setenv("CTX_HOOKS_ENABLED", value)
+    monkeypatch.setattr(demo, "answers", None)
+    assert main(["doctor", "--json"]) == code
+    levels = {f["name"]: f["level"] for f in json.loads(capsys.readouterr().out)["findings"]}
+    assert (levels.get("switched_off"), levels["seam"], levels["versions"]) == ("fails" if code else None, "ok", "ok")
+    assert main(["doctor"]) == code
+    assert "LiteLLM" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("version", "level"), [
     ("1.99.0", "fails"), ("1.107.0", "fails"), ("2.0.0", "fails"), ("1.100.0", "ok"), ("1.106.2", "ok"),
 ])  # fmt: skip
