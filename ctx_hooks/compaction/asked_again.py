@@ -1,7 +1,7 @@
 """Calls that an agent makes once more, and whether it has to: what they returned before is no longer shown to it.
 
-A gateway can see so what compaction costs an agent. It is a pure function of the history: what the request before this one
-showed is found again from its compaction. In doubt a call is no re-read, which hides a cost and invents none:
+So a gateway sees what compaction costs an agent, as a pure function of the history: what the request before showed is found
+again from its compaction. In doubt a call is no re-read, which hides a cost and invents none:
 
 - a file that was changed since is read for its own sake, whatever its folder: only the names of files are compared;
 - what names no file may depend on anything that was changed since, by an edit or by a tool whose name says that it acts;
@@ -94,7 +94,7 @@ class _Changes:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._read: dict[tuple[int, int], Action] = {}
+        self._read: dict[tuple[int, int], Action | None] = {}
         self._left_chars = MOST_READ_CHARS
 
     def of(self, call: ToolCall, places: range) -> bool:
@@ -106,18 +106,13 @@ class _Changes:
                     return True
                 if names and not any(name in other.arguments or not name.isascii() for name in names):
                     continue  # it names none of them, in whatever form JSON has it
-                action = self._action((i, n), other)
+                if (i, n) not in self._read:
+                    self._left_chars -= len(other.arguments)
+                    self._read[i, n] = action_of(other, None) if self._left_chars >= 0 else None
+                action = self._read[i, n]
                 if action is None or (action.kind == "changed" and (not names or names & _file_names(action))):
                     return True
         return False
-
-    def _action(self, place: tuple[int, int], call: ToolCall) -> Action | None:
-        if place not in self._read:
-            self._left_chars -= len(call.arguments)
-            if self._left_chars < 0:
-                return None
-            self._read[place] = action_of(call, None)
-        return self._read[place]
 
 
 def _file_names(action: Action) -> set[str]:

@@ -71,7 +71,7 @@ def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bo
 
 
 def size_bytes(compaction: Compaction) -> int:
-    """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
+    """Return the memory of a compaction."""
     held = sum(map(getsizeof, compaction.handles))
     for message in compaction.messages:
         held += MESSAGE_BYTES + json_bytes(message.raw)

@@ -26,6 +26,8 @@ NEWER_FRACTION = 0.3
 a smaller share, and names that were read last are lost (docs/appendix/fidelity.md)."""
 LEAST_FREE_FRACTION = 0.03
 """One that would leave less of the room free is made from the first message on: answers need room, too."""
+LEAST_SETTLING_TOKENS = 8_000
+"""Of a smaller goal later ones leave less free than a token ratio may be wrong by: first attempts to Claude were refused."""
 MOST_TOO_LARGE = 2
 """After so many compactions in a row that exceed the goal the next is of all messages: what is protected seldom shrinks."""
 OLDER_FRACTION = 0.5
@@ -161,9 +163,10 @@ class CutPoints:
 
     def _may_follow(self, before: Cut, length: int, sent_tokens: int) -> bool:
         """Whether a compaction of the first `length` messages may be made behind another, after which `sent_tokens` came."""
-        if not self._thresholds.settles or len(before.bases()) >= MOST_GENERATIONS:
-            return False
         goal_tokens = self._thresholds.trigger.goal_tokens
+        settles = self._thresholds.target_tokens is None and goal_tokens >= LEAST_SETTLING_TOKENS
+        if not settles or len(before.bases()) >= MOST_GENERATIONS:
+            return False
         most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
         left_tokens = self._preamble_tokens + self._behind_tokens(before, length, sent_tokens)
         return left_tokens <= min(most_tokens, self._shares.most_target_tokens(length))

@@ -57,8 +57,8 @@ def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
 def compress(conversation: Conversation, budget: Budget, *, continues: bool = False) -> Outcome:
     """Return the conversation with its newest exchanges alone, as many as the goal holds by estimate.
 
-    System text, pinned messages, the newest words and the newest tool loop stay; where these are too large, results beside
-    words are cut, and those of the loop if the budget allows that. A message says how many were removed.
+    What is protected and the newest words stay; where these are too large, results beside words are cut, and those of the
+    newest loop if the budget allows that. A message says how many were removed.
     """
     before = estimated_tokens(conversation)
     if before <= budget.goal_tokens:

@@ -63,7 +63,6 @@ class MessageStats(NamedTuple):
 
 
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
-
 _figures: ContentCache[tuple[Any, ...]] = ContentCache()
 _blocks: ContentCache[_Block] = ContentCache()
 
@@ -124,10 +123,7 @@ def is_first_request(index: Sequence[MessageStats]) -> bool:
 
 
 def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequence[int]:
-    """Return the indices of the newest turns of the user, and of the system text before them; all where all are allowed.
-
-    A turn begins with the user's own words, so no call loses its result. A provider's summary of earlier turns is none.
-    """
+    """Return the indices of the newest turns of the user, from the user's words on, and of system text and summaries."""
     starts = [i for i, stats in enumerate(index) if stats.is_request]
     if max_turns is None or len(starts) <= max_turns:
         return range(len(index))

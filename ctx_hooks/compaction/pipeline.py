@@ -19,7 +19,6 @@ STEPS: tuple[Step, ...] = (
     newest_loop.STEP,
 )
 """In the order in which they run: repeats compares results before anything changes them."""
-
 GENTLE_STEPS = frozenset({repeats.STEP, oversized_results.STEP})
 """What `compaction: gentle` runs: what removes text that says the same again, and the caps."""
 

@@ -5,7 +5,7 @@ of agents no quotation of them held a name that the next step took.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby, pairwise
 from math import inf
@@ -27,18 +27,17 @@ LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
 LONGEST_PIECE_CHARS = 600
 """A longer turn is ranked in pieces of this length: what answers a question is rarely longer."""
-
 _Pieces: TypeAlias = tuple[tuple[int, int, str], ...]
 """Each behind the index of its message, and its number among the pieces of that message."""
-
 _texts: ContentCache[str] = ContentCache()
 _cut_pieces: ContentCache[_Pieces] = ContentCache()
 
 
+@dataclass(frozen=True)
 class Retrieval:
     """Looks up the compacted text that is relevant to each user turn since a compaction.
 
-    Args:
+    Attributes:
         history: the conversation as the client sent it.
         length: how many of its messages are compacted.
         left: the messages that the compaction left.
@@ -48,44 +47,34 @@ class Retrieval:
         left_tokens: what is free of it in the request that a turn, given by its index, was sent with.
     """
 
-    def __init__(
-        self,
-        history: History,
-        length: int,
-        left: Sequence[Message],
-        digest: bytes,
-        budget: Budget,
-        share: Share,
-        left_tokens: Callable[[int], float] = lambda _turn: inf,
-    ) -> None:
-        self._history = history
-        self._length = length
-        self._left = left
-        self._digest = digest
-        self._budget = budget
-        self._share = share
-        self._left_tokens = left_tokens
+    history: History
+    length: int
+    left: Sequence[Message]
+    digest: bytes
+    budget: Budget
+    share: Share
+    left_tokens: Callable[[int], float] = lambda _turn: inf
 
     def texts(self) -> dict[int, str]:
         """Return the text that is appended to each user turn since the compaction, by the index of its message.
 
         A turn may have what those before it have left of their share.
         """
-        index, share = self._history.index, self._share
+        index, share = self.history.index, self.share
         texts: dict[int, str] = {}
         spent_tokens = questions = 0
-        turns = [i for i in range(self._length, len(index)) if asks(index, i, self._budget)] if self._length else []
-        digests = chain(self._digest, index[self._length :]) if turns else ()
+        turns = [i for i in range(self.length, len(index)) if asks(index, i, self.budget)] if self.length else []
+        digests = chain(self.digest, index[self.length :]) if turns else ()
         for number, turn in enumerate(turns, 1):
             questions += index[turn].is_question
             share_tokens = share.question_tokens if index[turn].is_question else share.usual_tokens
-            most_tokens = min(share.reserved_tokens(number, questions), self._left_tokens(turn))
+            most_tokens = min(share.reserved_tokens(number, questions), self.left_tokens(turn))
             room_tokens = min(share_tokens, most_tokens - spent_tokens)
-            key = (digests[turn + 1 - self._length], room_tokens)
+            key = (digests[turn + 1 - self.length], room_tokens)
             text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
             if text:
                 texts[turn] = text
-                spent_tokens += self._budget.counter.text(appended(text))
+                spent_tokens += self.budget.counter.text(appended(text))
         return texts
 
     def text(self, turn: int, room_tokens: float) -> str:
@@ -96,8 +85,8 @@ class Retrieval:
         request = self._message(turn).text
         if room_tokens < 1 or not request.strip():
             return ""
-        self._budget.counter.deadline.check()
-        sent = (*self._left, *self._history.messages.conversation(self._length, turn).messages)
+        self.budget.counter.deadline.check()
+        sent = (*self.left, *self.history.messages.conversation(self.length, turn).messages)
         texts = [*(piece for _, _, piece in self._cut), *(piece for message in sent for piece in pieces_of(message))]
         scores = bm25.rank(request, texts, bm25.remembered_hashes_of)
         pieces = scores[: len(self._cut)]
@@ -107,7 +96,7 @@ class Retrieval:
         fitting = np.flatnonzero(pieces > LEAST_SCORE_FRACTION * best)
         kept = self._kept(fitting[np.lexsort((-fitting, -pieces[fitting]))], room_tokens)
         text = self._quoted(sorted(kept))
-        while kept and self._budget.counter.text(appended(text)) > room_tokens:
+        while kept and self.budget.counter.text(appended(text)) > room_tokens:
             # Lines side by side may have a token more than each alone.
             kept.pop()
             text = self._quoted(sorted(kept))
@@ -115,8 +104,8 @@ class Retrieval:
 
     def _kept(self, ranked: Iterable[int], room_tokens: float) -> list[int]:
         """Return the numbers of the pieces that the room holds by estimate, of pieces ranked best first."""
-        count = self._budget.counter.text
-        room_tokens -= count(appended(placeholders.retrieved_heading(self._budget.policy.language)))
+        count = self.budget.counter.text
+        room_tokens -= count(appended(placeholders.retrieved_heading(self.budget.policy.language)))
         kept: list[int] = []
         speakers: set[int] = set()
         for n in map(int, ranked):
@@ -132,7 +121,7 @@ class Retrieval:
 
     def _quoted(self, kept: Sequence[int]) -> str:
         """Return the pieces of these numbers, in order, quoted by message under a heading; "" for none."""
-        lines = [placeholders.retrieved_heading(self._budget.policy.language)] if kept else []
+        lines = [placeholders.retrieved_heading(self.budget.policy.language)] if kept else []
         for index, found in groupby(kept, key=lambda n: self._cut[n][0]):
             numbers = list(found)
             gaps = [f" {placeholders.GAP} " * (number > before + 1) for before, number in pairwise(numbers)]
@@ -142,21 +131,21 @@ class Retrieval:
 
     def _speaker(self, index: int) -> str:
         message = self._message(index)
-        return placeholders.source_of_speaker(message.role, message.name, self._budget.policy.language)
+        return placeholders.source_of_speaker(message.role, message.name, self.budget.policy.language)
 
     def _message(self, index: int) -> Message:
-        return self._history.messages.message(index)
+        return self.history.messages.message(index)
 
     @cached_property
     def _cut(self) -> _Pieces:
         return _cut_pieces.get(
-            self._digest, self._pieces_cut, lambda found: sum(getsizeof(p) + getsizeof(p[2]) for p in found)
+            self.digest, self._pieces_cut, lambda found: sum(getsizeof(p) + getsizeof(p[2]) for p in found)
         )
 
     def _pieces_cut(self) -> _Pieces:
         """Return the pieces of the compacted messages that are no longer sent."""
-        left = {line.strip() for m in self._left for line in (m.text, *m.text.splitlines())}
-        compacted = self._history.messages.conversation(0, self._length).messages
+        left = {line.strip() for m in self.left for line in (m.text, *m.text.splitlines())}
+        compacted = self.history.messages.conversation(0, self.length).messages
         cut = ((i, m) for i, m in enumerate(compacted) if m.text.strip() not in left)
         return tuple((i, number, piece) for i, m in cut for number, piece in enumerate(pieces_of(m)))
 

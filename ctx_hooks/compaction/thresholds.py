@@ -10,16 +10,12 @@ from ctx_hooks.tokens.units import LocalTokens
 COMPACTION_FIELDS = frozenset({"compaction", "keep_recent", "language", "quoting", "tool_results"})
 """The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor
 rewrite what a provider's prompt cache holds."""
-
 MARGIN_FRACTION = 0.02
 """So much of the goal is taken for what a request ends with and the next one may lack, such as a reminder, where it is not
 more: whether a compaction was due is then found again, whichever of the two a request is."""
-
 TARGET_FRACTION, SMALL_TARGET_FRACTION = 0.5625, 0.625
 SMALL_GOAL_TOKENS = 20_000
 """What a compaction leaves of the room behind fixed text; more below this goal (docs/appendix/compaction_depth.md)."""
-LEAST_SETTLING_TOKENS = 8_000
-"""Of a smaller goal later ones leave less free than a token ratio may be wrong by: first attempts to Claude were refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +29,6 @@ class Thresholds:
     def margin_tokens(self) -> int:
         """What is taken for what a request ends with and the next one may lack."""
         return int(self.trigger.goal_tokens * MARGIN_FRACTION)
-
-    @property
-    def settles(self) -> bool:
-        """Whether a compaction may be made behind another one."""
-        return self.target_tokens is None and self.trigger.goal_tokens >= LEAST_SETTLING_TOKENS
 
     def target_tokens_behind(self, fixed_tokens: LocalTokens) -> LocalTokens:
         """Return what a compaction compacts down to, where no compaction makes `fixed_tokens` smaller."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -33,7 +32,7 @@ def shortened(arguments: str, longest_chars: int, language: Language, reference:
         return arguments
     head_chars = int(longest_chars * HEAD_FRACTION)
     pieces = []
-    for between, string, is_key in _strings(arguments):
+    for between, string, is_key in strings(arguments):
         value = "" if is_key else _long_value(string, longest_chars)
         if not value:
             pieces += [between, string]
@@ -76,12 +75,6 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield found
         elif isinstance(found, list) and found and all(isinstance(x, str) for x in found):
             yield " ".join(found)
-
-
-def _strings(arguments: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the text before each JSON string, the string, and whether it is a key; at last the rest and ""."""
-    for (between, string), (behind, _) in pairwise([*strings(arguments), ("", "")]):
-        yield between, string, behind.lstrip().startswith(":")
 
 
 def _long_value(string: str, longest_chars: int) -> str:

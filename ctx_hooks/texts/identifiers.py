@@ -16,7 +16,6 @@ _WORD_IN_JSON = re.compile(
 """The same without the escape before it; "" for a character by its number: Go writes `<` as `\\u003c`."""
 _JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
-
 _LONG_RUN = re.compile(
     r"(?=[A-Za-z]*[0-9])(?=(?:[A-Za-z]*[0-9]){4})(?=(?:[0-9]*[A-Za-z]){2})[0-9A-Za-z]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )

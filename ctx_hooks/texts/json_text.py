@@ -1,5 +1,6 @@
 """JSON as text: its value if it is small enough to parse, and its strings with the exact text between them."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ MOST_CONTAINERS = 25_000
 
 A megabyte of brackets would take 210 ms.
 """
+_COLON = re.compile(r"\s*:")
 
 
 def parsed(text: str) -> Any:
@@ -23,18 +25,18 @@ def parsed(text: str) -> Any:
         return None
 
 
-def strings(text: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs of the text before each string and the string with its quotes; at last the rest and "".
+def strings(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the text before each string, the string with its quotes, and whether it is a key; at last the rest and "".
 
     >>> list(strings('{"a": 1}'))
-    [('{', '"a"'), (': 1}', '')]
+    [('{', '"a"', True), (': 1}', '', False)]
     """
     start = 0
     while (opening := text.find('"', start)) >= 0:
         end = _end_of_string(text, opening + 1)
-        yield text[start:opening], text[opening:end]
+        yield text[start:opening], text[opening:end], _COLON.match(text, end) is not None
         start = end
-    yield text[start:], ""
+    yield text[start:], "", False
 
 
 def _end_of_string(text: str, start: int) -> int:

@@ -26,7 +26,7 @@ def test_shortened_arguments_are_json_with_the_same_keys_and_short_strings(value
     if short == text:
         return
     pairs = zip(strings(text), strings(short), strict=True)
-    for (between, string), (kept_between, kept) in pairs:
+    for (between, string, _), (kept_between, kept, _) in pairs:
         assert kept_between == between
         assert kept == string or (placeholders.MARK in kept and len(string) > 30)
     assert list(json.loads(short)) == list(value)
@@ -60,9 +60,10 @@ def test_what_is_not_json_or_too_large_to_parse_at_once_stays():
 def test_the_strings_of_json_and_what_stands_between_are_the_text(text):
     encoded = json.dumps([text, {text: 1}])
     found = list(strings(encoded))
-    assert "".join(between + string for between, string in found) == encoded
+    assert "".join(between + string for between, string, _ in found) == encoded
+    assert [is_key for *_, is_key in found] == [False, True, False]
     # Of two halves of a character JSON makes the whole.
-    assert [json.loads(string) for _, string in found if string] == [json.loads(json.dumps(text))] * 2
+    assert [json.loads(string) for _, string, _ in found if string] == [json.loads(json.dumps(text))] * 2
 
 
 def test_a_call_is_told_by_its_path_or_command_or_else_by_its_arguments():

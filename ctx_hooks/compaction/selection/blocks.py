@@ -18,7 +18,6 @@ LONGEST_NAME_CHARS = 120
 """Longer than paths in repositories are; a longer line is no title."""
 FILE_TAGS = ("file", "document", "doc", "source_file", "file_content", "file_contents", "attachment", "page", "article")
 """Elements in which people and clients paste files (Anthropic's guide to long prompts: `<document>` with `<source>`)."""
-
 _FILE_OPENING = re.compile(rf"<({'|'.join(FILE_TAGS)})\b", re.IGNORECASE)
 _OPENING = re.compile(r"<([A-Za-z][\w:.-]{0,60})(?=[\s>])")
 _CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,60})>")
@@ -46,10 +45,9 @@ class _Line(NamedTuple):
 
 
 def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
-    """Return the spans of the blocks of `text`, side by side and covering it.
+    """Return the spans of files under headings of their own, fenced code, elements, else of paragraphs, covering `text`.
 
-    Files under headings of their own, fenced code, elements such as `<file>`, and otherwise paragraphs. A block of more
-    than `most_chars` is split at line ends, so that not all of it has to go.
+    A block of more than `most_chars` is split at line ends, so that not all of it has to go.
     """
     most = max(LEAST_PIECE_CHARS, most_chars)
     lines = _lines(text, most)
@@ -125,10 +123,7 @@ def _paragraphs(lines: Sequence[_Line], start: int, end: int) -> Iterator[int]:
 
 
 def enclosed(text: str) -> list[tuple[int, int, str]]:
-    """Return what of `text` is enclosed, in order: where each begins, with its title, and ends, and its tag or fence.
-
-    Elements, fenced blocks, and files under headings of their own, which have a file's tag.
-    """
+    """Return where elements, fenced blocks, and files under headings begin, with their titles, and end, and their tags."""
     lines = _lines(text, max(LEAST_PIECE_CHARS, len(text)))
     if headings := _headings(lines):
         starts = [lines[n].start for n in headings]

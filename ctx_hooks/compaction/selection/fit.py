@@ -26,7 +26,6 @@ from ctx_hooks.tokens.units import LocalTokens
 
 Build: TypeAlias = Callable[[Selection, Names], Conversation]
 
-
 ATTEMPTS = 4
 """Of 465 fits of generated and real sessions 61 % are close at the first attempt, 83 % at the second, 87 % at the third;
 what is not by then keeps the fullest that fitted. Each attempt builds and counts the whole conversation."""

@@ -63,15 +63,11 @@ class Knapsack:
         """Return what a room holds of the rows of the `opened` exchanges, less what does not fit, and what is left of it."""
         taken: list[Row] = []
         refusals = 0
-        for row in self._rows():
-            if row.item not in opened:
-                continue
+        for row in (row for row in self._rows() if row.item in opened):
             if row.tokens <= room_tokens:
                 room_tokens -= row.tokens
                 taken.append(row)
-                continue
-            refusals += 1
-            if refusals == REFUSALS:
+            elif (refusals := refusals + 1) == REFUSALS:
                 return taken, 0.0
         return taken, room_tokens
 

@@ -172,8 +172,7 @@ def _item(
 def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments]]) -> list[Mapping[int, float]]:
     """Return for each text the relevance of its segments that have any, 0 to 1: the request's words, each by how rare it is.
 
-    This is BM25 without its saturation and length normalisation: a segment holds a word once or not at all, and segments
-    are alike enough in length. The request counts as one segment more.
+    That is BM25 without saturation and length: segments are alike enough in length. The request counts as one more of them.
     """
     request = conversation.newest_request
     words = words_of(conversation.messages[request].text) if request is not None else ()

@@ -32,7 +32,6 @@ _BEGINS = re.compile(
 """What opens a hunk, a section, a definition or a record, at the left edge."""
 _NUMBERED = re.compile(r"\s{0,8}\d{1,6}(?:→|:|\t|\||\. ) ?")
 """The number that a tool has put in front of a line."""
-
 Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 

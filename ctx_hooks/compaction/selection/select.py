@@ -24,10 +24,8 @@ from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
 
 DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""
-
 FRAMES_FRACTION = 0.5
 """Share of the room in which exchanges keep their frames."""
-
 Names: TypeAlias = Mapping[Position, Sequence[str]]
 """Names in cut text, by the part that they stand in."""
 

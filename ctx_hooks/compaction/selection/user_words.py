@@ -5,9 +5,8 @@ client wraps around it, by form and repetition: an element or fence that is long
 typing. Of a long text the sentences at either end, short paragraphs on their own and what directs somebody are typed. A
 mistake is cheap: what is taken for typed costs some room, what is taken for pasted is still chosen from by value.
 
-Of what is typed stays first what directs somebody or tells a figure, a name, a place, the newest before the older: so what
-corrects something stays wherever the corrected does. Then what else was said, and habits that
-direct somebody; last what is said again and again.
+First stays what directs somebody or tells a figure, a name, a place, the newest before the older; then what else was said,
+and habits that direct somebody; last what is said again and again.
 """
 
 import re
@@ -55,17 +54,14 @@ REPEATED_TIMES = 3
 """A text that was said so often to the letter is a habit, such as "go on"; what it says is no news."""
 REPEATED_TAG = 3
 """An element of one name in so many messages is put there by the client."""
-
 TELLING, SAID, REST, REPEATED = 0, 1, 4, 6
 """The ranks of short texts that direct or tell something, of other short ones, of what is typed and neither short, at an
 end, a directive nor an aside, and of what says nothing new."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """In these people paste what they have not written."""
-
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
-
 _END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
 
 

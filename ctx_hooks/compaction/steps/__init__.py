@@ -10,9 +10,8 @@
 | oldest_turns | lines, exchanges | spans that later steps may name stay, a summary says what went | nothing else is enough |
 | newest_loop | the newest results' middle | cuts inside them | the last attempt |
 
-Where a step drops text, a placeholder says so.
-
-A step never grows the token count, never breaks a provider's rule, and applied twice does what it did once.
+Where a step drops text, a placeholder says so. It never grows the token count, never breaks a provider's rule, and applied
+twice it does what it did once.
 """
 
 import logging

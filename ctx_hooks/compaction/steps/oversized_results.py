@@ -6,6 +6,8 @@ bytes and lines hold in any case. Of the names that 178 requests of coding sessi
 16,000 tokens, and 0.73 where large older results lose their middle before anything is selected.
 """
 
+from itertools import groupby
+
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.compaction.tool_results import with_results, with_text
@@ -63,9 +65,7 @@ def cut(text: str, kept_chars: int, direction: Direction, language: Language, re
 def _error_lines(text: str, chars: int) -> list[str]:
     """Return the first lines that name an error, as many as `chars` hold."""
     lines: list[str] = []
-    for line in error_lines(text):
-        if lines and lines[-1] == line:
-            continue
+    for line, _ in groupby(error_lines(text)):
         chars -= len(line) + 1
         if chars < 0:
             break

@@ -132,11 +132,7 @@ def _marked(text: str) -> str:
 
 
 def sections(
-    removed: Removed,
-    budget: Budget,
-    stated: str = "",
-    most_tokens: float = MOST_SUMMARY_TOKENS,
-    files_tokens: int = 0,
+    removed: Removed, budget: Budget, stated: str = "", most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
 ) -> list[list[str]]:
     """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
 
