@@ -52,13 +52,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         A call for a summary goes to the deployment that it names, or to none: no other one has the conversation.
         """
         with litellm_compat.failing_open("leaves the choice of the deployment to the Router"):
-            fields = dict(request_kwargs or {})
-            if messages is not None:  # on chat the Router keeps them apart
-                fields["messages"] = messages
+            fields = request_kwargs or {}
             call = litellm_compat.Call(fields)
             if call.wanted_deployment:
                 return litellm_compat.wanted(call, healthy_deployments)
             if len(healthy_deployments) > 1:
+                if messages is not None:  # on chat the Router keeps them apart
+                    fields = {**fields, "messages": messages}
                 request = request_of(call.call_type, fields)
                 if request is not None:
                     return await preferred(request, healthy_deployments, self.flow)
@@ -103,7 +103,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with litellm_compat.failing_open("adds no header"):
-            return self.flow.running.headers_of_answer(litellm_compat.Call(data).request_id)
+            return self.flow.running.headers_of_answer(litellm_compat.request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.litellm_compat import Call
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -79,7 +80,7 @@ async def secret_session():
     recorder.decided(state, request, to, decision, state.attempts.last())
     answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
-    recorder.answered(state, *answered, {})
+    recorder.answered(state, *answered, Call({}))
     return decision
 
 

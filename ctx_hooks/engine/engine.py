@@ -49,8 +49,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
-    attempt = replace(attempt_at(request, to, known), most_tokens=most_tokens)
-    return _unchanged(request, attempt, "fits by its size alone")
+    return _unchanged(request, attempt_at(request, to, known, most_tokens=most_tokens), "fits by its size alone")
 
 
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:

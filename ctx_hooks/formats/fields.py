@@ -173,7 +173,7 @@ def is_payload(text: str) -> bool:
     """
     if text.startswith(("data:", "DATA:")) and DATA_URL.match(text):
         return True
-    if len(text) < LEAST_PAYLOAD_CHARS:
+    if len(text) < LEAST_PAYLOAD_CHARS or " " in text[:SAMPLE_CHARS]:
         return False
     samples = []
     for at in (0, len(text) // 2, len(text) - SAMPLE_CHARS):

@@ -166,16 +166,17 @@ class Attempt:
         return replace(self, known=known, sent_tokens=sent, first_tokens=first)
 
 
-def attempt_at(request: Request, to: Target, known: Known, history: History | None = None) -> Attempt:
+def attempt_at(request: Request, to: Target, known: Known, history: History | None = None, most_tokens: int = 0) -> Attempt:
     """Return the attempt that sends a request unchanged, with what was counted of it; `history` is None if nothing was.
 
-    A guess are media, reasoning, and definitions of hosted tools.
+    A guess are media, reasoning, and definitions of hosted tools. `most_tokens` bounds what was not counted.
     """
     attempt = Attempt(
         to,
         known,
         request.format,
         output_tokens=request.max_output_tokens,
+        most_tokens=most_tokens,
         stored=request.continues_stored_history,
         truncates=request.asks_for_truncation,
     )

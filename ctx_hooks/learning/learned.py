@@ -106,10 +106,12 @@ class Learned:
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
         """Add observations of a deployment; other workers get those that change what is known."""
-        known = self._kept(deployment)
-        known.stats = known.stats.merged(shown, time.time())
-        news = {key: observation for key, observation in shown.items() if known.stats.observations.get(key) is observation}
-        if not news or not self._store.is_shared:
+        known, now = self._kept(deployment), time.time()
+        news = {key: observation for key, observation in shown.items() if known.stats.gains(key, observation, now)}
+        if not news:
+            return
+        known.stats = known.stats.merged(news, now)
+        if not self._store.is_shared:
             return
         is_first = not known.unwritten
         known.unwritten.update(news)

@@ -150,13 +150,17 @@ class DeploymentStats:
 
     observations: Mapping[Key, Observation] = field(default_factory=dict)
 
+    def gains(self, key: Key, other: Observation, now: float) -> bool:
+        """Return whether an observation takes a place: of each key the newer one stays, of what was accepted the larger."""
+        known, rule = self.observations.get(key), RULES[key[0]]
+        return rule.admits(other, now) and (
+            known is None or not rule.holds(known, now) or rule.rank(known) < rule.rank(other)
+        )
+
     def merged(self, others: Mapping[Key, Observation], now: float) -> DeploymentStats:
-        """Return these statistics with other observations: of each key the newer one, of what was accepted the larger."""
-        merged = {k: o for k, o in self.observations.items() if RULES[k[0]].admits(o, now)}
-        for key, other in others.items():
-            rule = RULES[key[0]]
-            if rule.admits(other, now):
-                merged[key] = max(merged.get(key, other), other, key=rule.rank)
+        """Return these statistics, without what no longer holds, with those of other observations that they gain by."""
+        merged = {k: o for k, o in self.observations.items() if RULES[k[0]].holds(o, now)}
+        merged.update({key: other for key, other in others.items() if self.gains(key, other, now)})
         return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
 
     def seen_by(self, tenant: str, now: float) -> Seen:
@@ -245,7 +249,8 @@ class Seen:
     def other_weight(self, model: str) -> float:
         """Return what a local token of other scripts, figures and base64 counts as, so that `factor` holds for it too."""
         factor = self.factor(model)
-        return quantised(self._ratio("other_ratios", factor) / factor)
+        ratio = self._ratio("other_ratios", factor)
+        return 1.0 if ratio == factor else quantised(ratio / factor)
 
     def _accepted(self, kind: Kind) -> tuple[float, float]:
         """Return the largest figure of the kind that the deployment has accepted, and when; 0 when it has shown none."""

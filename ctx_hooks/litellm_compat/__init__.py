@@ -4,7 +4,7 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.call import Call, Deployment, tenant_digest
+from ctx_hooks.litellm_compat.call import Call, Deployment, request_id_of, tenant_digest
 from ctx_hooks.litellm_compat.deployments import (
     answering_id_of,
     checks_before_deployment,
@@ -18,6 +18,7 @@ from ctx_hooks.litellm_compat.deployments import (
     names_redis,
     narrows_itself,
     prices_of,
+    serves_metrics,
     shared_cache,
     summarises,
     wanted,

@@ -78,6 +78,7 @@ class Call:
         came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it for
             another provider.
         metadata: LiteLLM's own metadata.
+        recorded_metadata: the same among the `litellm_params` of a record, empty elsewhere.
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" where it has none. A caller may set LiteLLM's call
             id, and several concurrent requests may have the same.
@@ -97,11 +98,12 @@ class Call:
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields, model = fields, str(fields.get("model") or "")
+        self._callers: dict[tuple[str, str], Caller] = {}
         self.came_over_google_route, self.metadata, self.auth, chosen = _metadata_in(fields)
         recorded = mapping_or_empty(fields.get("litellm_params"))
         _, logged, _, logged_choice = _metadata_in(recorded) if recorded else (False, {}, None, {})
-        ids = (self.metadata.get(REQUEST_ID), logged.get(REQUEST_ID))
-        self.request_id = next((i for i in ids if isinstance(i, str) and i.startswith(SECRET)), "")
+        self.recorded_metadata: Mapping[str, Any] = logged
+        self.request_id = request_id_of(fields)
         self.deployment = Deployment(model, mapping_or_empty(chosen.get("model_info")))
         infos = (recorded.get("model_info"), logged_choice.get("model_info"), self.deployment.model_info)
         info = next(filter(None, map(mapping_or_empty, infos)), {})
@@ -178,6 +180,9 @@ class Call:
             deployment: the deployment whose `model_info` may override the policy.
             group: the model group that is asked.
         """
+        overrides = as_text(deployment.model_info.get(REQUEST_KEY))
+        if (group, overrides) in self._callers:
+            return self._callers[group, overrides]
         auth, own = self.auth, mapping_or_empty(self.fields.get("metadata"))
         sessions = (
             self.fields.get("litellm_session_id"),
@@ -189,9 +194,9 @@ class Call:
         session = next((s for s in sessions if isinstance(s, str) and s), "")
         policy = str(self.headers.get(HEADER) or "")
         named = {"session": session, "policy": policy}
-        return Caller(
+        caller = self._callers[group, overrides] = Caller(
             group=_name(group),
-            deployment=as_text(deployment.model_info.get(REQUEST_KEY)),
+            deployment=overrides,
             session=_name(session),
             organization=_overrides(auth, "organization_metadata"),
             project=_overrides(auth, "project_metadata"),
@@ -201,8 +206,9 @@ class Call:
             key=_overrides(auth, "metadata"),
             request_policy=_name(policy),
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
-            too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
+            too_long=tuple([kind for kind, name in named.items() if name and not _name(name)]),
         )
+        return caller
 
 
 def tenant_digest(kind: str, identifier: str) -> str:
@@ -228,15 +234,34 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     """
     received = fields.get("proxy_server_request")
     url = received.get("url") if isinstance(received, MAPPINGS) else None
-    is_google = isinstance(url, str) and url.split("?")[0].endswith(METHODS)
-    names = ("metadata", "litellm_metadata") if is_google else ("litellm_metadata", "metadata")
-    found = [metadata for metadata in map(fields.get, names) if isinstance(metadata, MAPPINGS) and metadata]
-    ours = [metadata for metadata in found if str(metadata.get(REQUEST_ID)).startswith(SECRET)]
-    asked = [metadata for metadata in (*ours, *found) if isinstance(metadata.get("user_api_key_auth"), BaseModel)]
-    own: Mapping[str, Any] = next(iter((*asked, *ours, *found)), {})
-    auth = asked[0]["user_api_key_auth"] if asked else None
-    routers = fields.get("litellm_metadata")
-    return is_google, own, auth, routers if is_google and isinstance(routers, MAPPINGS) else own
+    is_google = isinstance(url, str) and url.split("?", 1)[0].endswith(METHODS)
+    routers, others = fields.get("litellm_metadata"), fields.get("metadata")
+    found = [m for m in ((others, routers) if is_google else (routers, others)) if m and isinstance(m, MAPPINGS)]
+    own: Mapping[str, Any] = max(found, key=_is_own) if len(found) > 1 else found[0] if found else {}
+    auth = own.get("user_api_key_auth")
+    shown = routers if is_google and isinstance(routers, MAPPINGS) else own
+    return is_google, own, auth if isinstance(auth, BaseModel) else None, shown
+
+
+def _is_own(metadata: Mapping[str, Any]) -> tuple[bool, bool]:
+    found = str(metadata.get(REQUEST_ID)).startswith(SECRET)
+    return isinstance(metadata.get("user_api_key_auth"), BaseModel), found
+
+
+def request_id_of(fields: Mapping[str, Any]) -> str:
+    """Return the id that this process has given the request of a call, "" for none or one that a caller has chosen."""
+    for holder in (fields, fields.get("litellm_params")):
+        if holder and isinstance(holder, MAPPINGS):
+            for metadata in (holder.get("litellm_metadata"), holder.get("metadata")):
+                found = metadata.get(REQUEST_ID) if metadata and isinstance(metadata, MAPPINGS) else None
+                if isinstance(found, str) and found.startswith(SECRET):
+                    return found
+    return ""
+
+
+def chosen_by_router(fields: Mapping[str, Any]) -> Any:
+    """Return the `model_info` of the deployment that the Router has chosen for an attempt, another object at each choice."""
+    return _metadata_in(fields)[3].get("model_info")
 
 
 def _name(text: str) -> str:
@@ -245,13 +270,12 @@ def _name(text: str) -> str:
 
 
 def _names(auth: Any, *fields: str) -> tuple[str, ...]:
-    found = (getattr(auth, f, None) for f in fields)
-    return tuple(str(name) for name in found if name)
+    return tuple([str(name) for f in fields if (name := getattr(auth, f, None))])
 
 
 def _overrides(auth: Any, name: str) -> str:
     metadata = getattr(auth, name, None)
-    return as_text(metadata.get(REQUEST_KEY)) if isinstance(metadata, Mapping) else ""
+    return as_text(metadata.get(REQUEST_KEY)) if metadata and isinstance(metadata, MAPPINGS) else ""
 
 
 def _digits_of(tenant: str, fields: Mapping[str, Any]) -> str:

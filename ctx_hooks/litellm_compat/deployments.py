@@ -15,6 +15,7 @@ from ctx_hooks.litellm_compat.registry import installed, litellm_folder
 
 FIRST_TO_ASK = (1, 106)
 """The first LiteLLM that passes `compaction` on, with the beta header that it needs."""
+CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
 
@@ -100,6 +101,13 @@ def names_redis(stated: Mapping[str, Any]) -> bool:
     return False
 
 
+def serves_metrics(stated: Mapping[str, Any]) -> bool:
+    """Whether the proxy that a configuration starts serves `/metrics`; outside a proxy anybody may."""
+    settings = mapping_or_empty(stated.get("litellm_settings"))
+    named = (settings.get("callbacks"), settings.get("success_callback"))
+    return not settings or any("prometheus" in (each or ()) for each in named)
+
+
 def shared_cache() -> Any:
     """Return the Redis cache that the Router uses, None without one."""
     return getattr(router_has("store", "health", "cache"), "redis_cache", None)
@@ -111,29 +119,24 @@ def prices_of(deployment: Deployment) -> Prices | None:
     As LiteLLM bills: those that the operator configured, which the Router collects in `model_info`, before those of
     LiteLLM's model map, and the plain price where the cache has none of its own.
     """
-    known = _priced(deployment)
-    plain = known.get("input_cost_per_token")
-    if not isinstance(plain, (int, float)) or plain <= 0:
-        return None
-    read = known.get("cache_read_input_token_cost") or plain
-    return Prices(plain, read, known.get("cache_creation_input_token_cost") or plain)
+    plain, read, written = _stated(deployment, "input_cost_per_token", *CACHE_PRICES)
+    return Prices(plain, read or plain, written or plain) if isinstance(plain, (int, float)) and plain > 0 else None
 
 
 def writing_prices_of(listed: Iterable[Deployment]) -> WritingPrices | None:
     """Return the prices of the dearest deployment, the operator's before the model map's; None without any."""
-    known = map(_priced, listed)
     prices = [
         WritingPrices(read, written)
-        for read, written in ((k.get("input_cost_per_token"), k.get("output_cost_per_token")) for k in known)
+        for read, written in (_stated(each, "input_cost_per_token", "output_cost_per_token") for each in listed)
         if isinstance(read, (int, float)) and isinstance(written, (int, float))
     ]
     return max(prices, key=lambda p: (p.read, p.written), default=None)
 
 
-def _priced(deployment: Deployment) -> Mapping[str, Any]:
-    """Return the entry of LiteLLM's model map with the figures of the operator's `model_info` before its own."""
-    own = {name: value for name, value in deployment.model_info.items() if isinstance(value, (int, float)) and value >= 0}
-    return {**_known(deployment), **own}
+def _stated(deployment: Deployment, *names: str) -> list[Any]:
+    """Return what LiteLLM's model map has under each name, figures of the operator's `model_info` before its own."""
+    own, known = map(deployment.model_info.get, names), _known(deployment)
+    return [o if isinstance(o, (int, float)) and o >= 0 else known.get(name) for name, o in zip(names, own, strict=True)]
 
 
 def known_window_tokens(deployment: Deployment) -> int | None:
@@ -189,5 +192,5 @@ def filter_key_of(entry: Mapping[str, Any], *, may_hold_images: bool) -> str:
     keeps the deployments that are not declared text-only. Where one of every key is left, one is left to each filter.
     """
     params = mapping_or_empty(entry.get("litellm_params"))
-    is_text_only = may_hold_images and _priced(listed_deployment(entry)).get("supports_vision") is False
+    is_text_only = may_hold_images and _stated(listed_deployment(entry), "supports_vision") == [False]
     return repr([params.get("tags"), params.get("tag_regex"), is_text_only])

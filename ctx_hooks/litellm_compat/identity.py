@@ -4,26 +4,26 @@ A caller may set LiteLLM's call id, and several concurrent requests may have the
 own, in LiteLLM's metadata of the request, which reaches every hook and logger; it begins with a secret of the process.
 """
 
+import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call
+from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call, request_id_of
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 
 
-def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's fields with a new id in LiteLLM's own metadata; an id that a caller has sent is replaced.
+def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict[str, Any]:
+    """Return the fields of a request, or its `call`, with a new id in LiteLLM's own metadata, in place of one that it has.
 
     A guardrail before the plugin may have added `litellm_metadata` to a chat request, which no later hook reads. The mapping
     is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers from the
     mapping that it began with.
     """
-    call = Call(fields)
+    call = call or Call(fields)
     found = call.metadata
     name = "litellm_metadata" if found and fields.get("litellm_metadata") is found else "metadata"
     metadata = fields.get(name)
@@ -37,13 +37,12 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
 
     The metadata is copied: a caller may hand in the same mapping with every call.
     """
-    call = Call(fields)
-    if proxy_router() is not None or call.request_id:
+    if proxy_router() is not None or request_id_of(fields):
         return fields
     name = (
         "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
     )
-    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: _new_id(call)}}
+    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: _new_id(Call(fields))}}
 
 
 def passed_pre_call_hook(call: Call) -> bool:
@@ -74,7 +73,7 @@ def stored_response_of(answer: Any) -> str:
 
 def _new_id(call: Call) -> str:
     """Return an id that no other request has, and nobody can choose."""
-    return f"{SECRET}-{call.session_digits}{uuid4().hex}"
+    return f"{SECRET}-{call.session_digits}{secrets.token_hex(16)}"
 
 
 def _provider_id(value: object) -> str:

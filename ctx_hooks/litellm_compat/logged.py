@@ -64,9 +64,7 @@ def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
         metadata[LOGGED] = {**logged, REQUEST_KEY: Figures(figures)}
 
 
-def write_notes(
-    logged: Mapping[str, Any], figures: Mapping[str, Any], savings: Mapping[str, Any] | None, tags: Sequence[str]
-) -> None:
+def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, Any] | None, tags: Sequence[str]) -> None:
     """Put what is known of an answered request where LiteLLM's loggers and its spend log read it, before they do.
 
     The payload of the loggers is made by then, so it is changed beside the metadata that it was made of. Of both,
@@ -74,18 +72,18 @@ def write_notes(
     metadata, which on Google's routes is not the mapping that an attempt's figures were written to.
 
     Args:
-        logged: LiteLLM's record of the call; its metadata and payload are changed in place.
+        call: LiteLLM's record of it; its metadata and payload are changed in place.
         figures: What to add to the figures of the attempt.
         savings: LiteLLM's `compression_savings`; None where nothing was saved. Another compressor's stay.
         tags: What to add to the request's tags.
     """
-    recorded, payload = mapping_or_empty(logged.get("litellm_params")), logged.get("standard_logging_object")
+    recorded, payload = mapping_or_empty(call.fields.get("litellm_params")), call.fields.get("standard_logging_object")
     metadata = recorded.get("litellm_metadata") or recorded.get("metadata") or {}
     holders = [metadata]
     if isinstance(payload, dict):
         holders.append(payload["metadata"])
         payload["request_tags"] = list(dict.fromkeys([*(payload.get("request_tags") or ()), *tags]))
-    told = mapping_or_empty(Call(recorded).metadata.get(LOGGED))
+    told = mapping_or_empty(call.recorded_metadata.get(LOGGED))
     known = told.get(REQUEST_KEY)
     value = {**told, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
     for holder in holders:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
-from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.call import chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
 from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
@@ -66,13 +66,13 @@ def _make_call(original: Any, ends: EndsOf) -> Any:
     import litellm  # noqa: PLC0415
 
     async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
-        before = Call(kwargs).deployment.model_info
+        before = chosen_by_router(kwargs)
         try:
             answer = await original(self, original_function, *args, **kwargs)
         except Exception as error:
             is_overflow = again = False
             with failing_open("leaves an error as it is"):
-                chosen = Call(kwargs).deployment.model_info
+                chosen = chosen_by_router(kwargs)
                 is_sent = bool(chosen) and chosen is not before
                 is_overflow = is_sent and await ends().note_failure(kwargs, error)
                 again = is_sent and not is_overflow and await ends().is_made_again(kwargs, error)
@@ -161,7 +161,7 @@ def _with_flat_chat_errors(original: Any) -> Any:
 def _is_ours(stream: Any) -> bool:
     """Whether a stream of LiteLLM's answers a request for which the plugin is on."""
     logged = getattr(getattr(stream, "logging_obj", None), "model_call_details", None)
-    return isinstance(logged, Mapping) and bool(Call(logged).request_id)
+    return isinstance(logged, Mapping) and bool(request_id_of(logged))
 
 
 MOST_READ = 6

@@ -180,6 +180,7 @@ NAMES = tuple(dict.fromkeys(value for value in dict(globals()).values() if isins
 KEYS: Mapping[str, str] = {
     "user_api_key_auth": "policies of teams and keys do not apply",
     "user_api_key_end_user_id": "conversations of end users of one key are not told apart",
+    "litellm_settings": "no figures for Prometheus are left out where the proxy serves none",
     "litellm_metadata": "on messages and responses the plugin has no effect",
     "model_group": "policies of model groups do not apply to retries",
     "litellm_logging_obj": "statistics and costs are missing",

@@ -18,7 +18,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens
-from ctx_hooks.request.sizes import most_tokens
+from ctx_hooks.request.sizes import bound_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
@@ -55,39 +55,45 @@ class Request:
     Attributes:
         call: what LiteLLM says of it beside the conversation.
         wire: what is particular to its format.
-        items: the messages or input items; what an API takes for a list of one is its one item.
-        beside: what is sent and counted beside the messages: system text, schemas and tools.
-        max_output_tokens: the output that the caller asks for, None when it does not say or says nonsense.
-        least_output_tokens: the output below which it is not lowered before a refusal: what its thinking takes, and an
-            answer beside it.
-        continues_stored_history: whether part of the conversation lies with the provider.
-        asks_for_truncation: whether the provider may drop the oldest items by itself: of a stored history nobody else can
-            (OpenAI).
     """
 
     format: Format
     fields: Mapping[str, Any]
     call: Call = field(init=False, repr=False, compare=False)
     wire: WireFormat = field(init=False, repr=False, compare=False)
-    items: Any = field(init=False, repr=False, compare=False)
-    beside: tuple[Any, ...] = field(init=False, repr=False, compare=False)
-    max_output_tokens: ProviderTokens | None = field(init=False, repr=False, compare=False)
-    least_output_tokens: ProviderTokens = field(init=False, repr=False, compare=False)
-    continues_stored_history: bool = field(init=False, repr=False, compare=False)
-    asks_for_truncation: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        fields, wire = self.fields, WIRE_FORMATS[self.format]
-        vars(self).update(
-            call=Call(fields),
-            wire=wire,
-            items=wire.items(fields.get(wire.messages_field)),
-            beside=(*wire.counted_values(fields), fields.get("tools")),
-            max_output_tokens=requested_output_tokens(wire, fields),
-            least_output_tokens=least_output_tokens(fields),
-            continues_stored_history=any(map(fields.get, STORED_HISTORY)),
-            asks_for_truncation=fields.get("truncation") == "auto",
-        )
+        vars(self).update(call=Call(self.fields), wire=WIRE_FORMATS[self.format])
+
+    @cached_property
+    def items(self) -> Any:
+        """The messages or input items; what an API takes for a list of one is its one item."""
+        return self.wire.items(self.fields.get(self.wire.messages_field))
+
+    @cached_property
+    def beside(self) -> tuple[Any, ...]:
+        """What is sent and counted beside the messages: system text, schemas and tools."""
+        return (*self.wire.counted_values(self.fields), self.fields.get("tools"))
+
+    @cached_property
+    def max_output_tokens(self) -> ProviderTokens | None:
+        """The output that the caller asks for, None when it does not say or says nonsense."""
+        return requested_output_tokens(self.wire, self.fields)
+
+    @property
+    def least_output_tokens(self) -> ProviderTokens:
+        """The output below which it is not lowered before a refusal: what its thinking takes, and an answer beside it."""
+        return least_output_tokens(self.fields)
+
+    @property
+    def continues_stored_history(self) -> bool:
+        """Whether part of the conversation lies with the provider."""
+        return any(map(self.fields.get, STORED_HISTORY))
+
+    @property
+    def asks_for_truncation(self) -> bool:
+        """Whether the provider may drop the oldest items by itself: of a stored history nobody else can (OpenAI)."""
+        return self.fields.get("truncation") == "auto"
 
     @cached_property
     def messages(self) -> MessageReader:
@@ -96,12 +102,19 @@ class Request:
 
     def most_tokens(self, enough: int) -> int:
         """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
-        return most_tokens([self.items, *self.beside], enough)
+        bound = bound_of([self.items, *self.beside], enough)
+        vars(self)["_short_texts"] = bound.short_texts
+        return bound.tokens
+
+    def may_have(self, name: str) -> bool:
+        """Whether a field of that name may be anywhere in it: not if `most_tokens` has looked at all of it and met none."""
+        met = vars(self).get("_short_texts")
+        return met is None or name in met
 
     @property
     def size_bytes(self) -> int:
         """About how much memory the messages take. All of them are looked at, which is done in a thread."""
-        return most_tokens([self.items], MOST_REQUEST_BYTES, most_values=math.inf)
+        return bound_of([self.items], MOST_REQUEST_BYTES, most_values=math.inf).tokens
 
     @property
     def is_too_large(self) -> bool:
@@ -112,7 +125,7 @@ class Request:
         items = self.items
         if isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES:
             return True
-        return most_tokens([items, *self.beside], MOST_REQUEST_BYTES, most_values=math.inf) > MOST_REQUEST_BYTES
+        return bound_of([items, *self.beside], MOST_REQUEST_BYTES, most_values=math.inf).tokens > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field that carries the messages, holding a copy of `conversation`.

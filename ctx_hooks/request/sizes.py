@@ -41,10 +41,19 @@ MOST_MEDIA_TOKENS = 4_200
 ESCAPED_BYTES = 6
 """The most bytes that a character takes in JSON."""
 MOST_VALUES = 5_000
-"""About 5 ms of looking; a request of more values, such as a thousand messages, is counted in a thread."""
+"""About 3 ms of looking; a request of more values, such as a thousand messages, is counted in a thread."""
+SHORT_CHARS = 32
+"""Names of fields, roles and types: a few that come again and again, of which each is looked at once."""
 
 
-def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> int:
+class Bound(NamedTuple):
+    """An upper bound of the tokens, and the short texts and names of fields, None where not all was looked at."""
+
+    tokens: int
+    short_texts: Counter[Any] | None
+
+
+def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> Bound:
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
     A token has at least one byte, so the bytes of the JSON text bound its tokens. What is fixed a message, or costs more
@@ -55,18 +64,19 @@ def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VA
         enough: once the bound is above it, no more is looked at.
         most_values: with more values than these the answer is above `enough`, whatever they hold.
     """
-    waiting, texts, keys = list(values), list[str](), list[str]()
+    waiting, texts, short = list(values), list[str](), list[Any]()
     chars, held, tokens = 0, len(waiting), 0
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
             chars += len(value)
-            texts.append(value)
+            (texts if len(value) > SHORT_CHARS else short).append(value)
         elif isinstance(value, MAPPINGS):
             held += len(value)
-            if text_or_empty(value.get("type")) in MEDIA_KINDS or not MEDIA_FIELDS.isdisjoint(value):
+            kind = value.get("type")
+            if (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value):
                 tokens += MOST_MEDIA_TOKENS
-            keys += map(str, value)
+            short += value
             waiting += value.values()
         elif isinstance(value, (list, tuple)):
             held += len(value)
@@ -77,11 +87,12 @@ def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VA
         else:  # what is no JSON is counted as its text
             texts.append(str(value))
         if chars > enough or held > most_values:  # of a string only its length is read so far: its bytes are no fewer
-            return enough + 1
-    tokens += VALUE_TOKENS * held + sum(n * _string_tokens(key, enough) for key, n in Counter(keys).items())
+            return Bound(enough + 1, None)
+    counted = Counter(short)
+    tokens += VALUE_TOKENS * held + sum(n * _string_tokens(str(text), enough) for text, n in counted.items())
     while texts and tokens <= enough:
         tokens += _string_tokens(texts.pop(), enough - tokens)
-    return tokens
+    return Bound(tokens, counted)
 
 
 def _string_tokens(text: str, enough: int) -> int:

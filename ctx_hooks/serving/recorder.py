@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
@@ -86,8 +85,8 @@ class Recorder:
                 state.headers = of_failed(state.headers, event)
             self._tell(call, event)
 
-    def answered(self, state: RequestState, attempt: Attempt, billed: Billed | None, logged: Mapping[str, Any]) -> None:
-        """Record an answer."""
+    def answered(self, state: RequestState, attempt: Attempt, billed: Billed | None, logged: Call) -> None:
+        """Record an answer, whose record of LiteLLM's is `logged`."""
         first = state.before_choice
         decided, state.decided = state.decided, None
         if decided is not None:
@@ -194,7 +193,7 @@ def _trigger(number: int, decision: Decision) -> Trigger:
     return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
 
 
-def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, logged: Mapping[str, Any]) -> AnswerEvent:
+def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, logged: Call) -> AnswerEvent:
     """Return the record of an answer; the arguments are those of `Recorder.answered`, with the decision about it."""
     saved = _saved(decided, attempt, billed)
     return AnswerEvent(
@@ -212,8 +211,8 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None
         dollars_saved=saved.dollars,
         rereads=_by_tool(attempt.asked_again.rereads),
         repeats=_by_tool(attempt.asked_again.repeats),
-        dollars=litellm_compat.dollars_of(logged),
-        duration_seconds=litellm_compat.duration_seconds_of(logged),
+        dollars=litellm_compat.dollars_of(logged.fields),
+        duration_seconds=litellm_compat.duration_seconds_of(logged.fields),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import NotRetried
-from ctx_hooks.formats.caller_flags import are_many, without_flags
+from ctx_hooks.formats.caller_flags import FIELD, are_many, without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
@@ -56,10 +56,10 @@ class RequestFlow:
             self.recorder.ignored(request.call, group)
         if group.policy.mode == "off":
             return fields
-        request = replace(request, fields=litellm_compat.with_request_id(fields))
+        fields = litellm_compat.with_request_id(fields, request.call)
         if group.policy.mode == "observe":
-            return dict(request.fields)
-        state = self.running.open(request.call.request_id)
+            return fields
+        state = self.running.open(litellm_compat.request_id_of(fields))
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
@@ -68,8 +68,8 @@ class RequestFlow:
             served = f"the least that is served here, {least_tokens} tokens"
             raise litellm_compat.refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
-            request = replace(request, fields=await self.addons.received(request, group.policy))
-        fields = litellm_compat.arrange_rescue(request.fields, group.policy.rescue_attempts)
+            fields = await self.addons.received(replace(request, fields=fields), group.policy)
+        fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
         if litellm_compat.checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)
         return fields
@@ -108,7 +108,7 @@ class RequestFlow:
             raise litellm_compat.as_overflow(attempt.refusal if attempt is not None else "", sent)
         sent |= decision.changes
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
-        if to.checked:
+        if to.checked or not request.may_have(FIELD):
             bare = None
         elif are_many(items):  # they have threads of their own: nobody waits for another's compression
             bare = await self._short_workers.run(partial(without_flags, items), Deadline())
@@ -171,7 +171,7 @@ class RequestFlow:
         None where it was not counted, or where nothing is to be changed.
         """
         with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
-            attempt = self.running.of(litellm_compat.Call(logged).request_id).attempts.without_usage()
+            attempt = self.running.of(litellm_compat.request_id_of(logged)).attempts.without_usage()
             if attempt is not None and attempt.to.policy.mode == "enforce":
                 return attempt.sent_provider_tokens or None
         return None
@@ -186,7 +186,7 @@ class RequestFlow:
         name = call.named_deployment
         answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
         if answered is not None:
-            self.recorder.answered(self.running.of(call.request_id), *answered, logged)
+            self.recorder.answered(self.running.of(call.request_id), *answered, call)
         self.running.end(call.request_id)
 
     async def answered(
@@ -243,11 +243,11 @@ class RequestFlow:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
-        state = self.running.of(litellm_compat.Call(fields).request_id)
+        state = self.running.of(litellm_compat.request_id_of(fields))
         answer = reported_usage.whole(state, fields, answer)
         return await self.addons.whole(state, fields, answer) if state.addons else answer
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client is to see it."""
-        state = self.running.of(litellm_compat.Call(fields).request_id)
+        state = self.running.of(litellm_compat.request_id_of(fields))
         return self.addons.streamed(state, fields, reported_usage.streamed(state, stream))

@@ -43,7 +43,9 @@ class Attempts:
             own = self._newest.pop(attempt.to.deployment, None)
             before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
             first = before.first_tokens or attempt.sent_tokens
-            self._newest[attempt.to.deployment] = replace(attempt, first_tokens=first, asked_again=before.asked_again)
+            if first != attempt.first_tokens or before.asked_again is not attempt.asked_again:
+                attempt = replace(attempt, first_tokens=first, asked_again=before.asked_again)
+            self._newest[attempt.to.deployment] = attempt
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.

@@ -75,7 +75,8 @@ def attach_sinks(settings: Settings) -> None:
     _ends.append(litellm_compat.on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
     with litellm_compat.failing_open("records nothing for Prometheus"):
-        metrics = prometheus.process_metrics()
+        serves = litellm_compat.serves_metrics(litellm_compat.configuration())
+        metrics = prometheus.process_metrics() if serves else None
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))
     files = settings.events

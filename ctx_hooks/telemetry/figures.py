@@ -6,11 +6,13 @@ report have it, and which metrics it adds to; each sink reads that from the even
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from operator import attrgetter
 from typing import Any, Literal
+
+from ctx_hooks.formats.fields import MAPPINGS
 
 Sink = Literal["log", "span", "spend", "header", "column"]
 
@@ -91,14 +93,14 @@ class Metric:
         return (*(name for names in own for name in names), *filter(None, [self.key]))
 
     def figures(self, event: Any, value: Any) -> Iterator[tuple[str, float]]:
-        """Yield what the value of a field of an event adds, with the key that it has in a mapping, else ""."""
-        if value in (None, self.unless) or (self.needs and getattr(event, self.needs) is None):
+        """Yield what the value of a field of an event, not None, adds, with the key that it has in a mapping, else ""."""
+        if value == self.unless or (self.needs and getattr(event, self.needs) is None):
             return
         if self.part:
-            value = value.get(self.part) if isinstance(value, Mapping) else getattr(value, self.part)
+            value = value.get(self.part) if isinstance(value, MAPPINGS) else getattr(value, self.part)
             if value is None:
                 return
-        for key, found in value.items() if isinstance(value, Mapping) else [("", value)]:
+        for key, found in value.items() if isinstance(value, MAPPINGS) else [("", value)]:
             figure = self.scale * (1 if isinstance(found, str) else found)
             if self.above is None or figure > self.above:
                 yield key, figure

@@ -28,7 +28,7 @@ def with_decision(
         output_limits: the fields by which less output is asked for.
         is_changed: whether the attempt is sent changed; an unchanged one says nothing of the one before it.
     """
-    if not is_changed or event.budget_tokens is None:
+    if event.provider_tokens_before is not None and (not is_changed or event.budget_tokens is None):
         event = replace(event, provider_tokens_before=None, provider_tokens_after=None)
     words = [str(event.decision)]
     if event.provider_tokens_before is not None:

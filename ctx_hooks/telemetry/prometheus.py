@@ -80,15 +80,19 @@ class Metrics:
         self.listeners: dict[str, Listener] = {n: self._record for n, kind in events.items() if metrics_of(kind)}
 
     def _record(self, event: Any) -> None:
+        known: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
         for value_of, metric in metrics_of(event.__class__):
-            for key, figure in metric.figures(event, value_of(event)):
+            value = value_of(event)
+            for key, figure in metric.figures(event, value) if value is not None else ():
                 labels: list[str] = []
                 for label in metric.labels:
                     if isinstance(label, str):
                         labels.append(getattr(event, label))
                     else:
-                        values = [attrgetter(path)(event) if path else key for path in label.paths]
-                        labels += self._names[label.names].labels_of(*values)
+                        if (label.names, key) not in known:
+                            values = [attrgetter(path)(event) if path else key for path in label.paths]
+                            known[label.names, key] = self._names[label.names].labels_of(*values)
+                        labels += known[label.names, key]
                 if metric.key:
                     labels.append(key)
                 series = self._made[metric.name].labels(*labels)

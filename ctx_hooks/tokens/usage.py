@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from ctx_hooks.formats.fields import MAPPINGS
 from ctx_hooks.tokens.units import ProviderTokens
 
 WHOLE_INPUTS = ("prompt_tokens", "promptTokenCount", "prompt_token_count")
@@ -70,6 +71,7 @@ def billed_of(usage: Any) -> Billed | None:
     >>> billed_of({"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}})
     Billed(input_tokens=1000, cached_tokens=900, written_tokens=0, output_tokens=5)
     """
+    usage = _held(usage)
     read, written = _count(usage, BESIDE_INPUT[0]), _count(usage, BESIDE_INPUT[1])
     whole = _count(usage, "prompt_tokens")
     if not whole and _field(usage, INPUT) is not None:
@@ -146,16 +148,14 @@ def _changed(value: Any, fields: Mapping[str, Any]) -> Any:
 
 def used_hosted_tools(answer: Any) -> bool:
     """Return whether an answer of any route says that the provider ran a tool for it."""
-    usage = _field(answer, "usage") or _field(answer, "usageMetadata")
-    details = _field(usage, "prompt_tokens_details")
-    blocks = [_field(block, "type") for name in ("output", "content") for block in _items(_field(answer, name))]
-    choices = [choice for name in ("choices", "candidates") for choice in _items(_field(answer, name))]
-    notes = [_field(holder, n) for c in choices for holder in (c, _field(c, "message")) for n in SEARCH_NOTES]
-    return (
-        any(_says_something(_field(record, name)) for record in (usage, details) for name in USAGE_NOTES)
-        or any(map(_is_hosted, blocks))
-        or any(map(_says_something, [*notes, _field(answer, "vertex_ai_grounding_metadata")]))
-    )
+    said = _held(answer)
+    usage = _held(said.get("usage") or said.get("usageMetadata"))
+    blocks = [_field(block, "type") for name in ("output", "content") for block in _items(said.get(name))]
+    choices = [_held(choice) for name in ("choices", "candidates") for choice in _items(said.get(name))]
+    noted = [(usage, USAGE_NOTES), (_held(usage.get("prompt_tokens_details")), USAGE_NOTES), (said, SEARCH_NOTES[2:3])]
+    noted += [(held, SEARCH_NOTES) for choice in choices for held in (choice, _held(choice.get("message")))]
+    found = [held[name] for held, names in noted for name in names if name in held]
+    return any(map(_says_something, found)) or any(map(_is_hosted, blocks))
 
 
 def _is_hosted(kind: Any) -> bool:
@@ -182,7 +182,12 @@ def _count(record: Any, name: str) -> int:
 
 
 def _field(value: Any, name: str) -> Any:
-    """Return a field of a mapping or model, None where it has none: asked for by `getattr`, that takes pydantic 2 µs."""
+    """Return a field of a mapping or model, None where it has none: asked for by `getattr`, that takes pydantic 6 µs."""
+    return _held(value).get(name)
+
+
+def _held(value: Any) -> Mapping[str, Any]:
+    """Return all fields of a mapping or model, those included that a model does not declare; none of anything else."""
     if isinstance(value, BaseModel):
-        return vars(value).get(name, (value.model_extra or {}).get(name))
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        return {**value.model_extra, **vars(value)} if value.model_extra else vars(value)
+    return value if isinstance(value, MAPPINGS) else getattr(value, "__dict__", {})

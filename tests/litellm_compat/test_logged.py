@@ -61,13 +61,13 @@ def logged_call(own="metadata", **entries):
 def test_notes_of_an_answer_stand_in_spend_log_and_payload_beside_the_figures_and_the_callers_own(own):
     logged, metadata = logged_call(own, spend_logs_metadata={"job": 7})
     write_figures(Call({own: metadata}), COMPRESSED)
-    write_notes(logged, SAVED, SAVINGS, TAGS)
+    write_notes(Call(logged), SAVED, SAVINGS, TAGS)
     told = {"job": 7, "ctx_hooks": {**COMPRESSED, **SAVED}}
     assert metadata["spend_logs_metadata"] == told
     assert logged["standard_logging_object"]["metadata"]["spend_logs_metadata"] == told
     assert logged["standard_logging_object"]["request_tags"] == ["a", "b", *TAGS]
     assert metadata["compression_savings"] == SAVINGS
-    write_notes(logged, SAVED, SAVINGS, TAGS)
+    write_notes(Call(logged), SAVED, SAVINGS, TAGS)
     assert logged["standard_logging_object"]["request_tags"] == ["a", "b", *TAGS]
 
 
@@ -76,17 +76,17 @@ def test_over_googles_route_figures_and_notes_stand_where_the_spend_log_is_made_
     write_figures(Call({"metadata": metadata}), COMPRESSED)
     notes = logged["litellm_params"]["litellm_metadata"] = {"model_group": "group"}
     logged["litellm_params"]["proxy_server_request"] = {"url": "/v1beta/models/x:generateContent"}
-    write_notes(logged, SAVED, SAVINGS, ())
+    write_notes(Call(logged), SAVED, SAVINGS, ())
     assert extract_compression_saved_tokens(notes) == 500
     assert notes["spend_logs_metadata"]["ctx_hooks"] == {**COMPRESSED, **SAVED}
 
 
 def test_savings_of_an_earlier_call_of_the_same_request_are_not_those_of_the_next():
     logged, metadata = logged_call()
-    write_notes(logged, SAVED, SAVINGS, ())
-    write_notes(logged, SAVED, {**SAVINGS, "tokens_saved": 7}, ())
+    write_notes(Call(logged), SAVED, SAVINGS, ())
+    write_notes(Call(logged), SAVED, {**SAVINGS, "tokens_saved": 7}, ())
     assert extract_compression_saved_tokens(metadata) == 7
-    write_notes(logged, SAVED, None, ())
+    write_notes(Call(logged), SAVED, None, ())
     assert extract_compression_saved_tokens(metadata) == 0
 
 
@@ -94,14 +94,14 @@ def test_another_compressors_savings_stay_with_one_warning(caplog):
     forget_warnings()
     for savings, warnings in ((None, 0), (SAVINGS, 1), (SAVINGS, 1)):
         logged, metadata = logged_call(compression_savings=OTHERS)
-        write_notes(logged, SAVED, savings, ())
+        write_notes(Call(logged), SAVED, savings, ())
         assert metadata["compression_savings"] == OTHERS
         assert caplog.text.count("another compressor") == warnings
 
 
 def test_a_call_without_metadata_or_payload_is_noted_nowhere():
     logged = {}
-    write_notes(logged, SAVED, SAVINGS, TAGS)
+    write_notes(Call(logged), SAVED, SAVINGS, TAGS)
     assert logged == {}
 
 

@@ -57,6 +57,10 @@ async def test_what_is_called_on_the_loop_does_not_grow_with_the_messages(fmt, p
     assert long < short + MORE_CALLS
 
 
+async def test_a_request_that_fits_by_its_size_is_sent_without_its_flag():
+    assert await calls_on_loop(conversation("openai-chat", 2))
+
+
 async def test_what_is_called_on_the_loop_does_not_grow_with_the_blocks_of_a_message():
     def of(blocks):
         parts = [{"type": "text", "text": "a"}] * blocks

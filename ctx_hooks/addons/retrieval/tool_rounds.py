@@ -66,7 +66,7 @@ class Rounds:
         self._ask = ask
         self._fields = fields
         self._view = view
-        self._request_ids = [litellm_compat.Call(fields).request_id]
+        self._request_ids = [litellm_compat.request_id_of(fields)]
         self._left = MOST_ROUNDS
         self._messages: list[Mapping[str, Any]] = []
         self._shown: list[Mapping[str, Any]] = []
@@ -103,7 +103,7 @@ class Rounds:
                 logger.warning("a further call was too long", exc_info=error)
                 self._left = 0
                 continue
-            self._request_ids.append(litellm_compat.Call(called).request_id)
+            self._request_ids.append(litellm_compat.request_id_of(called))
             return called, answer
         return None
 
@@ -254,7 +254,7 @@ class ToolRounds:
             yield chunk
 
     def _state_of(self, fields: Mapping[str, Any]) -> RequestState:
-        return self._running.of(litellm_compat.Call(fields).request_id)
+        return self._running.of(litellm_compat.request_id_of(fields))
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds:
         view = self._state_of(fields).notes.get(NAME, {}).get("view")
