@@ -21,7 +21,7 @@ from contestants import text_of
 from summaries import COUNTER, MOST_COMPACTIONS, Measured, Session, conversations
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask
-from ctx_hooks.addons.summaries.check import Rejected, checked
+from ctx_hooks.addons.summaries.check import checked
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.conversation.placeholders import block_quoted
 from ctx_hooks.policy.addon_settings import SummarySettings
@@ -85,7 +85,7 @@ class Summariser:
         points = [f"- {self._said(text)}" for name, text in self.points.items() if name in given and self._carries()]
         sections = ("## Goal", "Migrate the archive.", "## Findings", *points, "## Next step", "Go on.")
         found = checked("\n".join((*sections, "## User's words", *quoted)), task, settings, COUNTER)
-        return None if isinstance(found, Rejected) else WrittenSummary(task.prefix, task.length, found.text)
+        return WrittenSummary(task.prefix, task.length, found.text) if found.text else None
 
     def _carries(self) -> bool:
         if self.manner == "carries nothing":

@@ -23,7 +23,7 @@ from contestants import text_of
 from recall import share, steps
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask, conversation_key, fitted, is_due, task_of
-from ctx_hooks.addons.summaries.check import Rejected, checked
+from ctx_hooks.addons.summaries.check import checked
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -108,10 +108,10 @@ def summary_of(task: SummaryTask, settings: SummarySettings) -> WrittenSummary |
     while True:
         sections = ("## Goal", "Migrate the archive.", "## User's words", *rule, "## Decisions", *kept, "## Files", *files)
         text = checked("\n".join(sections), task, settings, COUNTER)
-        if not (isinstance(text, Rejected) and text.reason == "too_long" and files):
+        if text.reasons != ("too_long",) or not files:
             break
         files = files[len(files) // 10 + 1 :]
-    return None if isinstance(text, Rejected) else WrittenSummary(task.prefix, task.length, text.text)
+    return WrittenSummary(task.prefix, task.length, text.text) if text.text else None
 
 
 class Session:

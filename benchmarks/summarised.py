@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.addons.summaries.candidates import conversation_key, fitted, task_of
-from ctx_hooks.addons.summaries.check import Rejected, checked
+from ctx_hooks.addons.summaries.check import checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats
@@ -52,7 +52,7 @@ def summarised(messages: list[Any], fmt: Any, budget: int, folder: Path) -> list
         answer.with_suffix(".prompt.txt").write_text("\n\n".join(said), encoding="utf-8")
         return None
     text = checked(answer.read_text(encoding="utf-8"), task, settings, COUNTER)
-    if isinstance(text, Rejected):
+    if not text.text:
         print(f"{answer.name}: {text}")
         return None
     written = WrittenSummary(task.prefix, task.length, text.text)

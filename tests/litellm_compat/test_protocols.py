@@ -18,8 +18,11 @@ from litellm.proxy._types import UserAPIKeyAuth
 from protocols import PROTOCOLS
 
 from ctx_hooks.hook import CtxHooks
+from ctx_hooks.litellm_compat.registry import USAGE, installed
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
+ASKS_FOR_VERTEXAI = installed() < (1, 106)
+"""Whether LiteLLM imports Google's own package for Claude on Vertex (1.100 and 1.103 do)."""
 WINDOW = 8_000
 BELIEVED = 200_000
 UNKNOWN_TURNS, KNOWN_TURNS = range(8, 18, 3), range(9, 16, 3)
@@ -145,6 +148,8 @@ def prepared(provider, name, **settings):
     row = ROWS[name]
     if row.model.startswith("vertex_ai/") and (find_spec("google") is None or find_spec("google.auth") is None):
         pytest.skip("LiteLLM asks google-auth for Vertex's credentials, which is not installed")
+    if row.model.startswith("vertex_ai/claude") and ASKS_FOR_VERTEXAI and find_spec("vertexai") is None:
+        pytest.skip("LiteLLM asks for vertexai, which is not installed")
     window = TRUNCATED_WINDOW if row.truncates else WINDOW
     forms = {"refused_form": "wording", "refused_after_opening": False}
     provider.reset(
@@ -167,6 +172,8 @@ async def run(asked, provider, name, turns, *, stream):
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", REFUSING)
 async def test_a_session_of_unknown_window_overflows_once_and_every_turn_is_answered(name, stream, speaking, provider):
+    if name == "cohere-without-count" and stream and USAGE.fault:
+        pytest.skip("this LiteLLM counts what the client sent as the usage of a stream that states none")
     records = await run(speaking(name), provider, name, UNKNOWN_TURNS, stream=stream)
     assert [r["status"] for r in records].count(200) == len(UNKNOWN_TURNS)
     refused = [r for r in records if r["status"] != 200]

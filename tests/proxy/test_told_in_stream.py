@@ -2,6 +2,7 @@
 
 import pytest
 from configurations import deployment
+from litellm_versions import TELLS_TRANSLATED_OVERFLOWS
 from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES, events_of
 
 CHAT_BACKEND = {"use_chat_completions_api": True}
@@ -37,6 +38,9 @@ def groups(url):
 
 @pytest.mark.parametrize(("route", "name", "form", "after_opening"), CASES, ids=[group_of(*case) for _, *case in CASES])
 def test_it_is_retried_once_and_the_next_request_fits(route, name, form, after_opening, proxy, provider):
+    is_translated = name.startswith("messages-to-") or (name == "responses-to-chat" and after_opening)
+    if is_translated and not TELLS_TRANSLATED_OVERFLOWS:
+        pytest.skip("this LiteLLM ends such a stream empty, or with the error")
     group = group_of(name, form, after_opening)
     provider.reset(refused_form=form, refused_after_opening=after_opening)
     answer = route.ask(proxy, group=group, stream=True)

@@ -57,34 +57,29 @@ _NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """A summary that may not be used, and why.
+class Checked:
+    """A summary that was checked.
 
     Attributes:
-        reason: `empty`; `too_long`: than the policy's `max_tokens`; `longer_than_original`: than what it stands for;
-            `refusal`; `misquoted`: words of the user that the user has not said; `no_goal`: nothing stands under its title;
-            a fault of the goal, or of most entries.
-    """
-
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """A summary as it is used.
-
-    Attributes:
-        text: what the model has written, without the entries that are left out.
-        faults: why, one for each of these. `unknown_names`: a path, figure or identifier that stands nowhere in the
-            conversation; `contradicts_record`: a file was changed or deleted that was only read, or the reverse.
+        text: what of it is used: what the model has written, without the entries that are left out; "" if it is rejected.
+        reasons: one for each of these entries, or why it is rejected. `empty`; `too_long`: than the policy's `max_tokens`;
+            `longer_than_original`: than what it stands for; `refusal`; `misquoted`: words of the user that the user has not
+            said; `no_goal`: nothing stands under its title. Of entries, and of a summary whose goal or most entries have it:
+            `unknown_names`: a path, figure or identifier that stands nowhere in the conversation; `contradicts_record`: a
+            file was changed or deleted that was only read, or the reverse.
     """
 
     text: str
-    faults: tuple[Fault, ...] = ()
+    reasons: tuple[Reason, ...]
 
 
-def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Accepted | Rejected:
-    """Return the summary as it is used, or why it is not.
+def rejected(reason: Reason) -> Checked:
+    """Return a summary that may not be used."""
+    return Checked("", (reason,))
+
+
+def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Checked:
+    """Return what of a summary is used.
 
     Raises:
         CompressionTimeoutError: the deadline is over.
@@ -92,44 +87,44 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     # JSON can carry a lone surrogate, no request can: it would stand in every one that holds the summary.
     text = text.encode("utf-8", "replace").decode().strip()
     if not text:
-        return Rejected("empty")
+        return rejected("empty")
     tokens = counter.text(text)
     if tokens > settings.max_tokens:
-        return Rejected("too_long")
+        return rejected("too_long")
     if tokens >= counter.text(task.before) + counter.messages(task.messages, task.format):
-        return Rejected("longer_than_original")
+        return rejected("longer_than_original")
     if len(text) <= LONGEST_REFUSAL_CHARS and not any(map(_TITLE.match, text.splitlines())):
-        return Rejected("refusal")
+        return rejected("refusal")
     own_words = (
         settings.prompt or INSTRUCTIONS,  # what it says of a section is often written behind the section's title
         *_quotations(task.before),
         *(m.text for m in task.messages if role_of(m) == "user"),
     )
     if _misquotes(text, own_words, counter):
-        return Rejected("misquoted")
+        return rejected("misquoted")
     sources = chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))
     return _without_faults(text, unknown_names(text, sources), file_states(task.messages, task.before))
 
 
-def _without_faults(text: str, unknown: Sequence[str], states: FileStates) -> Accepted | Rejected:
+def _without_faults(text: str, unknown: Sequence[str], states: FileStates) -> Checked:
     """Return a summary without the entries that have a fault; a title with one takes its section along."""
     sections = [section for section in _sections(text) if "".join(section).strip()]
     goal = next((s for s in sections if GOAL.casefold() in s[0].casefold()), sections[0])
     if not (_INLINE.search(goal[0]) or "".join(goal[1:]).strip()):
-        return Rejected("no_goal")
+        return rejected("no_goal")
     kept: list[str] = []
     faults: list[Fault] = []
     for section in sections:
         found = [_fault(entry, unknown, states) for entry in section]
         faulty = [fault for fault in found if fault]
         if faulty and section is goal:
-            return Rejected(faulty[0])
+            return rejected(faulty[0])
         faults += faulty
         left = [entry for entry, fault in zip(section, found, strict=True) if not (fault or found[0])]
         kept += left if "".join(left[1:]).strip() or not faulty else []
     if len(faults) > MOST_FAULTY_FRACTION * sum(bool(entry.strip()) for section in sections for entry in section[1:]):
-        return Rejected(faults[0])
-    return Accepted("\n".join(kept).strip() if faults else text, tuple(faults))
+        return rejected(faults[0])
+    return Checked("\n".join(kept).strip() if faults else text, tuple(faults))
 
 
 def _fault(entry: str, unknown: Sequence[str], states: FileStates) -> Fault | None:

@@ -15,7 +15,7 @@ from typing import Any
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
-from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
+from ctx_hooks.addons.summaries.check import Checked, checked
 from ctx_hooks.addons.summaries.prompt import instructions
 from ctx_hooks.addons.summaries.record import Written
 from ctx_hooks.addons.summaries.writer import Writing
@@ -91,7 +91,7 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
     settings, request = asking.settings, asking.request
     own_id = request.call.named_deployment.id
 
-    def accepted(text: str) -> Accepted | Rejected:
+    def accepted(text: str) -> Checked:
         deadline = Deadline(settings.timeout_seconds)
         whole = copy(request).messages.conversation(0, task.length).messages  # it has read the former block and records
         counter = Counter(vocabulary_of(asking.to.model), deadline)
@@ -107,11 +107,8 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
         reason = "overflow" if recognise_overflow(error) is not None else type(error).__name__
         writing.outcome, writing.reason = "failed", reason
         return
-    if isinstance(found, Rejected):
-        writing.outcome, writing.reason = "rejected", found.reason
-        return
-    writing.accept(found.text, found.faults)
-    if not found.faults and litellm_compat.answering_id_of(answer) == own_id:
+    writing.end(found)
+    if found.text and not found.reasons and litellm_compat.answering_id_of(answer) == own_id:
         writing.signed = _signed(block, task.length, asking.to.deployment)
 
 
@@ -184,11 +181,8 @@ def _signed(block: Mapping[str, Any], length: int, deployment: str) -> Written |
     said = {name: value for name, value in block.items() if value is not None}
     found = Written(length, block["content"], deployment, str(said.get("signature") or ""))
     is_whole = said.keys() == {"type", "content", "signature"} and bool(found.signature)
-    return (
-        found
-        if is_whole and all(text.encode("utf-8", "replace").decode() == text for text in (found.text, found.signature))
-        else None
-    )
+    is_text = all(text.encode("utf-8", "replace").decode() == text for text in (found.text, found.signature, deployment))
+    return found if is_whole and is_text else None
 
 
 def _billed(answer: Any, text: str, deployment: litellm_compat.Deployment) -> call.Answer:

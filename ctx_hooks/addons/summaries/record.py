@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, OnErrorOmit, TypeAdapter, ValidationError
 
 from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
 
@@ -118,8 +118,10 @@ class Record:
         flight: the state of the next summary.
     """
 
-    written: Mapping[Digest, Written] = field(default_factory=dict)
-    chosen: Mapping[Digest, Digest | Annotated[str, Field(max_length=0)]] = field(default_factory=dict)
+    written: Mapping[OnErrorOmit[Digest], OnErrorOmit[Written]] = field(default_factory=dict)
+    chosen: Mapping[OnErrorOmit[Digest], OnErrorOmit[Digest | Annotated[str, Field(max_length=0)]]] = field(
+        default_factory=dict
+    )
     flight: Flight = IDLE
 
     def summaries(self, conversation: str) -> Summaries:
@@ -162,7 +164,7 @@ _RECORD = TypeAdapter(Record)
 
 
 def record_of(text: str) -> Record:
-    """Return the record that a text says, an empty one where it says none."""
+    """Return the record that a text says, without an entry that is none; an empty one where it says none."""
     try:
         return _RECORD.validate_json(text)
     except ValidationError:

@@ -1,8 +1,8 @@
 """Writes one summary: asks the model for each part of the history, and checks what it answers."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
@@ -10,7 +10,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.call import Answer
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
-from ctx_hooks.addons.summaries.check import Accepted, Rejected, checked
+from ctx_hooks.addons.summaries.check import Checked, checked, rejected
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
 from ctx_hooks.addons.summaries.record import Written
 from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION
@@ -63,10 +63,11 @@ class Writing:
     answers: list[Answer] = field(default_factory=list)
     signed: Written | None = None
 
-    def accept(self, text: str, faults: Sequence[str]) -> None:
-        """Note that a summary is used, and for which faults entries of it are left out."""
-        self.text, self.outcome, self.left_out = text, "accepted", len(faults)
-        self.reason = " and ".join(dict.fromkeys(faults))
+    def end(self, found: Checked) -> None:
+        """Note what the check has found of the summary."""
+        self.text, self.outcome = found.text, "accepted" if found.text else "rejected"
+        self.reason = " and ".join(dict.fromkeys(found.reasons))
+        self.left_out = len(found.reasons) if found.text else 0
 
 
 async def write(
@@ -104,12 +105,12 @@ async def _write_in_parts(
         deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
         return await workers.run(lambda: work(Counter(room.vocabulary, deadline, room.other_weight)), deadline)
 
-    text, faults = task.before, tuple[str, ...]()
+    found = Checked(task.before, ())
     for part in await away(lambda counter: parts_of(task, settings, to_local(room.tokens, room.factor), counter)):
         if not await renewed():
             writing.outcome, writing.reason = "failed", "its lease was over"
             return None
-        messages = prompt_of(part, text, settings)
+        messages = prompt_of(part, found.text, settings)
         try:
             answer = await call.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, asking.payer)
         except Exception as error:
@@ -118,18 +119,17 @@ async def _write_in_parts(
                 raise
             return overflow
         writing.answers.append(answer)
-        found = await away(partial(_accepted, answer, task, settings))
-        if isinstance(found, Rejected):
-            writing.outcome, writing.reason = "rejected", found.reason
-            return None
-        text, faults = found.text, (*faults, *found.faults)
-    writing.accept(text, faults)
+        part_found = await away(partial(_accepted, answer, task, settings))
+        found = replace(part_found, reasons=(*found.reasons, *part_found.reasons)) if part_found.text else part_found
+        if not found.text:
+            break
+    writing.end(found)
     return None
 
 
-def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Accepted | Rejected:
-    """Return what the model has written as it is used, or why it is not: an answer that was cut off is no summary."""
-    return checked(answer.text, task, settings, counter) if answer.is_whole else Rejected("too_long")
+def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Checked:
+    """Return what of an answer is used: one that was cut off is no summary."""
+    return checked(answer.text, task, settings, counter) if answer.is_whole else rejected("too_long")
 
 
 async def _room_of(group: str, learned: Learned, tenant: str) -> Room:

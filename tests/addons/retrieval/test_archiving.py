@@ -12,6 +12,7 @@ from engine_requests import session, to
 from ctx_hooks.addons.retrieval import archiving as archiving_module
 from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
+from ctx_hooks.addons.retrieval.further_call import takes_items_back
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.attempts import Known
@@ -159,6 +160,8 @@ async def test_the_requests_that_the_tool_was_offered_to_are_bounded(monkeypatch
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
 async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fmt):
     """With `enable_pre_call_checks` a request is decided about twice; the second time it has the tool."""
+    if fmt == "openai-responses" and not takes_items_back():
+        pytest.skip("this LiteLLM translates answers of the Responses API with loss: the tool is not offered")
     runner = RequestFlow()
     where = replace(to(12_000, retrieval=True), request_id="one")
     fields = {**agent_session(fmt, turns=40), "store": False}

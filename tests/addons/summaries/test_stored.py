@@ -284,6 +284,12 @@ def test_what_is_no_record_is_an_empty_one(value):
     assert record_of(value) == NOTHING
 
 
+def test_an_entry_that_is_none_is_left_out_and_the_others_are_kept():
+    written = '"ab": {"length": -2, "text": "text"}, "cd": {"length": 2, "text": "text"}'
+    found = record_of(f'{{"written": {{{written}}}, "chosen": {{"0a": "cd", "zz": "cd", "0b": 3}}}}')
+    assert (found.written, found.chosen) == ({"cd": Written(2, "text")}, {"0a": "cd"})
+
+
 def test_a_lease_or_pause_that_lasts_too_long_is_none():
     flight = record_of('{"flight": {"owner": "o", "until_seconds": 1e12}}').flight
     assert begun(flight, "two", 1.0, 60.0)
