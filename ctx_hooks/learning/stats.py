@@ -25,21 +25,9 @@ from ctx_hooks.learning.calibration import (
 from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
-    "limit",
-    "own_limit",
-    "refused",
-    "refused_mix",
-    "kept",
-    "output_limit",
-    "holds_output",
-    "ratios",
-    "other_ratios",
-    "low_bill",
-    "accepted_input",
-    "accepted_output",
-    "accepted_total",
-    "answer",
-]
+    "limit", "own_limit", "refused", "refused_mix", "kept", "output_limit", "holds_output", "ratios", "other_ratios",
+    "low_bill", "accepted_input", "accepted_output", "accepted_total", "answer",
+]  # fmt: skip
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
 ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output", "accepted_total")

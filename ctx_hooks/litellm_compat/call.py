@@ -126,10 +126,11 @@ class Call:
     def session_digits(self) -> str:
         """Four digits by which a share of all sessions is chosen: of a digest of the tenant and how the conversation begins.
 
-        They are the same in every process and after a restart. The request's id has them from its first hook on, since what
-        is sent on may begin otherwise.
+        Every process has the same. The request's id has them from its first hook on: the sent request may begin differently.
         """
-        return self.request_id[len(SECRET) + 1 :][:SESSION_DIGITS] or _digits_of(self.tenant, self.fields)
+        if not (digits := self.request_id[len(SECRET) + 1 :]):
+            digits = blake2b(f"{self.tenant}:{_beginning(self.fields)}".encode("utf-8", "replace")).hexdigest()
+        return digits[:SESSION_DIGITS]
 
     @cached_property
     def tenant(self) -> str:
@@ -184,16 +185,11 @@ class Call:
         if (group, overrides) in self._callers:
             return self._callers[group, overrides]
         auth, own = self.auth, mapping_or_empty(self.fields.get("metadata"))
-        sessions = (
-            self.fields.get("litellm_session_id"),
-            self.metadata.get("session_id"),
-            own.get("session_id"),
-            self.fields.get("user"),
-            self.headers.get(SESSION_HEADER),
-        )
+        named = (self.fields.get("litellm_session_id"), self.metadata.get("session_id"), own.get("session_id"))
+        sessions = (*named, self.fields.get("user"), self.headers.get(SESSION_HEADER))
         session = next((s for s in sessions if isinstance(s, str) and s), "")
         policy = str(self.headers.get(HEADER) or "")
-        named = {"session": session, "policy": policy}
+        too_long = [kind for kind, name in (("session", session), ("policy", policy)) if name and not _name(name)]
         caller = self._callers[group, overrides] = Caller(
             group=_name(group),
             deployment=overrides,
@@ -206,7 +202,7 @@ class Call:
             key=_overrides(auth, "metadata"),
             request_policy=_name(policy),
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
-            too_long=tuple([kind for kind, name in named.items() if name and not _name(name)]),
+            too_long=tuple(too_long),
         )
         return caller
 
@@ -276,12 +272,6 @@ def _names(auth: Any, *fields: str) -> tuple[str, ...]:
 def _overrides(auth: Any, name: str) -> str:
     metadata = getattr(auth, name, None)
     return as_text(metadata.get(REQUEST_KEY)) if metadata and isinstance(metadata, MAPPINGS) else ""
-
-
-def _digits_of(tenant: str, fields: Mapping[str, Any]) -> str:
-    """Return `SESSION_DIGITS` digits of a digest of the tenant and of how the conversation of a request begins."""
-    text = f"{tenant}:{_beginning(fields)}"
-    return blake2b(text.encode("utf-8", "replace")).hexdigest()[:SESSION_DIGITS]
 
 
 def _beginning(fields: Mapping[str, Any]) -> str:
