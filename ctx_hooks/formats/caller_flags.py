@@ -1,6 +1,6 @@
 """The flags by which a caller keeps a message whole, as `{"context": {"pin": true}}`.
 
-No provider knows them, and most refuse a message with a field that they do not know: they are read here and not sent on.
+No provider knows them, and most refuse a message with an unknown field. So the plugin reads them here and never sends them.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ SKIP = "truncation_skip"
 """The same; MyCodeAgent sets it on tool results."""
 FLAGS = frozenset({PIN, SKIP})
 BLOCKS = ("content", "parts")
-"""The fields of a message that hold its blocks."""
+"""The fields of a message that contain its blocks."""
 
 
 MOST_AT_ONCE = 2_000
-"""Messages and blocks that are looked at within some 2 ms."""
+"""This many messages and blocks are checked within some 2 ms."""
 
 
 def are_many(items: Any) -> bool:
-    """Whether messages and their blocks are too many to be looked at on the event loop."""
+    """Whether there are too many messages and blocks to check on the event loop."""
     if not isinstance(items, (list, tuple)) or len(items) > MOST_AT_ONCE:
         return isinstance(items, (list, tuple))
     found = (item.get(name) for item in items if isinstance(item, MAPPINGS) for name in BLOCKS)
@@ -35,9 +35,9 @@ def is_pinned(message: Any) -> bool:
 
 
 def without_flags(items: Any) -> list[Any] | None:
-    """Return messages without the flags of theirs and of their blocks, None if they have none.
+    """Return messages without their own flags and those on their blocks; None if there are none.
 
-    Other fields of `context`, which Azure's search has as well, stay.
+    Other fields of `context` stay: Azure's search uses it too.
     """
     if not isinstance(items, (list, tuple)) or not any(map(_flagged, items)):
         return None

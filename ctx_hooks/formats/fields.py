@@ -1,4 +1,4 @@
-"""Reading of JSON values that may be anything, text or data such as base64 of an image, shared by the formats."""
+"""Read JSON values of any kind, text or data such as an image in base64; all formats share these functions."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Reas
 from ctx_hooks.errors import MalformedConversationError
 
 MAPPINGS = (dict, Mapping)
-"""For `isinstance`, which finds a `dict` ten times faster than with only `Mapping`; each message has many values."""
+"""For `isinstance`: it finds a `dict` ten times faster than with only `Mapping`, and each message has many values."""
 CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
 """Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
@@ -33,21 +33,21 @@ MEDIA_KINDS: Mapping[str, MediaKind] = {
     "video_url": "file",
 }
 REFERENCES = frozenset({"image_url", "file_url", "video_url", "audio_url", "file_id", "source"})
-"""Fields of a media block. In an item that is unknown, a mapping of type "file" without one may be a line of a listing."""
+"""Fields of a media block. In an unknown item, a mapping of type "file" without any may be a line of a listing."""
 MOST_FRAME_CHARS = 500
-"""Up to this a media block beside its payload is type, name and format; more is text that is read, or a signed URL."""
+"""Up to this size, the rest of a media block is type, name and format; more is text for the model, or a signed URL."""
 
 DATA_URL = re.compile(r"data:[\w.+-]*/?[\w.+-]*(?:;[\w.+-]+=[^;,]{0,100}){0,5};base64,", re.IGNORECASE)
 LEAST_PAYLOAD_CHARS = 1_000
 """Shorter base64 costs little as text; keys, digests and signatures of requests are shorter."""
 SAMPLE_CHARS = 256
-"""Of so many random base64 characters all but one in 10,000 samples hold a digit, a small and a capital letter."""
+"""All but one in 10,000 random base64 samples of this size contain a digit, a small and a capital letter."""
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 TEXT_FIELDS = frozenset({"text", "content", "output", "arguments", "thinking", "reasoning_content"})
 """Fields whose strings a model reads as text, base64 too."""
 SEALED_FIELDS = frozenset({"encrypted_content", "encrypted_stdout", "encrypted_index"})
 SIGNATURE_FIELDS = frozenset({"signature", "thought_signature", "thoughtSignature"})
-"""What proves that thinking is a model's own. No provider bills it."""
+"""Fields that prove that thinking is the model's own. No provider bills them."""
 MIME_KINDS: Mapping[str, MediaKind] = {"image": "image", "audio": "audio"}
 
 _CONTAINERS = (dict, list, tuple)
@@ -63,7 +63,7 @@ def items_of(messages: Any) -> Sequence[Any]:
 
 
 def owned_items_of(messages: Any) -> list[Any]:
-    """Return a copy of `messages`, which their caller may go on changing.
+    """Return a copy of `messages`: the caller may change the originals later.
 
     Raises:
         MalformedConversationError: they are no list, or are nested deeper than Python's stack allows.
@@ -88,15 +88,15 @@ def item_of(item: Any, index: int) -> Mapping[str, Any]:
 
 
 def compact_json(value: Any) -> str:
-    """Return `value` as compact JSON text; what JSON cannot hold becomes its `str`."""
+    """Return `value` as compact JSON text; a value that JSON cannot represent becomes its `str`."""
     return _COMPACT.encode(value)
 
 
 def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
-    """Return the texts of what stands before the messages, one for each block or tool, and how many are cache markers.
+    """Return the texts before the messages, one for each block or tool, and the number of cache markers.
 
-    One by one, so that no single call holds Python's lock for long. The texts are counted and never sent: if a number
-    is written in another way than `compact_json` has it, nothing differs.
+    They are separate, so that no single call holds Python's lock for long. The plugin counts the texts and never sends them,
+    so numbers may be written differently than by `compact_json`.
     """
     blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
     return tuple(_counted_text(block) for block in blocks), sum(_markers(block) for block in blocks)
@@ -108,7 +108,7 @@ def _counted_text(block: Any) -> str:
     try:
         return orjson.dumps(block).decode()
     except TypeError:
-        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        # The standard library accepts values that orjson refuses: lone surrogates, huge integers and foreign objects.
         pass
     try:
         return compact_json(block)
@@ -124,10 +124,10 @@ def _markers(block: Any) -> int:
 
 
 def unmarked(item: Any) -> Any:
-    """Return a message as it is without cache markers: the same whichever messages a client marks in this request.
+    """Return a message without cache markers, so that it is the same whichever messages a client marks in a request.
 
-    Clients such as Claude Code write a text that they mark as a block, and one that they do not as a string. The very
-    object is returned if nothing differs.
+    Clients such as Claude Code write a marked text as a block, and an unmarked one as a string. If nothing differs, the same
+    object is returned.
     """
     if not isinstance(item, Mapping):
         return item
@@ -145,7 +145,7 @@ def unmarked(item: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """Return a copy of a JSON value: five times as fast as `deepcopy`, which copies what else may be in it."""
+    """Return a copy of a JSON value, five times as fast as `deepcopy`, which copies only values of other types."""
     kind = type(value)
     if kind is dict:
         return {name: inner if type(inner) is str else copied(inner) for name, inner in value.items()}
@@ -167,9 +167,9 @@ def mapping_or_empty(value: Any) -> Mapping[str, Any]:
 def is_payload(text: str) -> bool:
     """Whether `text` is a data URL or long base64, judged by its first, middle and last characters.
 
-    Base64 has no blanks, and digits beside letters of both cases; hex digests, long words and rows of one character are
-    text. To take a text for a payload is the cheaper error: it is counted too low, and the refusal is answered with a
-    retry. A payload that is taken for text costs the conversation its history, and nobody sees it.
+    Base64 has no blanks, and has digits and letters of both cases; hex digests, long words and rows of one character are
+    text. Mistaking text for a payload is the cheaper error: its count is too low, and a retry follows the refusal. Mistaking
+    a payload for text costs the conversation its history, and nobody notices.
     """
     if text.startswith(("data:", "DATA:")) and DATA_URL.match(text):
         return True
@@ -186,7 +186,7 @@ def is_payload(text: str) -> bool:
 
 
 def payload_kind(field: str, text: str) -> MediaKind | None:
-    """Return what kind of payload the string in `field` is, None when it is text."""
+    """Return the kind of payload of the string in `field`; None if it is text."""
     if field in TEXT_FIELDS or not is_payload(text):
         return None
     if field in SEALED_FIELDS:
@@ -195,14 +195,14 @@ def payload_kind(field: str, text: str) -> MediaKind | None:
 
 
 def media_kind(mime: str) -> MediaKind:
-    """Return what a MIME type, "" for none, is of."""
+    """Return the kind of media that a MIME type names; "" is a file."""
     return MIME_KINDS.get(mime.partition("/")[0].lower(), "file")
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:
-    """Return the block as Media when its type says it is an image, a sound or a file.
+    """Return the block as Media if its type is an image, a sound or a file.
 
-    A document made of content blocks is none: its texts and images are counted each.
+    A document made of content blocks is not Media: its texts and images count separately.
     """
     kind = MEDIA_KINDS.get(text_or_empty(block.get("type")))
     source = block.get("source")
@@ -215,19 +215,19 @@ def media_of(block: Mapping[str, Any]) -> Media | None:
 
 
 def opaque_of(value: Any) -> Opaque:
-    """Return a value that no format module knows: its JSON text, and the media that are somewhere in it."""
+    """Return a value that no format module knows: its JSON text, and all media inside it."""
     rest, media = _split(value, "")
     return Opaque(compact_json(rest), raw=value, media=media)
 
 
 def reasoning_of(value: Any, raw: Any) -> Reasoning:
-    """Return thinking that is no plain text: its JSON text, and what is sealed in it; signatures are left out."""
+    """Return thinking that is not plain text: its JSON text and its sealed content, without signatures."""
     rest, media = _split(value, "")
     return Reasoning(compact_json(rest), raw=raw, media=media)
 
 
 def _split(value: Any, field: str) -> tuple[Any, tuple[Media, ...]]:
-    """Return `value` without its payloads, and these as media; `field` is the name of the field that holds it."""
+    """Return `value` without its payloads, and the payloads as media; `field` is the name of its field."""
     if isinstance(value, str):
         if field in SIGNATURE_FIELDS and is_payload(value):
             return "", ()
@@ -248,7 +248,7 @@ def _split_values(value: Mapping[Any, Any]) -> tuple[dict[Any, Any], tuple[Media
 
 
 def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
-    """Read string or block content: texts, media, and everything else as it is."""
+    """Read string or block content: texts, media, and everything else unchanged."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -270,12 +270,12 @@ def text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
 
 
 def said(role: Role, text: str) -> Message:
-    """Return a message of a role that holds `text`, as all formats but Google's write one."""
+    """Return a message with a role and `text`, as all formats except Google's write it."""
     return Message(role, (Text(text),), raw={"role": role, "content": text})
 
 
 def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:
-    """Write string or block content in the manner of `original`."""
+    """Write content as a string or as blocks, like `original`."""
     if len(parts) == 1 and isinstance(parts[0], Opaque) and parts[0].raw is original:
         return original
     if not isinstance(original, (list, tuple)) and all(isinstance(p, Text) for p in parts):
@@ -284,7 +284,7 @@ def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_ty
 
 
 def write_block(part: Text | Media | Opaque, text_type: str) -> Any:
-    """Write one block, with every field it came with."""
+    """Write one block with all its original fields."""
     if not isinstance(part, Text):
         return part.raw
     if isinstance(part.raw, MAPPINGS):

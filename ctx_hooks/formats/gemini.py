@@ -1,8 +1,8 @@
 """Google's `contents`: parts of text, calls, responses and data, in camelCase or snake_case, some of them signed.
 
-Calls and responses have ids only sometimes. A call without one is named after its function and its place among the
-message's calls of that function, and so is a response; `_answering` then gives each response the name of the call that it
-answers. These names stay in the neutral model: what is written has the ids that were read, and no others.
+Calls and responses do not always have ids. A call or response without one gets a name from its function and its place among
+the message's calls of that function. `_answering` then gives each response the name of its call. These names stay in the
+neutral model: written messages have only the ids that were read.
 """
 
 import json
@@ -16,17 +16,17 @@ from ctx_hooks.formats.fields import MAPPINGS, compact_json, media_kind, opaque_
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
-"""Responses come as the user's, in older clients as the function's. Google takes what has no role as the user's."""
+"""Responses have the role `user`, in older clients `function`. Google treats contents without a role as the user's."""
 OUTPUT_KEY = "output"
 """Google: "use "output" key to specify function output"."""
 MEDIA_FIELDS = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
 """Fields of the parts that carry or name an image, a sound or a file."""
 LOOKED_BACK_CONTENTS = 8
-"""Responses come directly behind their calls; clients that send one a content have at most so many in parallel."""
+"""Responses directly follow their calls; clients with one response a content make at most this many calls in parallel."""
 ERROR_KEY = "error"
 """Google: "and "error" key to specify error details (if any)"."""
 METHODS = (":generateContent", ":streamGenerateContent")
-"""How the paths of the routes end that carry a conversation; `:countTokens` only asks for its size."""
+"""The path endings of routes that carry a conversation; `:countTokens` only asks for its size."""
 CONFIGS = ("config", "generationConfig", "generation_config")
 """LiteLLM renames the field between its pre-call hook and the attempts; if a request has both, it sends `config`."""
 OUTPUT_FIELDS = ("maxOutputTokens", "max_output_tokens")
@@ -44,7 +44,7 @@ def _config_of(fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what is sent and counted beside `contents` and the top-level `tools`: the system text and schemas."""
+    """Return the values that count besides `contents` and the top-level `tools`: the system text and schemas."""
     _, config = _config_of(fields)
     return (_value_of(fields, "systemInstruction"), *(_value_of(config, name) for name in COUNTED))
 
@@ -143,7 +143,7 @@ def _media_of(block: Any) -> Media | None:
 
 
 def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, ...]:
-    """Return what a function returned: its one text, else its JSON; and the media beside it."""
+    """Return a function's result: its only text, else its JSON; and its media."""
     given = response.get("response")
     beside = response.get("parts")
     media = tuple(_media_of(b) or opaque_of(b) for b in beside) if isinstance(beside, (list, tuple)) else ()
@@ -157,10 +157,10 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
 
 
 def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
-    """Return the message that was read of `items[index]`, its responses named after the calls that they answer.
+    """Return the message of `items[index]`, with its responses named after the calls that they answer.
 
-    Gemini CLI answers calls without ids by ids of its own. So a response whose id none of the model's last calls has
-    answers the first of them, of the same function, that is still unanswered. If both have ids it answers an earlier call.
+    Gemini CLI answers calls without ids with ids of its own. If none of the model's last calls has the id of a response, the
+    response answers the first open call of the same function. If both have ids, it answers an earlier call.
     """
     if not message.results:
         return message

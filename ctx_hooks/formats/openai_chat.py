@@ -26,9 +26,9 @@ ROLES: Mapping[str, Role] = {
 }
 TEXT_TYPES = frozenset({"text"})
 REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reasoning_details")
-"""Where LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
+"""Fields in which LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
 ARGUMENTS = {"function": "arguments", "custom": "input"}
-"""The fields of a call that may hold its tool, and the tool's field for its arguments."""
+"""The fields of a call that may contain its tool, and the tool's field for its arguments."""
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -93,7 +93,7 @@ def _write(message: Message) -> dict[str, Any]:
             raw.pop(name, None)
     known = raw.get("tool_calls")
     listed = known if isinstance(known, (list, tuple)) else ()
-    listed_ids = {id(c) for c in listed}  # an unknown call is known by its object: two may be equal
+    listed_ids = {id(c) for c in listed}  # the object identifies an unknown call: two may be equal
     calls = [p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and id(p.raw) in listed_ids)]
     content = [
         p for p in message.parts if isinstance(p, (Text, Media)) or (isinstance(p, Opaque) and id(p.raw) not in listed_ids)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MessageReader:
-    """The messages of a request: what is asked for is read once, and what is not is never read.
+    """The messages of a request: a requested message is read once, any other never.
 
-    Of most messages of a long session only the sizes are needed. Two threads may read one message at once, with one result.
-    The items are copied first: what is remembered of them by their digests stays true whatever their caller does to his.
+    For most messages of a long session the plugin needs only the sizes. Two threads may read one message at once, with one
+    result. The items are copied first, so that results cached by digest stay true if the caller changes the originals.
 
     Attributes:
         format: the format of the items.
@@ -28,7 +28,7 @@ class MessageReader:
         preamble_markers: how many of these carry a cache marker.
 
     Raises:
-        MalformedConversationError: `items` is no list; a message that is asked for is no mapping, or nested too deeply.
+        MalformedConversationError: `items` is no list; a requested message is no mapping, or nested too deeply.
 
     >>> reader = MessageReader("openai-chat", [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
     >>> reader.message(1).text
@@ -58,7 +58,7 @@ class MessageReader:
         return Conversation(self.format, messages, self.preamble, self.preamble_markers)
 
     def selected(self, indices: Sequence[int]) -> MessageReader:
-        """Return a reader of only the messages at `indices`, which ascend; itself if these are all."""
+        """Return a reader of only the messages at `indices`, in ascending order; itself if these are all."""
         if len(indices) == len(self.items):
             return self
         known = {n: self._read[i] for n, i in enumerate(indices) if i in self._read}

@@ -1,4 +1,4 @@
-"""All that is particular to a wire format: how its messages are read and written, its fields and tools, LiteLLM's names."""
+"""Everything specific to a wire format: reading and writing its messages, its fields and tools, and LiteLLM's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_it_is(value: Any) -> Any:
 
 
 def instead(_: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changed options as changed fields: they stand among the fields of the request."""
+    """Return changed options as changed fields: they are fields of the request itself."""
     return dict(changed)
 
 
@@ -34,23 +34,22 @@ class WireFormat:
 
     Attributes:
         name: the format.
-        call_types: LiteLLM's types of the calls whose requests carry a conversation in it; the last one names the Router's
-            method, too.
+        call_types: LiteLLM's call types for requests in this format; the last one also names the Router's method.
         messages_field: the field of the messages.
         read_message: returns the neutral message of one of the provider's messages or items.
-        write_message: returns the provider's message for a neutral one that was edited.
+        write_message: returns the provider's message for an edited neutral one.
         tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
-        new_message: returns a new message of a role that holds a text.
+        new_message: returns a new message with a role and a text.
         system_field: the field of the system text; "" if the system text is a message.
-        output_fields: the options that limit the output; the first that a request has counts.
-        output_field: the option that is set if a request has none.
+        output_fields: the options that limit the output; the first one in a request applies.
+        output_field: the option that the plugin sets if a request has none.
         output_holders: the fields that change when the output is lowered.
         route_ends: how the paths of its routes end, if the fields of a request do not show its format.
-        items: makes a list of messages of what the API accepts in that field.
-        options: returns the mapping that has the options of a request, of its fields.
-        with_options: returns the fields that change, of the fields and the options that change.
-        counted: returns what is counted beside messages and tools, of the fields; by default system text and schemas.
-        completed: returns a message with what only the items before it show, of the message, all items and its index.
+        items: makes a list of messages from any value that the API accepts in that field.
+        options: takes the fields of a request; returns the mapping with its options.
+        with_options: takes the fields and the changed options; returns the changed fields.
+        counted: takes the fields; returns the values that count besides messages and tools; by default system and schemas.
+        completed: takes a message, all items and its index; returns it with the facts that only earlier items show.
         has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
 
     >>> from ctx_hooks.formats import WIRE_FORMATS
@@ -100,7 +99,7 @@ class WireFormat:
         return [self.write_message(m) if m.edited else m.raw for m in conversation.messages]
 
     def counted_values(self, fields: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return what is sent and counted beside the messages and the tools."""
+        """Return the values that are sent and counted besides the messages and the tools."""
         if self.counted is not None:
             return self.counted(fields)
         return tuple(fields.get(name) for name in (self.system_field, *SCHEMAS))
