@@ -1,4 +1,4 @@
-"""How large a model's window is, how much of it a request may fill, and what a compression has to reach."""
+"""How large a model's window is, how much of it a request may fill, and the goal of a compression."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
-"""The window of a model that nobody knows (nanobot)."""
+"""The window of an unknown model (nanobot)."""
 LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
 SMALL_WINDOW_TOKENS = ProviderTokens(32_000)
-"""A smaller window is warned of (OpenClaw)."""
+"""The plugin warns of a smaller window (OpenClaw)."""
 SCALED_RESERVE_FRACTION = 0.08
 """The reserve of a window that is too small for one in tokens (pi)."""
 LARGEST_RESERVE_FRACTION = 0.25
-"""A reserve in tokens above this share of the window gives way to the scaled one, and a thinking budget is lowered: a small
+"""Above this share of the window, the scaled reserve replaces one in tokens, and a thinking budget is lowered: a small
 window must stay usable."""
 LARGEST_KEPT_FRACTION = 0.2
 """Of the budget: newest exchanges above it do not stay whole, unless the policy states a share."""
 LARGEST_RECENT_FRACTION = 0.625
-"""In a small budget `keep_recent` gives way to this share of it, so that at least 3/8 of it are free until the next
+"""In a small budget `keep_recent` is at most this share of it, so that at least 3/8 of it are free until the next
 compaction."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
-"""Mean tokens of the last ten messages above which the reserve holds (pi)."""
+"""Mean tokens of the last ten messages above which the reserve applies (pi)."""
 DYNAMIC_MESSAGES = 10
 """The last messages whose mean size the dynamic reserve follows (pi)."""
 INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
@@ -40,7 +40,7 @@ Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "def
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A model's window, who says so, and whether the answer has to fit into it as well."""
+    """A model's window, its source, and whether the answer has to fit into it too."""
 
     tokens: ProviderTokens
     source: Source
@@ -48,11 +48,11 @@ class Window:
 
 
 def window_of(policy: Policy, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
-    """Return the window: as the first of these sources states it, else 128,000, and never above the policy's cap.
+    """Return the window from the first of these sources that states one, else 128,000; never above the policy's cap.
 
     Args:
         policy: its `window_override_tokens`, the first source, and its cap `window_tokens`.
-        configured: the deployment's `model_info.max_input_tokens`; what is no window is logged and ignored.
+        configured: the deployment's `model_info.max_input_tokens`; a value that is no window is logged and ignored.
         known: LiteLLM's figure for the model.
         holds_output: whether the answer has to fit into the window as well.
     """
@@ -79,17 +79,17 @@ def budget_tokens_of(
 ) -> ProviderTokens:
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
-    The reserve is kept free for the answer, whatever output is requested: that is lowered to what the input leaves.
-    A reserve in tokens is scaled in a small window (pi); `dynamic` follows the size of the newest messages (pi). A requested
-    maximum is no need: clients ask for 32,000 tokens and use 300. Were it kept free, requests that fit would be compacted,
-    and the threshold would move with each request.
+    The reserve stays free for the answer, whatever output is requested: the requested output is lowered to the free space. A
+    reserve in tokens is scaled in a small window (pi); `dynamic` follows the size of the newest messages (pi). A requested
+    maximum is no need: clients ask for 32,000 tokens and use 300. Keeping it free would compact requests that fit, and the
+    threshold would move with each request.
 
     Args:
-        window: what the input has to fit into, and the output too if the window includes it.
+        window: the input has to fit into it, and the output too if the window includes it.
         policy: its `reserve`.
         recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
-        least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 if none is stated. It is kept
-            free besides the input's estimate error, unless it is above a quarter of the window.
+        least_output_tokens: a stated thinking budget plus an answer; 0 if none is stated. It stays free in addition to the
+            input's estimate error, unless it is above a quarter of the window.
     """
     stated = fraction_of(policy.reserve)
     reserve = int(window.tokens * (SCALED_RESERVE_FRACTION if stated is None else stated))
@@ -114,13 +114,13 @@ def target_tokens_of(
 ) -> LocalTokens | None:
     """Return the size that the policy compacts down to, None if it states no `target_fraction`.
 
-    That is `target_fraction` of the budget, or `keep_recent` if that is more; in a small budget the latter is held to
+    The size is `target_fraction` of the budget, or `keep_recent` if that is more. In a small budget `keep_recent` is at most
     5/8 of it, so that compactions stay rare.
 
     Args:
-        budget_tokens: what the request may have.
+        budget_tokens: the most that the request may have.
         policy: its `target_fraction` and `keep_recent`.
-        fixed_tokens: the size of system text and tools, which no compaction makes smaller: set aside first.
+        fixed_tokens: the size of system text and tools, which no compaction reduces: subtracted first.
     """
     if policy.target_fraction is None:
         return None
@@ -139,9 +139,9 @@ class Budget:
         goal_tokens: the most that the whole request may have.
         window_tokens: the model's window; the caps on single results are shares of it.
         counter: counts in the model's vocabulary, until its deadline.
-        policy: what may be cut, and how.
-        cut_newest: whether the results of the newest tool loop, which are otherwise protected, may be cut as well.
-        cut_texts: keeps the texts that are cut, for the archive; None without one.
+        policy: says which texts may be cut, and how.
+        cut_newest: whether the results of the newest tool loop may be cut too; by default they are protected.
+        cut_texts: collects removed texts for the archive; None without an archive.
     """
 
     goal_tokens: LocalTokens
@@ -156,7 +156,7 @@ class Budget:
         return self.counter.conversation(conversation) - self.goal_tokens
 
     def reference(self, text: str) -> Reference | None:
-        """Return where the whole of a removed text will be; None if nothing is archived."""
+        """Return the place of the complete removed text; None if nothing is archived."""
         return None if self.cut_texts is None else self.cut_texts.reference(text)
 
     def with_goal(self, goal_tokens: LocalTokens) -> Budget:

@@ -1,4 +1,4 @@
-"""Counting a conversation, each text once, in one of the two vocabularies that LiteLLM ships, loaded without a network."""
+"""Count a conversation, each text once, in one of the two vocabularies that LiteLLM ships; loading needs no network."""
 
 import math
 import os
@@ -32,23 +32,23 @@ from ctx_hooks.tokens.units import LocalTokens
 VocabularyName = Literal["cl100k_base", "o200k_base"]
 DEFAULT: VocabularyName = "o200k_base"
 MESSAGE_TOKENS = 4
-"""What a message costs beside its content (OpenAI's cookbook: 3 and one for the role)."""
+"""Tokens of a message besides its content (OpenAI's cookbook: 3 and one for the role)."""
 CALL_TOKENS = 4
 RESULT_TOKENS = 3
-"""The same for a call beside its name and arguments, and for a result beside its content: estimates."""
+"""Estimates of the same for a call besides its name and arguments, and for a result besides its content."""
 SMALL_TEXT_CHARS = 64
 """Up to this length the text itself is the key in the cache: cheaper than its digest."""
 PIECE_CHARS = 5_000
-"""Encoding is done in pieces of this length, since its time grows faster than a run without a break.
+"""Texts are encoded in pieces of this length, since the time grows faster than the length of a run without a break.
 
-A million characters take 40 ms of prose, 100 to 190 ms of random letters, CJK and figures (Python's lock is free
-meanwhile), and a run of one character, whose pieces are the same, one; in a single piece it takes minutes. Each piece may
-add a token: of prose 0.06 %.
+A million characters of prose take 40 ms; of random letters, CJK and figures 100 to 190 ms (Python's lock is free meanwhile).
+A run of one character, whose pieces are the same, takes 1 ms; in a single piece it takes minutes. Each piece may add a
+token: 0.06 % in prose.
 """
 OTHER_SCRIPTS = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u2bff]+")
-"""What is no Latin letter, accent, punctuation, symbol or box: only for these do vocabularies differ by factors."""
+"""Characters other than Latin letters, accents, punctuation, symbols and boxes: only here vocabularies differ by factors."""
 LONG_RUNS = re.compile(r"[A-Za-z0-9+/=_-]{40,}")
-"""Hardly a word or a name is as long: among words base64 and hexadecimal stand in such runs."""
+"""Hardly any word or name is as long; base64 and hexadecimal among words form such runs."""
 LEAST_CHARS_PER_TOKEN = 2
 """ASCII with fewer is no words: base64 has 1.5 in o200k_base, hexadecimal 1.8, tables of figures 1.5, JSON 2.2, code 4.3."""
 
@@ -58,9 +58,9 @@ _counts: ContentCache[tuple[int, int]] = ContentCache()
 def vocabulary_of(model: str | None) -> VocabularyName:
     """Return the vocabulary that counts for `model` (a LiteLLM model name, with or without provider prefix).
 
-    OpenAI's models have theirs. None of the others has its vocabulary here: they count in o200k_base, which is within 21 %
-    of the median of six vocabularies of today in each of twenty languages (`benchmarks/languages.py`). cl100k_base counts
-    two to three times as much as they in Greek, Arabic, Hebrew, Thai, Hindi and Bengali.
+    OpenAI's models have their own. All others count in o200k_base, which is within 21 % of the median of six current
+    vocabularies in each of twenty languages (`benchmarks/languages.py`). cl100k_base counts two to three times as much as
+    these in Greek, Arabic, Hebrew, Thai, Hindi and Bengali.
     """
     try:
         found = tiktoken.encoding_name_for_model((model or "").rsplit("/", 1)[-1])
@@ -71,9 +71,9 @@ def vocabulary_of(model: str | None) -> VocabularyName:
 
 @lru_cache(maxsize=2)
 def encoding(name: VocabularyName) -> tiktoken.Encoding:
-    """Return the vocabulary `name` from LiteLLM's own files; raises OSError when they are not there and cannot be had.
+    """Return the vocabulary `name` from LiteLLM's own files; raises OSError if they are missing and unavailable.
 
-    tiktoken is pointed at them as LiteLLM does on import; an operator's own setting stands.
+    It points tiktoken at them, as LiteLLM does on import; an operator's own setting takes precedence.
     """
     spec = find_spec("litellm")
     for root in (spec.submodule_search_locations if spec else None) or ():
@@ -84,22 +84,22 @@ def encoding(name: VocabularyName) -> tiktoken.Encoding:
 
 
 def load_vocabularies() -> None:
-    """Load both vocabularies: doing it on the first request would hold up the others for a moment."""
+    """Load both vocabularies before the first request, which would otherwise delay the others for a moment."""
     for name in get_args(VocabularyName):
         encoding(name).encode_ordinary("")
 
 
 class Counter:
-    """Counts in one vocabulary, for one request: messages and conversations it has seen are not looked at again.
+    """Counts in one vocabulary, for one request; it counts each message and conversation only once.
 
-    Counts are exact to within about one token per 5,000 characters, however long the text. All work on a request counts, so
-    its `deadline` is here: each text or message that is looked at for the first time checks it.
+    Counts are exact to within about one token per 5,000 characters, however long the text. All work on a request counts
+    tokens, so its `deadline` is here: the first count of each text or message checks it.
 
     Args:
         vocabulary: the vocabulary.
         deadline: when the work stops.
-        other_weight: how many tokens each token of other scripts, figures and base64 counts as, if the provider has more
-            of them than of Latin words: so one factor leads from local to provider tokens, whatever the mix.
+        other_weight: the weight of a token of other scripts, figures and base64, if the provider counts more of these than
+            of Latin words. With it, one factor converts local to provider tokens, whatever the mix.
     """
 
     def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None, other_weight: float = 1.0) -> None:
@@ -109,7 +109,7 @@ class Counter:
         self._seen: dict[int, tuple[Message | Conversation, LocalTokens]] = {}
 
     def text(self, text: str) -> LocalTokens:
-        """Return the tokens of `text`, those of other scripts by their weight."""
+        """Return the tokens of `text`; those of other scripts count with their weight."""
         tokens, others = self._counted(text)
         return LocalTokens(tokens + math.ceil(others * (self.other_weight - 1)))
 
@@ -143,11 +143,11 @@ class Counter:
         return tokens
 
     def know(self, counted: Message | Conversation, tokens: LocalTokens) -> None:
-        """Take `tokens` for what this very object has."""
-        self._seen[id(counted)] = (counted, tokens)  # the object is held, so that its id stays its own
+        """Remember `tokens` as the count of this object."""
+        self._seen[id(counted)] = (counted, tokens)  # while the object is kept, no other gets its id
 
     def guessed(self, message: Message, fmt: Format) -> LocalTokens:
-        """Return how many of a message's tokens are a guess: those of media, reasoning and parts that are unknown."""
+        """Return how many of a message's tokens are a guess: those of media, reasoning and unknown parts."""
         return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, (Text, ToolCall))))
 
     def messages(self, messages: Iterable[Message], fmt: Format) -> LocalTokens:

@@ -1,4 +1,4 @@
-"""What images, sounds and files cost, from what their headers say of them."""
+"""Estimate the tokens of images, sounds and files from their headers."""
 
 import base64
 import binascii
@@ -36,14 +36,14 @@ GEMINI_AUDIO_BYTES_PER_TOKEN = 500
 FILE_BYTES_PER_TOKEN = 16
 """A PDF page of about 50 kB reads as about 3,000 tokens."""
 TEXT_BYTES_PER_TOKEN = 4
-"""English text, and a file that says it is text is read as such."""
+"""English text; a file with the type of a text counts as text."""
 MOST_FILE_TOKENS = 300_000
-"""A hundred pages, the most that Anthropic and OpenAI read of a file, of 3,000 tokens."""
+"""A hundred pages of 3,000 tokens: Anthropic and OpenAI read no more of a file."""
 SEALED_CHARS_PER_TOKEN = 6
 """Base64 of four and a half bytes a token, the usual length of English thinking."""
 OPENAI_SEALED_OVERHEAD_BYTES = 650
 OPENAI_SEALED_BYTES_PER_TOKEN = 3.4
-"""OpenAI's reasoning is in no usage, so that no ratio corrects this figure: a bound. Codex takes 650 bytes for the
+"""A bound: no usage includes OpenAI's reasoning, so no ratio corrects this figure. Codex assumes 650 bytes for the
 encryption and four bytes for a token; English has 4.3 bytes a token, Chinese 4.8, Japanese 3.43."""
 BASE64_CHARS_PER_BYTE = 4 / 3
 DEPTH = 3
@@ -52,11 +52,11 @@ LEAST_PAYLOAD_CHARS = 200
 """Ids and names are shorter."""
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]+")
 HEADER_CHARS = 65_536
-"""A JPEG's size stands behind its metadata, in practice within the first 48 kB."""
+"""A JPEG's size follows its metadata, in practice within the first 48 kB."""
 
 
 def media_tokens(media: Media, fmt: Format) -> int:
-    """Return an estimate of what the payload of `media` costs at the provider that speaks `fmt`."""
+    """Return the estimated tokens of the payload of `media` at a provider of the format `fmt`."""
     if media.kind == "sealed":
         if fmt != "openai-responses":
             return media.size_chars // SEALED_CHARS_PER_TOKEN

@@ -1,4 +1,4 @@
-"""Two units that a type checker holds apart: tokens as counted here, and tokens as a provider counts them.
+"""Two units that a type checker keeps apart: tokens as the plugin counts them, and tokens as a provider counts them.
 
 The factor between them is a deployment's provider tokens per local token (`learning/calibration.py`).
 
@@ -13,11 +13,11 @@ from typing import NewType
 LocalTokens = NewType("LocalTokens", int)
 """Counted here, in a vocabulary that LiteLLM ships."""
 ProviderTokens = NewType("ProviderTokens", int)
-"""Counted by the provider: windows, limits, outputs and what its usage states. What is worked out of local tokens is an
+"""Counted by the provider: windows, limits, outputs and the figures of its usage. A value computed from local tokens is an
 estimate."""
 
 ESTIMATE_ERROR_FRACTION = 0.05
-"""How far an estimate in provider tokens may be off: the 95th percentile, with a factor that was learned."""
+"""How far an estimate in provider tokens may be off: the 95th percentile, with a learned factor."""
 
 
 def to_provider(tokens: LocalTokens, factor: float) -> ProviderTokens:

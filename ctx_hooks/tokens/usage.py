@@ -1,6 +1,6 @@
-"""What the usage of answers says, whatever the provider calls it: what was billed, and whether the provider ran a tool.
+"""Read the usage of answers, whatever the provider calls it: the billed tokens, and whether the provider ran a tool.
 
-It can be shown with the input of what the client sent instead of what was read. Nothing here changes an answer in place:
+The usage can also show the input that the client sent instead of the billed one. Nothing here changes an answer in place:
 LiteLLM logs and bills the same object.
 """
 
@@ -14,23 +14,23 @@ from ctx_hooks.formats.fields import MAPPINGS
 from ctx_hooks.tokens.units import ProviderTokens
 
 WHOLE_INPUTS = ("prompt_tokens", "promptTokenCount", "prompt_token_count")
-"""Chat's and Google's input, what the prompt cache served included; so is `input_tokens` of the Responses API."""
+"""Chat's and Google's input includes tokens from the prompt cache; so does `input_tokens` of the Responses API."""
 INPUT = "input_tokens"
 BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """Anthropic states these beside `input_tokens`. They stay as billed."""
 TOTALS = ("total_tokens", "totalTokenCount", "total_token_count")
 RECORDS = ("usage", "usageMetadata", "usage_metadata")
 HOLDERS = ("message", "response")
-"""Where `message_start` of Anthropic and the last event of a Responses stream hold the answer."""
+"""Fields in which Anthropic's `message_start` and the last event of a Responses stream carry the answer."""
 LONGEST_LINE_BYTES = 256_000
-"""A longer line of an event stream goes on as it is: it holds an image or a file, and to read it would hold up the event
+"""A longer line of an event stream passes unchanged: it contains an image or a file, and reading it would block the event
 loop for more than 3 ms (JSON is read at about 100 MB a second)."""
 CALLERS_CALLS = frozenset(
     {"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}
 )
-"""Items of a Responses answer that call tools of the caller's, whoever has defined them."""
+"""Items of a Responses answer that call the caller's tools, whoever defined them."""
 SEARCH_NOTES = ("groundingMetadata", "grounding_metadata", "vertex_ai_grounding_metadata", "annotations")
-"""What an answer has beside its text if a search was made for it (Google, OpenAI's chat)."""
+"""Fields that an answer has if the provider searched for it (Google, OpenAI's chat)."""
 USAGE_NOTES = ("server_tool_use", "toolUsePromptTokenCount", "web_search_requests", "num_search_queries", "num_sources_used")
 
 
@@ -39,8 +39,8 @@ class Billed(NamedTuple):
 
     Attributes:
         input_tokens: the whole input, cached or not.
-        cached_tokens: as much of it as the provider's prompt cache served.
-        written_tokens: as much of it as was written into the cache at a price of its own (Anthropic).
+        cached_tokens: the part that the provider's prompt cache served.
+        written_tokens: the part that was written into the cache at a price of its own (Anthropic).
         output_tokens: the output, reasoning included.
     """
 
@@ -51,7 +51,7 @@ class Billed(NamedTuple):
 
     @property
     def uncached_tokens(self) -> ProviderTokens:
-        """As much of the input as the provider's prompt cache did not serve."""
+        """The part of the input that the provider's prompt cache did not serve."""
         return ProviderTokens(self.input_tokens - self.cached_tokens)
 
     @property
@@ -61,10 +61,9 @@ class Billed(NamedTuple):
 
 
 def billed_of(usage: Any) -> Billed | None:
-    """Return what a usage record states, None when it states no input.
+    """Return the figures of a usage record; None if it states no input.
 
-    Anthropic reports what came from and went into the prompt cache beside `input_tokens`; OpenAI's figures and LiteLLM's
-    own include it.
+    Anthropic reports cache reads and writes besides `input_tokens`; the figures of OpenAI and LiteLLM include them.
 
     >>> billed_of({"input_tokens": 20, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 80})
     Billed(input_tokens=1000, cached_tokens=900, written_tokens=80, output_tokens=0)
@@ -86,14 +85,14 @@ def billed_of(usage: Any) -> Billed | None:
 
 
 def grown(answer: Any, growth: float) -> Any:
-    """Return an answer, or a chunk or event of a stream, whose input is `growth` times what was billed.
+    """Return an answer, or a chunk or event of a stream, with `growth` times its billed input.
 
-    The total grows by as many tokens; output and what is said of the cache stay as billed. The object itself is returned
-    where it states no input.
+    The total grows by as many tokens; the output and the cache figures stay as billed. An answer without input figures is
+    returned itself.
 
     Args:
         answer: a mapping, a pydantic model, or whole lines of server-sent events as bytes.
-        growth: the size of what the client sent as a multiple of what was sent on.
+        growth: the size of the client's request as a multiple of the size of the sent one.
 
     >>> grown({"usage": {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}}, 2.5)
     {'usage': {'prompt_tokens': 250, 'completion_tokens': 5, 'total_tokens': 255}}
@@ -164,7 +163,7 @@ def _is_hosted(kind: Any) -> bool:
 
 
 def _says_something(value: Any) -> bool:
-    """Whether a note holds a figure above 0 or any entry."""
+    """Whether a note contains a figure above 0 or any entry."""
     if isinstance(value, Mapping):
         return any(map(_says_something, value.values()))
     if isinstance(value, (int, float, str, list, tuple)):
@@ -182,12 +181,12 @@ def _count(record: Any, name: str) -> int:
 
 
 def _field(value: Any, name: str) -> Any:
-    """Return a field of a mapping or model, None where it has none: asked for by `getattr`, that takes pydantic 6 µs."""
+    """Return a field of a mapping or model; None if it has none, for which `getattr` would take pydantic 6 µs."""
     return _held(value).get(name)
 
 
 def _held(value: Any) -> Mapping[str, Any]:
-    """Return all fields of a mapping or model, those included that a model does not declare; none of anything else."""
+    """Return all fields of a mapping or model, also undeclared ones of a model; none of anything else."""
     if isinstance(value, BaseModel):
         return {**value.model_extra, **vars(value)} if value.model_extra else vars(value)
     return value if isinstance(value, MAPPINGS) else getattr(value, "__dict__", {})
