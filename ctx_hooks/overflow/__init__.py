@@ -1,1 +1,1 @@
-"""Overflow: is it one, and how small must the next attempt be."""
+"""Recognise overflows, and plan a smaller next attempt."""

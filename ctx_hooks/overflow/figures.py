@@ -1,4 +1,4 @@
-"""The limit and the input that an unknown wording names, distinguished by the words beside them and by arithmetic."""
+"""Find the limit and the input in an unknown wording, by the words beside them and by arithmetic."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ctx_hooks.overflow.patterns.pattern import NUMBER, number
 from ctx_hooks.tokens.units import ProviderTokens
 
 LEAST_WINDOW_TOKENS = 512
-"""Hardly a model has a smaller window: smaller figures are error numbers, indices and statuses."""
+"""Hardly any model has a smaller window: smaller figures are error numbers, indices and statuses."""
 LEAST_TOKENS = 64
 """A smaller figure is no limit of a prompt, whatever it is called."""
 MOST_FIGURES = 12
@@ -39,17 +39,17 @@ _NAME_BEFORE = re.compile(
     r"(?:\b|_|request|trace)(?:id|pid|port|trace|task|job|code|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
     r"[ :=#(]{0,3}$"
 )
-"""A number, port, code or year, which no figure is."""
+"""Names before a number, port, code or year, which is no figure."""
 _EXCESS_BEFORE = re.compile(r"\bby(?: about)? $")
 MOST_WINDOW_TOKENS = 100_000_000
 """A larger figure is a time or an identifier: the largest windows have ten million."""
 _LABEL_CHARS = 40
-"""Looked at before a figure for what it counts."""
+"""This many characters before a figure are searched for its label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a text names."""
+    """The figures that a text names."""
 
     limit_tokens: ProviderTokens | None = None
     input_tokens: ProviderTokens | None = None
@@ -57,10 +57,10 @@ class Figures:
 
 
 def figures_of(text: str) -> Figures:
-    """Return the figures of a wording that nobody has written down.
+    """Return the figures of an unknown wording.
 
-    Where two figures add up to a third, that is input and output. Otherwise, but for what is called an output, the smaller
-    of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
+    If two figures add up to a third, they are input and output. Otherwise, apart from outputs, the smaller of two is the
+    limit. Of one or many, the limit is the figure of a setting or the context, or one with the label of a limit.
     """
     found = _numbers(text)
     excess = next((n for n, m in found if _before(_EXCESS_BEFORE, m, text)), None)
@@ -113,12 +113,12 @@ def _is_called_limit(figure: re.Match[str], text: str) -> bool:
 
 
 def _before(label: re.Pattern[str], figure: re.Match[str], text: str) -> bool:
-    """Return whether a label stands right before a figure."""
+    """Return whether a label is right before a figure."""
     return bool(label.search(text[max(0, figure.start() - _LABEL_CHARS) : figure.start()]))
 
 
 def _limit(match: re.Match[str] | None, text: str) -> ProviderTokens | None:
-    """Return the figure found; a bare one in brackets only if it is as round as windows are: error numbers stand there too."""
+    """Return the figure found; a bare one in brackets only if it is as round as windows are: error numbers are there too."""
     if match is None:
         return None
     group = "after" if match["after"] else "before"

@@ -15,7 +15,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 LEAST_NOT_SMALL = 1_000
 """`SMALL` reads limits of three figures."""
 MOST_SENTENCES = 20
-"""Looked at in one text for a family of wordings."""
+"""At most this many sentences of one text are compared with the families of wordings."""
 _QUOTES = str.maketrans("", "", '`"*')
 
 
@@ -27,11 +27,10 @@ class Overflow:
         kind: "input" if the input itself is too long, "input_plus_output" if input and requested output together are,
             "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only
             remedy.
-        pattern: the wording that was recognised; "rate_too_large" when a single request exceeds a rate limit, whose limit
-            is no window.
-        limit_tokens: the limit, of what `kind` says.
+        pattern: the recognised wording; "rate_too_large" if a single request exceeds a rate limit, which is no window.
+        limit_tokens: the limit on what `kind` names.
         input_tokens: the input as the provider counts it.
-        requested_output_tokens: the output that was asked for.
+        requested_output_tokens: the requested output.
         at_least: whether `input_tokens` is a lower bound and says nothing of the tokenizer.
         sentence: the first sentences of the provider's message, one line of at most 300 characters.
     """
@@ -48,10 +47,10 @@ class Overflow:
 def recognise_overflow(
     error: Any, *, status: int | None = None, body: Any = None, provider: str | None = None
 ) -> Overflow | None:
-    """Return what the error says of an overflow, None when it is about something else.
+    """Return the overflow that an error reports; None if it is about something else.
 
-    Only the error's own message and code count: a prompt or tool result that is echoed in it does not. What is read of an
-    error is bounded, whatever its size.
+    Only the error's own message and code count, not an echoed prompt or tool result. Only a bounded part of an error is
+    read, whatever its size.
 
     Args:
         error: an exception, a text, or a body (mapping or JSON text).
@@ -80,9 +79,9 @@ def recognise_overflow(
 
 
 def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
-    """Return the overflow of a single request that is larger than the rate limit itself, None for other rate limits.
+    """Return the overflow if a single request is larger than the rate limit itself; None for other rate limits.
 
-    Its limit bounds this request and is no window of the model's: what is sent with others' requests counts against it.
+    This limit bounds the request, but is not the model's window: other requests count against it too.
     """
     for original in own_words(error, body).texts:
         found = RATE_TOO_LARGE.regex.search(plain(original))
@@ -117,7 +116,7 @@ def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> 
     if given is None and total is not None and output is not None:
         given = ProviderTokens(total - output)
     if total is not None and limit is not None and total <= limit:
-        return None  # a request below the limit was refused for something else, such as what others used of it
+        return None  # a request below the limit was refused for another reason, such as the use by other requests
     kind = pattern.kind
     if kind == "input_plus_output" and limit and given and (given > limit or (pattern.at_least and given >= limit)):
         kind = "input"

@@ -1,4 +1,4 @@
-"""What the next attempt has to be after an overflow: smaller than the one before or asking for less, and few of them."""
+"""Plan the attempts after an overflow: they are few, and each is smaller or requests less output."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 SMALLER_FRACTION = 0.95
-"""Each attempt is at least 5 % smaller than the one before; a retry that is not is not sent."""
+"""Each attempt is at least 5 % smaller than the one before; a larger retry is skipped."""
 BLIND_FRACTIONS = (0.6, 0.35, 0.2)
-"""What is taken for the limit, as shares of what was refused first, when the error gave no figures."""
+"""The assumed limits if the error gave no figures, as shares of the first refused attempt."""
 UNCOUNTED_FRACTIONS = (0.8, 0.6, 0.4)
-"""How much of a limit is used when the provider named it but not its count of the request."""
+"""The used shares of a limit, if the provider named the limit but not its count of the request."""
 LEAST_OUTPUT_TOKENS = ProviderTokens(256)
-"""An answer shorter than this helps nobody: below, the conversation has to give way instead."""
+"""A shorter answer helps nobody: below this, the conversation is made smaller instead."""
 OUTPUT_MARGIN_TOKENS = 64
 """Left free beside input and output: providers add a few tokens of their own to a request (OpenAI: 3 before the answer)."""
 NO_BOUND = LocalTokens(2**63)
@@ -21,12 +21,12 @@ NO_BOUND = LocalTokens(2**63)
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """What one attempt has to be.
+    """The requirements of one attempt.
 
     Attributes:
-        most_tokens: the most that it may have.
+        most_tokens: the most tokens that it may have.
         cut_newest: whether the newest tool results may be cut.
-        max_output_tokens: the lower output that it asks for; None if the output stays as requested.
+        max_output_tokens: the lower output that it requests; None if the output stays as requested.
         truncates: whether the provider is asked to drop the oldest items of the history that it keeps.
 
     >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
@@ -40,12 +40,12 @@ class RetryPlan:
 
     @property
     def remedies(self) -> bool:
-        """Whether something else than a smaller request is to make it fit."""
+        """Whether a change other than a smaller request makes it fit."""
         return self.truncates or self.max_output_tokens is not None
 
 
 def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> ProviderTokens | None:
-    """Return the output that still fits when the input does, None when lowering the output is no remedy."""
+    """Return the output that fits beside the input; None if lowering the output is no remedy."""
     limit, given = overflow.limit_tokens, overflow.input_tokens
     asked = overflow.requested_output_tokens or asked_tokens
     if overflow.kind == "input" or not limit:
@@ -61,12 +61,12 @@ def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> Pro
 def limit_for_retry(
     overflow: Overflow, refused_tokens: ProviderTokens, refused_first_tokens: ProviderTokens, number: int
 ) -> ProviderTokens:
-    """Return the limit that a retry keeps to, only for this request: what the error says, else a guess.
+    """Return the limit for a retry of this request only: the error's limit, else a guess.
 
     Args:
-        overflow: what the last refusal said.
-        refused_tokens: an estimate of what was refused last.
-        refused_first_tokens: an estimate of what was refused first.
+        overflow: the last refusal.
+        refused_tokens: the estimated size of the last refused attempt.
+        refused_first_tokens: the estimated size of the first refused attempt.
         number: of the retry, from 1; guesses fall with it.
     """
     if not overflow.limit_tokens:
@@ -77,9 +77,9 @@ def limit_for_retry(
 
 
 def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
-    """Return how many tokens more than the estimate of what was refused the provider has counted; below 0: fewer.
+    """Return by how many tokens the provider's count of the refused attempt exceeds the estimate; below 0 if it is smaller.
 
-    They are taken as fixed: content that only the provider sees, or media whose size is a guess. The result is 0 if the error
+    They count as fixed: content that only the provider sees, or media whose size is a guess. The result is 0 if the error
     gives no exact count beside its limit, or the difference is within the estimate's error.
     """
     if not overflow.limit_tokens or not overflow.input_tokens or overflow.at_least:
@@ -105,7 +105,7 @@ def plan_of(
 
 
 def smaller_than(refused_tokens: LocalTokens | None) -> LocalTokens:
-    """Return the most that may be sent behind a refusal of so many tokens; no bound where they were not counted."""
+    """Return the most that may be sent after a refusal of this many tokens; no bound if they were not counted."""
     return NO_BOUND if refused_tokens is None else LocalTokens(int(refused_tokens * SMALLER_FRACTION))
 
 

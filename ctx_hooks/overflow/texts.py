@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_CHARS = 2_000
-"""Read of one text. An error's own words stand at its start; what follows is the request echoed back. The longest of a
-hundred real ones has 420 characters."""
+"""The read part of one text. An error's own words come first; the echoed request follows. The longest of a hundred real ones
+has 420 characters."""
 MOST_TOTAL_CHARS = 4_000
-"""Read of one error, which has its message several times over: LiteLLM's, the client's, the body's, and an inner body's."""
+"""The read part of one error, which repeats its message: LiteLLM's, the client's, the body's, and an inner body's."""
 MOST_TEXTS = 8
-"""Kept of one error; eight of the longest real ones are about MOST_TOTAL_CHARS."""
+"""Texts kept of one error; eight of the longest real ones are about MOST_TOTAL_CHARS."""
 MOST_VALUES = 200
-"""Values looked at in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
+"""Values read in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
 MOST_JSON_CHARS = 65_536
 """Parsing this much takes under 2 ms, in one call that holds the interpreter's lock."""
 MOST_PARSED = 8
 """JSON texts parsed of one error: 16 ms at most."""
 MOST_ITEMS = 3
-"""Of a list of errors; validation errors come by the thousand and say the same."""
+"""Items read of a list of errors; validation errors come by the thousand and repeat each other."""
 MOST_CODE_CHARS = 64
 """A longer value is a sentence, no code."""
 MOST_SENTENCE_CHARS = 300
 """Quoted of a provider's message in the final error: two or three sentences."""
 MESSAGE_KEYS = ("message", "error", "detail", "errorMessage", "error_message", "msg", "response", "errors", "param", "raw")
-"""Where bodies keep their own words; everything else may be an echo of the request."""
+"""The keys of a body's own words; all others may echo the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
 _ECHO = r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]"
 _TRACE = re.compile(
@@ -37,7 +37,7 @@ _TRACE = re.compile(
 )
 """The beginning of a stack trace: its line numbers are no figures."""
 _QUOTED = re.compile(f"{_ECHO}|(?i:{_TRACE.pattern})")
-"""What an error's own words end before: the request that it quotes, or a stack trace."""
+"""The end of an error's own words: the request that it quotes, or a stack trace."""
 _UNREADABLE = re.compile(
     r"invalid response object|received_args ?=|original response(?: received)?:|unable to get json response|"
     r"empty or invalid response from|json_?decode_?error|"
@@ -46,20 +46,20 @@ _UNREADABLE = re.compile(
     r"validation errors? for (?!\w*request)\w*(?:response|usage|choice|message|chunk|delta|details|completion)",
     re.IGNORECASE,
 )
-"""How LiteLLM words that it cannot read an answer. Such an error quotes the answer, which may hold any words."""
+"""LiteLLM's wordings for an unreadable answer. Such an error quotes the answer, which may contain any words."""
 _NO_WORDS = re.compile(r"https?://\S+|LiteLLM (?:Retried: \d+ times|Max Retries: \d+)", re.IGNORECASE)
-"""Addresses, which name accounts and files, and what LiteLLM adds of its own retries."""
+"""Addresses, which name accounts and files, and LiteLLM's notes on its own retries."""
 _PREFIX = re.compile(
     r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
     r"[{\[\s'\"]{1,6}(?:error|message|detail)['\"]?: ?['\"]?){1,8}"
 )
-"""What LiteLLM and the clients that it uses put before a provider's message."""
+"""Prefixes that LiteLLM and its clients put before a provider's message."""
 _SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """What an error says of itself, outermost first.
+    """An error's own words, outermost first.
 
     `of_unreadable_answer`: the provider has answered, and LiteLLM could not read the answer.
     """
@@ -70,9 +70,9 @@ class OwnWords:
 
 
 def own_words(*sources: Any) -> OwnWords:
-    """Return the messages and codes of exceptions, bodies and texts, and of what caused them.
+    """Return the messages and codes of exceptions, bodies and texts, and of their causes.
 
-    Bodies are walked breadth first: what is nested deepest is the first to be left out.
+    Bodies are read breadth first, so the most deeply nested values are left out first.
     """
     texts: dict[str, None] = {}
     codes: dict[str, None] = {}
@@ -83,7 +83,7 @@ def own_words(*sources: Any) -> OwnWords:
         if not queue or room <= 0 or len(texts) >= MOST_TEXTS:
             break
         value = queue.popleft()
-        if isinstance(value, bytes):  # what a client has read of a refused stream
+        if isinstance(value, bytes):  # the part of a refused stream that a client has read
             value = value[:MOST_JSON_CHARS].decode("utf-8", "replace")
         if not isinstance(value, str):
             own, parts = _inside(value)
@@ -108,7 +108,7 @@ def own_words(*sources: Any) -> OwnWords:
 
 
 def plain(text: str) -> str:
-    """Return a text as patterns read it: lower-case, on one line, without what says nothing of the error."""
+    """Return a text as patterns read it: lower-case, on one line, without words that say nothing about the error."""
     return " ".join(_NO_WORDS.sub("", text).lower().split())
 
 
@@ -118,7 +118,8 @@ def sentences(text: str) -> list[str]:
 
 
 def first_sentences(text: str) -> str:
-    """Return how a provider's message begins, on one printable line of at most 300 characters, whole sentences if it can."""
+    """Return the start of a provider's message: one printable line of at most 300 characters, if possible whole
+    sentences."""
     prefix = _PREFIX.match(text)
     own = text[prefix.end() if prefix else 0 :]
     line = " ".join("".join(c if c.isprintable() else " " for c in own).split())
@@ -130,11 +131,11 @@ def first_sentences(text: str) -> str:
 
 
 def _inside(value: Any) -> tuple[list[Any], list[Any]]:
-    """Return the codes of an exception or mapping, and the values that hold the words of these or of a list."""
+    """Return the codes of an exception or mapping, and the values with its words, or those of a list."""
     if isinstance(value, BaseException):
         codes = [getattr(value, name, None) for name in ("code", "type")]
         words = [getattr(value, name, None) for name in ("message", "detail")]
-        # Without a method of its own an exception shows its arguments, and showing a large body as text takes long.
+        # An exception without its own `__str__` shows its arguments, and showing a large body as text takes long.
         words += value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
         return codes, [*words, getattr(value, "body", None), value.__cause__]
     if isinstance(value, Mapping):

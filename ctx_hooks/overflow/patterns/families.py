@@ -1,8 +1,8 @@
-"""Families of wordings, for providers and versions that nobody has written down yet.
+"""Families of wordings, for unknown providers and versions.
 
-A sentence belongs to a family when it holds everything that the family asks for, in whatever order: what was measured, that
-it is too much, and of which limit. Each is looked for on its own, so that no pattern spans a gap. "Limit exceeded" alone is
-no overflow: something has to name the context, or the prompt and its length.
+A sentence belongs to a family if it has everything that the family needs, in any order: the measured thing, the excess and
+the limit. Each is searched separately, so that no pattern spans a gap. Only "limit exceeded" is no overflow: the sentence
+has to name the context, or the prompt and its length.
 """
 
 import re
@@ -17,7 +17,7 @@ SETTING = (
     r"(?:n|num)_ctx(?:_\w{1,12})?|max_?(?:ctx|context)|n_positions|"
     r"(?:model_max|context|ctx|seq|sequence|session|truncation)_(?:len(?:gth)?|size|window(?:_size)?))\b"
 )
-"""A server's setting that limits what goes into the model, in any of the usual spellings; those of output and batch are none."""
+"""A server's setting that limits the model's input, in any usual spelling; settings for output and batch do not count."""
 CONTEXT = (
     r"\b(?:context[ -]?(?:windows?|lengths?|size|limit|len)|(?:maximum|max|kv|model) context|sequence length|"
     r"(?:maximum|max) (?:sequence|seq|prompt|input|model|context)(?: tokens?)? (?:length|len|size|tokens?|limit)|model max(?:imum)? len(?:gth)?|"
@@ -25,7 +25,7 @@ CONTEXT = (
     rf"model(?:'s)? (?:token|context|input) limit|context of {NUMBER}|"
     r"fit(?:s|ting)? (?:in|into|inside|within) (?:(?:the|its|this|your|model's) ){0,2}context)\b"
 )
-"""What a model can take in, in words."""
+"""A model's capacity for input, in words."""
 _TOO_MUCH = (
     r"(?:exceed\w{0,3}|overflow\w{0,3}|surpass\w{0,3}|(?:long|larg|great|bigg|high)er than|more (?:tokens )?than|beyond|above|over|"
     r"outside|too (?:long|large|big|many)|not fit|n[o']?t fit|is full|reached)\b"
@@ -46,7 +46,7 @@ _OUTPUT_ONLY = (
     r"be (?:greater|larger|more|higher|above)))"
     r".*\b(?:max_?(?:completion_?|output_?|new_?)?tokens(?![a-z])|maximum tokens you requested)"
 )
-"""An output by its setting, nothing that goes into the model, and no least value: the limit is no window."""
+"""A sentence that names an output setting, no input, and no least value: the limit is no window."""
 _LENGTH = r"(?: (?:tokens?|token|token count|length|len|size|text|sequence|prompt|messages)){0,2}"
 _COUNT = rf"(?: ?\(?(?:of |: )?{NUMBER}(?: tokens?)?\)?)?"
 _THAT_YOU_SENT = (
@@ -67,9 +67,9 @@ _CHINESE_TOO_MUCH = r"上下文(?:长度|窗口)?不足|超过|超出|超限|超
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of wordings: a sentence belongs to it when each of `needs` is found in it.
+    """A family of wordings: a sentence belongs to it if it matches each of `needs`.
 
-    `counted`: and only if the input that it names is above the limit that it names.
+    `counted`: only if the input that it names is also above the limit that it names.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""What an error is about when it is no overflow, however much it looks like one.
+"""Errors that are no overflow, however much they look like one.
 
-One of these words anywhere in an error keeps every family of wordings from being seen in it: taking another error for an
-overflow cuts a conversation for nothing and teaches a wrong limit, while a missed overflow is only forwarded. A wording
-whose figures have a known meaning still wins over them.
+If one of these words is anywhere in an error, no family of wordings matches it. Mistaking another error for an overflow cuts
+a conversation for nothing and teaches a wrong limit; a missed overflow is only forwarded. A wording whose figures have a
+known meaning still takes precedence.
 """
 
 from ctx_hooks.overflow.patterns.pattern import Pattern

@@ -1,8 +1,8 @@
-"""One wording of an error: what it looks like and what it means.
+"""One wording of an error: its text and its meaning.
 
-Patterns are read against lower-case text on one line, as `texts.plain` makes it: Python's search for a literal beginning,
-which makes it ten times faster, works only where case matters. No pattern repeats a repetition, and a gap is bounded, so
-that time is linear in the text.
+Patterns are matched against lower-case text on one line, as `texts.plain` makes it. Python searches a literal beginning ten
+times faster, but only if case matters. No pattern repeats a repetition, and gaps are bounded, so that time is linear in the
+text.
 """
 
 import re
@@ -18,9 +18,8 @@ Kind = Literal["input", "input_plus_output", "output_limit"]
 class Pattern:
     """One wording, by the text of a regular expression in lower case.
 
-    Figures stand in it as {limit}, {input}, {more} (further input), {output}, {total} (input and output) and {excess}.
-    `only` names the providers at which the text means an overflow; empty means any. `at_least`: the input figure is a
-    lower bound.
+    Its figures are {limit}, {input}, {more} (further input), {output}, {total} (input and output) and {excess}. `only` names
+    the providers at which the text means an overflow; empty means any. `at_least`: the input figure is a lower bound.
     """
 
     name: str
@@ -35,7 +34,8 @@ class Pattern:
 
 
 _GROUPED = r"\d{1,3}(?:[.,'’_ ]\d{3}){1,4}(?!\d)"
-"""Thousands are set off by a comma, a point, an apostrophe, an underscore or a blank, depending on the server's language."""
+"""Thousands are separated by a comma, a point, an apostrophe, an underscore or a blank, depending on the server's
+language."""
 NUMBER = rf"(?:{_GROUPED}|\d{{1,12}})(?:[.,]\d{{1,3}}(?!\d))?(?:[km](?![a-z]))?(?!\d)"
 _GROUPS = ("limit", "input", "more", "output", "total", "excess")
 _SCALES = {"k": 1_000, "m": 1_000_000}
@@ -55,7 +55,7 @@ def number(text: str | None) -> ProviderTokens | None:
 
 
 def compiled(text: str) -> re.Pattern[str]:
-    """Compile with `{limit}` and the like standing for a number in a group of that name."""
+    """Compile the pattern; `{limit}` and the like match a number in a group of that name."""
     for group in _GROUPS:
         text = text.replace("{" + group + "}", f"(?P<{group}>{NUMBER})")
     return re.compile(text)

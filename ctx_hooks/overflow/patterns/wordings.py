@@ -1,6 +1,6 @@
-"""How providers and inference servers word an overflow whose figures have a known meaning, and the codes that say it.
+"""Overflow wordings of providers and inference servers whose figures have a known meaning, and codes of overflows.
 
-An output limit says that the request asks for a longer answer than the model ever gives: a lower `max_tokens` is the remedy.
+An output limit means that the request asks for a longer answer than the model gives: a lower `max_tokens` is the remedy.
 """
 
 import re
@@ -25,13 +25,13 @@ CODES = frozenset(
         "string_above_context_length",
     }
 )
-"""`error.code` or `error.type` values that say it without words."""
+"""Values of `error.code` or `error.type` that mean an overflow without words."""
 
 OTHER_OUTPUT = re.compile(
     r"\b(?:for|of|in|the|an) (?:audio|image|video|speech|voice|embedding)s?\b|"
     r"\b(?:audio|image|video|speech|voice|embedding)s? (?:output|input|generation|modality|responses?|tokens?)\b"
 )
-"""An output of another kind, whose limit says nothing of text."""
+"""An output of another kind, whose limit does not apply to text."""
 
 _with_output = partial(Pattern, kind="input_plus_output")
 
