@@ -61,13 +61,13 @@ _MODULES = {
     "ctx_hooks.policy.settings": ("Policy",),
     "ctx_hooks.serving.addons": ("Addon",),
 }
-"""Where each name is defined; all others are those of telemetry."""
+"""The module of each name; all other names are in telemetry."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is asked for: the command line starts without what it does not need.
+    """Load a name on first use, so that the command line imports only what it needs.
 
-    The callback is made when LiteLLM asks for it: the library alone does not load LiteLLM.
+    The callback is created when LiteLLM asks for it: the library itself does not load LiteLLM.
     """
     if name == "proxy_handler_instance":
         value: Any = import_module("ctx_hooks.hook").CtxHooks()

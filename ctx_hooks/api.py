@@ -24,16 +24,16 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_pro
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """What `compress` returns. Token figures count the whole request: messages, system and tools.
+    """The result of `compress`. Token figures count the whole request: messages, system and tools.
 
     Attributes:
         messages: in the format they came in, new objects throughout.
-        tokens_before: local tokens of what came in.
-        tokens_after: local tokens of what is returned; where the budget was not met, the smallest that could be reached.
+        tokens_before: local tokens of the given request.
+        tokens_after: local tokens of the returned request; if the budget was not met, the fewest possible.
         fits: whether the budget was met.
-        changed: whether anything differs from what came.
+        changed: whether anything differs from the given messages.
         steps: what was done, in order.
-        reason: why the budget was not met, None where it was.
+        reason: why the budget was not met; None if it was.
     """
 
     messages: list[Any]
@@ -47,7 +47,7 @@ class CompressionResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What `repair` returns.
+    """The result of `repair`.
 
     Attributes:
         messages: in the format they came in, new objects throughout.
@@ -72,17 +72,17 @@ def compress(
     system: Any = None,
     policy: Policy | None = None,
 ) -> CompressionResult:
-    """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
+    """Compress a conversation to a token budget, keeping the provider's rules and the text that the next step needs.
 
     Args:
         messages: the list of the format: chat `messages`, Anthropic `messages`, responses `input` items, or Google's
             `contents`.
         format: "openai-chat", "anthropic", "openai-responses" or "gemini".
         budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
-        target_tokens: with it the conversation is compacted as if it had been along the way, down to that many tokens
-            whenever the budget was exceeded ("auto": as the policy's `target_fraction` says, all of it while no
-            assistant has answered). This is what the proxy's hooks do: consecutive requests of one conversation share
-            their prefix. Without it the newest request is fitted on its own, to keep the most.
+        target_tokens: compacts the conversation as if at each earlier request, down to this many tokens whenever it exceeded
+            the budget ("auto": by the policy's `target_fraction`, or to the whole budget while no assistant has answered).
+            The proxy's hooks do this, so that consecutive requests of one conversation share their prefix. Without it, only
+            the newest request is fitted, to keep the most.
         window_tokens: the model's context window; by default the policy's override, else 128,000; its cap applies.
         model: chooses the vocabulary that counts; None counts in o200k_base.
         tools: the tool definitions, counted and never changed.
