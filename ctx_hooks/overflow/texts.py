@@ -118,8 +118,7 @@ def sentences(text: str) -> list[str]:
 
 
 def first_sentences(text: str) -> str:
-    """Return the start of a provider's message: one printable line of at most 300 characters, if possible whole
-    sentences."""
+    """Return the start of a provider's message: one printable line of at most 300 characters, best whole sentences."""
     prefix = _PREFIX.match(text)
     own = text[prefix.end() if prefix else 0 :]
     line = " ".join("".join(c if c.isprintable() else " " for c in own).split())
