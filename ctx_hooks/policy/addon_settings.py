@@ -1,4 +1,4 @@
-"""The settings of the add-ons: where what compaction cuts is kept, and which model writes summaries."""
+"""The settings of the add-ons: where removed text is kept, and which model writes summaries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FOLDER_VARIABLE = "TOOL_OUTPUT_DIR"
 RETENTION_VARIABLE = "TOOL_OUTPUT_RETENTION_DAYS"
 """MyCodeAgent's variables for the same two things."""
 DEFAULT_RETENTION_DAYS = 7.0
-"""MyCodeAgent's: a session is taken up again after a weekend, or after a few days of something else."""
+"""MyCodeAgent's: people continue a session after a weekend, or after a few days of other work."""
 LONGEST_RETENTION_DAYS = 365.0
 DEFAULT_MAX_BYTES: dict[ArchiveBackend, int] = {"memory": 64_000_000, "disk": 1_000_000_000, "redis": 64_000_000}
-"""A session that fills a window of 200,000 tokens several times over has some MB of cuts, below 1 MB when compressed.
+"""A session that fills a window of 200,000 tokens several times over has some MB of removed text, below 1 MB if compressed.
 Memory: sixty such sessions in each worker process, beside 256 MB of caches. Disk: a thousand in one file. Redis: sixty for
-each tenant, since the memory there is the rate limits' and spend counters' too."""
+each tenant, since rate limits and spend counters share its memory."""
 LEAST_MAX_BYTES = 8_000_000
 """Twice the largest batch that is written at once, so that there is room for one."""
 
@@ -31,7 +31,7 @@ def _folder() -> str | None:
 
 
 def _retention_days() -> float:
-    """Return the days that the environment names; what is no such number is warned of, and the default holds."""
+    """Return the days that the environment names; any other value causes a warning, and the default applies."""
     said = os.environ.get(RETENTION_VARIABLE) or str(DEFAULT_RETENTION_DAYS)
     try:
         days = float(said)

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 LONGEST_OVERRIDES_CHARS = 4_096
-"""Of the overrides of one scope as JSON: a policy with every field set has about 1,300, the longest `error_text` 2,000."""
+"""For the overrides of one scope as JSON: a policy with every field set has about 1,300, the longest `error_text` 2,000."""
 LONGEST_NAME_CHARS = 200
-"""Of a session or a policy: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
+"""For names of sessions and policies: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request, with the names that scopes match and the overrides that its metadata holds.
+    """The caller of a request, with the names that scopes match and the overrides in its metadata.
 
     Overrides (`deployment`, `organization`, `project`, `team`, `key`, `request`) are JSON texts, as `as_text` returns them,
-    so that a caller is hashable. `too_long` lists the kinds of names that the request gave and that were left out for their
-    length.
+    so that a caller is hashable. `too_long` lists the kinds of names that were left out for their length.
 
     >>> Caller(group="gpt", team_names=("research",), team=as_text({"language": "zh"})).team
     '{"language": "zh"}'
@@ -37,7 +36,7 @@ class Caller:
 
 
 def as_text(overrides: Any) -> str:
-    """Return overrides as the JSON text of a Caller, "" for none; for what cannot be overrides, a text with the reason.
+    """Return overrides as the JSON text of a Caller, "" for none; if they are invalid, a text with the reason.
 
     Encoding stops at the first piece of JSON beyond LONGEST_OVERRIDES_CHARS.
     """

@@ -24,7 +24,7 @@ SECTIONS = ("models", "teams", "keys", "sessions")
 def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Return the plugin's settings in a proxy's configuration, and a message if they are not where LiteLLM looks.
 
-    They are found in any section: a misspelt `callback_setting` would otherwise leave a proxy that was to observe enforcing.
+    They are found in any section: otherwise a misspelt `callback_setting` would make a proxy enforce that should observe.
     """
     parent = config.get(PARENT)
     if isinstance(parent, Mapping) and NAME in parent:
@@ -54,8 +54,8 @@ def load_settings(raw: Any, misplaced: Sequence[str] = ()) -> tuple[Settings, tu
 def settings_of(raw: Any) -> tuple[Settings, list[str]]:
     """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them with its path.
 
-    What cannot be read is left out, and the rest stays in force. But a mistake never makes the mode of a caller stronger: a
-    section of scopes that is no mapping may have switched off any of its callers, so all of them are off.
+    Unreadable settings are left out; the rest applies. But a mistake never makes a caller's mode stronger: a section of
+    scopes that is no mapping may have switched off any of its callers, so all of them are off.
     """
     sections, wrong = _sections(raw)
     try:
@@ -72,7 +72,7 @@ def settings_of(raw: Any) -> tuple[Settings, list[str]]:
 
 
 def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings under the names of sections, and what is wrong with the names that they had."""
+    """Return the settings under the names of sections, and the mistakes in the names that they had."""
     if raw is None or raw in ({}, [], ""):
         return {}, []
     if not isinstance(raw, Mapping):

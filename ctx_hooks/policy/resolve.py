@@ -17,7 +17,7 @@ from ctx_hooks.runtime.warnings import one_line, warn_once
 
 KILL_SWITCH = "CTX_HOOKS_ENABLED"
 _SWITCHED_ON = ("", "1", "true", "on", "yes", "t", "y")
-"""Values of the switch that leave the plugin on. Whatever else it is set to was meant to switch something off."""
+"""Values of the switch that leave the plugin on. Any other value was meant to switch something off."""
 ENVIRONMENT = {
     "TOOL_OUTPUT_MAX_LINES": "max_lines",
     "TOOL_OUTPUT_MAX_BYTES": "max_bytes",
@@ -30,7 +30,7 @@ MOST_LINES = 20
 """Mistakes that one request reports; the number of further ones is reported too."""
 LINE_CHARS = 200
 _CHOSEN = "sessions."
-"""Scopes that the caller selects by a name: a lock in any scope of the operator holds against them."""
+"""Scopes that the caller selects by a name: a lock in any scope of the operator applies to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Resolved:
         policy: The policy of the request.
         origins: The scope that each explicitly set field came from.
         ignored: A line for everything that was left out, with the reason.
-        enforced_share: The share of conversations that are enforced, as `10%`, if the mode says one; "" for a mode of all.
-            The policy observes: whose session is enforced, `as_part_of` says.
+        enforced_share: The share of enforced conversations, as `10%`, if the mode states one; else "". The policy itself
+            observes: `as_part_of` says whether a session is enforced.
     """
 
     policy: Policy
@@ -51,7 +51,7 @@ class Resolved:
     enforced_share: str = ""
 
     def as_part_of(self, point: float) -> Resolved:
-        """Return what holds for a session that lies at `point` of all, from 0 to below 1."""
+        """Return the policy of a session at `point` of all sessions, from 0 to below 1."""
         share = fraction_of(self.enforced_share)
         if share is None or point >= share:
             return self
@@ -116,7 +116,7 @@ class Policies:
         yield "key", _loaded(caller.key)
 
     def _request(self, caller: Caller, policy: Policy) -> tuple[ReadScope, list[str]]:
-        """Return what the request sets and may set, and a message for each field that it may not."""
+        """Return the fields that the request sets and may set, and a message for each one that it may not."""
         refused = [f"request: a {name} is too long to be one" for name in caller.too_long]
         fields: dict[str, Any] = {}
         if caller.request_policy:
@@ -152,7 +152,7 @@ class Policies:
 
 
 def _policy(values: Mapping[str, Any]) -> Policy:
-    """Return the policy of resolved fields; a share of the conversations is observed."""
+    """Return the policy of resolved fields; if its mode has a share, it observes."""
     share = enforced_share(values.get("mode"))
     return Policy.model_validate({**values, "mode": {"enforce": share}} if share else values)
 

@@ -1,8 +1,7 @@
-"""One scope, read: what it sets, what it locks, and what its mistakes leave of it.
+"""Read one scope: the fields that it sets and locks, and its mistakes.
 
-A field that cannot be read is left out, and the rest of the scope stays in force. No mistake makes the mode stronger or
-opens a lock: a misspelt `mode`, `policy` or `locked` is read as the name that it resembles, and a mode that cannot be read
-is `off`.
+An unreadable field is left out; the rest of the scope applies. No mistake makes the mode stronger or opens a lock: a
+misspelt `mode`, `policy` or `locked` is read as the name that it resembles, and an unreadable mode is `off`.
 """
 
 import difflib
@@ -34,26 +33,26 @@ SUCCESSORS: Mapping[str, tuple[str, str]] = {
     "tool_result_max_fraction": ("tool_results", "{max_fraction: 0.3}"),
     "tool_result_direction": ("tool_results", "{direction: head}"),
 }
-"""Fields of earlier versions, each with the field that took its place and a value of that."""
+"""Fields of earlier versions, each with its successor and an example of the successor's value."""
 OWN_KEYS = ("policy", "extends", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
 RESEMBLES = 0.75
 """One wrong letter of four, by difflib's ratio. Above it `tenants` would be read as `teams`."""
 MOST_READ = 1_000
-"""Values looked at in something of an unknown name."""
+"""At most this many values are read under an unknown name."""
 _SWITCHES = ("off", "observ", "dry_run", "dry-run")
-"""How the name of a switch begins."""
+"""Beginnings of the names of switches."""
 _METADATA = ("organization", "project", "team", "key")
-"""Scopes in LiteLLM's metadata: whoever may make a key writes one."""
+"""Scopes in LiteLLM's metadata: anybody who may create a key can write one."""
 _CONFIGURATION_ONLY = ("path", "max_bytes")
-"""Of `archive`: the folder that the proxy writes to and its bound are set in the configuration, never in metadata."""
+"""Fields of `archive` that only the configuration sets, never metadata: the folder for the proxy's files, and its limit."""
 _GUESSED = ("mode", "enabled", "disabled", *OWN_KEYS, "request_may_set", "request_policies")
-"""Names that are read where they are misspelt: the mode, and what decides which mode is in force."""
+"""Names that are read even if misspelt: the mode, and the names that decide which mode applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """What a scope says.
+    """The content of a scope.
 
     Attributes:
         fields: the policy's fields that it sets, all valid; the mode may be a share of the conversations, as `10%`.
@@ -75,7 +74,7 @@ class ReadScope:
 
 
 def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tuple[str, ...] = ()) -> ReadScope:
-    """Return what a scope says.
+    """Return the content of a scope.
 
     Args:
         origin: its path in the settings, or whose metadata it is.
@@ -107,7 +106,7 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
 
 
 def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of two scopes, those of the narrower one first; of `tool_results` it sets those that it names."""
+    """Return the fields of two scopes; the narrower one takes precedence, in `tool_results` field by field."""
     both = {**wider, **narrower}
     if "tool_results" in both:
         both["tool_results"] = {**wider.get("tool_results", {}), **narrower.get("tool_results", {})}
@@ -115,7 +114,7 @@ def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, A
 
 
 def weakest(modes: Iterable[Mode | None]) -> Mode | None:
-    """Return the mode that does least; None if there is none. A share is between observing and enforcing."""
+    """Return the weakest mode; None if there is none. A share is between observing and enforcing."""
     return min((mode for mode in modes if mode is not None), key=_strength, default=None)
 
 
@@ -125,14 +124,14 @@ def _strength(mode: Mode) -> float:
 
 
 def resembling(name: Any, known: Iterable[str]) -> list[str]:
-    """Return the names that a misspelt one may stand for, the nearest first."""
+    """Return the names that a misspelt one may mean, the nearest first."""
     spelled = str(name).strip().lower().replace("-", "_")
     names = list(known)
     return difflib.get_close_matches(spelled, names, n=max(len(names), 1), cutoff=RESEMBLES)
 
 
 def suggestion(name: Any, known: Iterable[str]) -> str:
-    """Return what to say of a name that is not known: its successor, or the name that it resembles."""
+    """Return the hint for an unknown name: its successor, or the name that it resembles."""
     if name in SUCCESSORS:
         new, value = SUCCESSORS[name]
         return f"; write `{new}`, such as `{new}: {value}`"
@@ -154,12 +153,12 @@ def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[
 
 
 def _unreadable(line: str) -> ReadScope:
-    """Return a scope of which nothing is known: it may have said `off`, and locked anything."""
+    """Return an unreadable scope: it may have set `off`, and locked anything."""
     return ReadScope({}, tuple(Policy.model_fields), (f"{line}; the plugin is off here",), "off")
 
 
 def _named(origin: str, name: str, policies: Mapping[str, Scope], begun: tuple[str, ...]) -> ReadScope:
-    """Return a named policy. Of an unknown one the mode is that of the policies whose names it resembles."""
+    """Return a named policy. An unknown one has the mode of the policies whose names it resembles."""
     if not name:
         return ReadScope()
     if name in begun:
@@ -179,7 +178,7 @@ def _named(origin: str, name: str, policies: Mapping[str, Scope], begun: tuple[s
 def _spelled(
     origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope], begun: tuple[str, ...]
 ) -> tuple[dict[str, Any], list[str], Mode | None]:
-    """Return a scope with its misspelt names put right that decide its mode; the mistakes; the mode that they leave."""
+    """Return a scope with the names corrected that decide its mode; the mistakes; the mode that they leave."""
     right, wrong, modes = dict(scope), [], []
     unknown = [n for n in scope if n not in Policy.model_fields and n not in OWN_KEYS]
     if len(scope) > len(Policy.model_fields) + len(OWN_KEYS):
@@ -203,7 +202,7 @@ def _spelled(
 
 
 def _stated(name: Any, value: Any, policies: Mapping[str, Scope], begun: tuple[str, ...]) -> Mode | None:
-    """Return the mode that something of an unknown name states: by its name, or by a mode or a policy's name in it."""
+    """Return the mode that an unknown field states: by its name, or by a mode or a policy's name in its value."""
     switch = str(with_off(name)).lower()
     if switch.startswith(_SWITCHES) and value:
         return "off" if switch == "off" else "observe"
@@ -228,7 +227,7 @@ def _stated(name: Any, value: Any, policies: Mapping[str, Scope], begun: tuple[s
 
 
 def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope]) -> tuple[dict[str, Any], list[str]]:
-    """Return a scope with the names that its lists stand for; a list of something else stays as it is."""
+    """Return a scope with corrected names in its lists, and the mistakes; a list of other values stays unchanged."""
     read, wrong = dict(scope), []
     known: dict[str, list[str]] = {
         "locked": [*Policy.model_fields],
@@ -253,7 +252,7 @@ def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope])
 
 
 def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], Mode | None]:
-    """Return the fields that can be read; the mistakes; the mode that those of the mode leave."""
+    """Return the readable fields; the mistakes; the mode that the mistakes in the mode leave."""
     fields, wrong = dict(given), list[str]()
     faulty: set[int | str] = set()
     archive = fields.get("archive")
@@ -276,7 +275,7 @@ def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[
 
 
 def mode_of(value: Any) -> Mode | None:
-    """Return the mode that a value states, None for what is none."""
+    """Return the mode that a value states; None if it states none."""
     try:
         return Policy(mode=value).mode
     except ValidationError:
@@ -284,7 +283,7 @@ def mode_of(value: Any) -> Mode | None:
 
 
 def _mode_meant(value: Any) -> Mode | None:
-    """Return what a mode leaves that may be misspelt: what it resembles, else `off`. A share that is wrong observes."""
+    """Return the mode that a misspelt one leaves: the one that it resembles, else `off`. A wrong share observes."""
     if isinstance(value, Mapping):
         return "observe" if value and "off" not in map(with_off, value) else "off"
     alike = resembling(value, WEAKEST_FIRST) or ["off"]

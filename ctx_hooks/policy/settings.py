@@ -43,7 +43,7 @@ Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
 
 
 def is_amount(*others: object) -> BeforeValidator:
-    """Return the check that a value is an amount or one of `others`: one mistake, not one for each kind of amount.
+    """Return a check for an amount or one of `others`: it reports one mistake, not one for each kind of amount.
 
     YAML reads `off` as false, which is 0.
     """
@@ -59,7 +59,7 @@ def is_amount(*others: object) -> BeforeValidator:
 
 
 def enforced_share(mode: object) -> str | None:
-    """Return the share of conversations that a mode enforces, None for a mode of all; it is `{enforce: 10%}` or `10%`.
+    """Return the share of conversations that a mode enforces; None if it has no share. It is `{enforce: 10%}` or `10%`.
 
     >>> enforced_share({"enforce": "10%"}), enforced_share("10%"), enforced_share({"enforce": 10}), enforced_share("observe")
     ('10%', '10%', None, None)
@@ -214,15 +214,15 @@ class Policy(BaseModel):
 
     @property
     def archive_in_use(self) -> ArchiveSettings | None:
-        """Where what is cut is kept: what is to be retrieved is kept in memory at least."""
+        """Where removed text is kept: retrieval needs at least an archive in memory."""
         return self.archive or (ArchiveSettings() if self.retrieval else None)
 
     @property
     def summary_in_use(self) -> SummarySettings | None:
-        """Who writes summaries; None also where none has a place.
+        """Who writes summaries; None also if a summary has no use.
 
-        A gentle compaction removes nothing that a summary could stand for, and where only the newest turns are sent each
-        request begins with others.
+        A gentle compaction removes nothing that a summary could replace. If only the newest turns are sent, each request
+        begins with other turns.
         """
         return self.summary if self.compaction != "gentle" and self.max_turns is None else None
 
