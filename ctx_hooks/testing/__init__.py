@@ -3,8 +3,8 @@
     with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider, ProxyProcess(config) as proxy:
         ...
 
-It shares no code with the rest of the package on purpose: its rules and its token count are its own, so that a mistake of
-the plugin is not repeated here.
+It deliberately shares no code with the rest of the package: it has its own rules and token count, so that it does not repeat
+mistakes of the plugin.
 """
 
 from ctx_hooks.testing.behaviour import Call, ProviderSettings, Reply

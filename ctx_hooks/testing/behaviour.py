@@ -11,13 +11,13 @@ Script = Callable[[Format, Mapping[str, Any], int], "Reply"]
 """Called with the format, the payload, and the number of requests of the same conversation that were answered before."""
 
 StreamedForm = Literal["wording", "nested", "flat", "failed"]
-"""How a streamed request is refused: as the wording says, or by an event whose error is nested in it, whose error's fields
-stand beside its type (Responses alone), or that is a failed response (Responses alone)."""
+"""How a streamed request is refused: as the wording says, by an event with a nested error, by an event with the error's
+fields beside its type (only Responses), or by a failed response (only Responses)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool; arguments that are a text are streamed as they are, whether they are JSON or not."""
+    """A call of a tool; text arguments are streamed unchanged, whether they are JSON or not."""
 
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
@@ -32,8 +32,8 @@ class Call:
 class Reply:
     """An answer: a text, calls of tools, or both.
 
-    Google's protocol has one or the other, and one call. Anthropic's has signed `thinking` before it, the Responses API
-    reasoning, encrypted where the request asks for that.
+    Google's protocol has a text or one call. Anthropic's puts signed `thinking` before it; the Responses API puts reasoning
+    before it, encrypted if the request asks for that.
     """
 
     text: str = ""
@@ -57,12 +57,12 @@ class ProviderSettings:
         wording: The name in `WORDINGS` of the refusal's text.
         silent_truncation: Whether larger requests are answered and their usage stops at the window.
         holds: While true, requests get no answer; their record says whether the sender has `left`.
-        held_models: Models of which that is true alone.
+        held_models: The models whose requests always get no answer.
         failing_models: Models whose requests are answered 500.
         refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
         refused_after_opening: Whether such a refusal comes after the events that open a stream.
         strict: Whether requests that break a message rule are refused.
-        keeps_records: Whether `/_requests` shows what was sent; without it the provider holds no request.
+        keeps_records: Whether `/_requests` shows the received requests; if not, the provider keeps none.
     """
 
     window_tokens: int = 8_000

@@ -76,7 +76,7 @@ def asked(fmt: Format, text: str) -> dict[str, Any]:
 
 
 def exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, thinking: bool) -> list[dict[str, Any]]:
-    """Return the messages of a call of the tool and its result; with `thinking` the model has thought before."""
+    """Return the messages of a call of the tool and its result; with `thinking`, the model thinks before the call."""
     arguments = {"path": path}
     if fmt == "openai-chat":
         call = {"id": call_id, "type": "function", "function": {"name": TOOL, "arguments": json.dumps(arguments)}}

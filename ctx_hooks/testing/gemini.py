@@ -15,7 +15,7 @@ DATA = frozenset(
         *("fileData", "file_data", "executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
     }
 )
-"""Fields of which a part has one."""
+"""Each part has one of these fields."""
 SIGNATURES = ("thoughtSignature", "thought_signature")
 SIGNATURE_PREFIX = "fake-sig-"
 UNANSWERED = (
@@ -25,7 +25,7 @@ UNANSWERED = (
 
 
 def addressed(payload: Mapping[str, Any], *, stream: bool) -> tuple[str, dict[str, Any]]:
-    """Return the model and method that stand in the path of a request, and its body, which does not name them."""
+    """Return the model and method from the path of a request, and its body, which does not name them."""
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     body = {name: value for name, value in payload.items() if name not in ("model", "stream")}
     return f"{payload['model']}:{method}", body
@@ -70,7 +70,7 @@ def _part_violations(part: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 def sign(part: Mapping[str, Any]) -> str:
-    """Return the signature that this provider gives a part, by which it sees when the part was altered."""
+    """Return this provider's signature of a part, which shows whether the part was altered."""
     signed = {name: value for name, value in part.items() if name not in SIGNATURES}
     return SIGNATURE_PREFIX + hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -80,15 +80,15 @@ def _signature(part: Mapping[str, Any]) -> str:
 
 
 def _answers(calls: list[Mapping[str, Any]], responses: list[Mapping[str, Any]]) -> bool:
-    """Whether the responses are as many as the calls, and where all of both have ids, of the same ids."""
+    """Whether there are as many responses as calls, with the same ids if all of them have ids."""
     ids = [sorted(str(x["id"]) for x in listed if x.get("id")) for listed in (calls, responses)]
     return len(calls) == len(responses) and (ids[0] == ids[1] or any(len(found) < len(calls) for found in ids))
 
 
 def _unsigned(contents: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what Gemini 3 says of a step of the current turn whose first call has lost its signature.
+    """Yield Gemini 3's error for each step of the current turn whose first call has lost its signature.
 
-    It signs the first call of each of its steps: so it did where any call of the request is signed.
+    It signs the first call of each of its steps. So if any call of the request is signed, it signed these.
     """
     steps = [[p for p in content.get("parts") or [] if _all([p], "function_call")] for content in contents]
     if not any(_signature(part) for step in steps for part in step):
@@ -105,7 +105,7 @@ def refusal(message: str, status: int) -> dict[str, Any]:
 
 
 def chunks(model: Any, reply: Reply, usage: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the chunks of a streamed answer; the usage stands in each, as Google's does."""
+    """Return the chunks of a streamed answer; each contains the usage, as Google's chunks do."""
     parts: list[dict[str, Any]] = [{"functionCall": {"name": c.tool, "args": json.loads(c.json)}} for c in reply.calls]
     parts = parts or [{"text": word + " "} for word in reply.text.split(" ")]
     head = {"usageMetadata": dict(usage), "modelVersion": model, "responseId": uuid4().hex}
@@ -122,7 +122,7 @@ def whole(model: Any, reply: Reply, usage: Mapping[str, int]) -> dict[str, Any]:
 
 
 def usage_of(tokens: int, cached: int, output_tokens: int) -> dict[str, int]:
-    """Return what Google bills."""
+    """Return the usage that Google bills."""
     counts = {"promptTokenCount": tokens, "candidatesTokenCount": output_tokens, "totalTokenCount": tokens + output_tokens}
     return {**counts, "cachedContentTokenCount": cached}
 
@@ -139,6 +139,6 @@ def _candidate(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _all(parts: list[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
-    """Return what the parts of a kind hold; Google reads both spellings of a name."""
+    """Return the values in the parts of a kind; Google reads both spellings of a name."""
     head, tail = kind.split("_")
     return [found for part in parts if (found := part.get(kind, part.get(head + tail.capitalize()))) is not None]

@@ -26,17 +26,17 @@ from ctx_hooks.testing.provider import create_app
 START_SECONDS = 120
 """A proxy's first start on a busy machine, compiling its modules, takes up to a minute."""
 WAIT_SECONDS = 300
-"""For what takes milliseconds on a quiet machine: it ends a test that waits for nothing, and fails none on a loaded one."""
+"""For waits of milliseconds on an idle machine: it ends a test that waits in vain, and fails none on a busy machine."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.01, 0.1
-"""Between two looks at what is waited for. The pause doubles: most of it is there at once, and a proxy's start takes seconds."""
+"""Pauses between two checks of a condition. They double: most conditions are met at once, a proxy's start takes seconds."""
 STOP_SECONDS = 10
 MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
 """The proxy refuses to start with a weak one."""
 LOOPBACK = httpx.Client(limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
-"""For all requests to what runs here: a client of its own for each would load the system's certificates first, which takes
-20 ms. It keeps no connection, since the other side may close it at any time."""
+"""The client for all requests to local servers: a new one for each would load the system's certificates, which takes 20 ms.
+It keeps no connection, since the other side may close it at any time."""
 IDLE_SECONDS = 3_600
-"""A provider that closed an idle connection could do so while a proxy sends the next request by it."""
+"""If a provider closed an idle connection, a proxy might just be sending the next request on it."""
 
 
 def free_port() -> int:
@@ -51,9 +51,9 @@ class FakeProvider:
 
     Args:
         settings: How it counts and refuses.
-        script: What it answers; by default the number of tokens that it has read.
-        protocols: What it speaks besides the four formats; one for a path of theirs answers there.
-        port: Where it listens on loopback; by default a free one.
+        script: Makes its answers; by default the number of tokens that it has read.
+        protocols: Protocols besides the four formats; one for a path of theirs answers there.
+        port: Its port on loopback; by default a free one.
 
     Raises:
         RuntimeError: It does not start.
@@ -85,7 +85,7 @@ class FakeProvider:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._server.should_exit = self._server.force_exit = True  # whoever still waits for an answer gets none
+        self._server.should_exit = self._server.force_exit = True  # clients that still wait get no answer
         self._thread.join(STOP_SECONDS)
 
     def requests(self) -> list[dict[str, Any]]:
@@ -111,8 +111,8 @@ class FakeProvider:
 class ProxyProcess:
     """A real `litellm` proxy with `config` as its YAML; a context manager.
 
-    `program` is the `litellm` to run, by default that of this Python. Raises RuntimeError with the end of the log when the
-    proxy does not come up.
+    `program` is the `litellm` to run, by default that of this Python. Raises RuntimeError with the end of the log if the
+    proxy does not start.
     """
 
     def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, program: Path | None = None) -> None:
@@ -203,8 +203,8 @@ class ProxyProcess:
 
 @contextmanager
 def _interrupt_waits() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block: in the middle of a start it would leave behind a process that nobody ends."""
-    if threading.current_thread() is not threading.main_thread():  # where Python interrupts nothing
+    """Delay Ctrl-C until the end of the block: during a start it would leave a process that nobody ends."""
+    if threading.current_thread() is not threading.main_thread():  # Python interrupts only the main thread
         yield
         return
     interrupts: list[int] = []

@@ -1,4 +1,4 @@
-"""How a provider is asked and answers: the part of the fake provider that differs from one protocol to the next."""
+"""Requests and answers of a provider: the part of the fake provider that depends on the protocol."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ SERVER_SENT = "text/event-stream"
 
 
 def no_rules(_body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
-    """Yield nothing: the rules of the format are all there are."""
+    """Yield nothing: only the rules of the format apply."""
     yield from ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """A provider's requests and answers, beside the rules and the token count of the format that they carry.
+    """A provider's requests and answers, besides the rules and the token count of their format.
 
-    `read` is given a request's body and path, and returns a payload of the format with its `model`, `stream` and
-    `max_tokens`. `violations` yields the texts for what the body, with its headers, breaks of the protocol's own rules. `refused` makes the
-    body of an error from its text; None leaves it to the wording. `whole` and `stream` answer a payload with a reply, and
-    with the input tokens and those of them that were cached; `told` streams an error's body.
+    `read` takes a request's body and path, and returns a payload of the format with its `model`, `stream` and `max_tokens`.
+    `violations` yields an error text for each of the protocol's own rules that the body and headers break. `refused` makes
+    an error's body from its text; if it is None, the wording makes it. `whole` and `stream` answer a payload with a reply,
+    the input tokens and the cached ones among them; `told` streams an error's body.
     """
 
     paths: tuple[str, ...]
@@ -45,7 +45,7 @@ def as_sent(body: Payload, _path: str) -> dict[str, Any]:
 
 
 def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
-    """Return Google's request, whose model and method stand in the path."""
+    """Return Google's request, whose model and method are in the path."""
     model, _, method = path.rsplit("/", 1)[1].partition(":")
     return {**body, "model": model, "stream": method == "streamGenerateContent"}
 

@@ -27,7 +27,7 @@ def _listed(value: Any) -> list[Any]:
 BROKEN_STATUS = 500
 BROKEN = "The server had an error while processing your request."
 LEFT_STATUS = 499
-"""What servers note of a request whose sender did not wait for the answer."""
+"""The status that servers log for a request whose sender did not wait for the answer."""
 
 
 @dataclass(slots=True)
@@ -54,17 +54,17 @@ def create_app(
         for path in protocol.paths:
             app.post(path)(answer)
 
-    for protocol in (*protocols, *FOUR_FORMATS):  # of two for one path the first answers
+    for protocol in (*protocols, *FOUR_FORMATS):  # of two routes for one path, the first answers
         serve(protocol)
 
     @app.post("/token")
     async def token() -> dict[str, Any]:
-        """Where Google's clients get what they sign their requests with; a service account's `token_uri` names it."""
+        """Give Google's clients an access token; a service account's `token_uri` names this route."""
         return {"access_token": "not-a-token", "expires_in": 3600, "token_type": "Bearer"}
 
     @app.post("/v1/responses/input_tokens")
     async def count(request: Request) -> dict[str, Any]:
-        """Where LiteLLM counts for an OpenAI deployment; no window limits it, and it is no answered request."""
+        """Count tokens for LiteLLM's OpenAI deployments; no window limits the count, and it is no answered request."""
         counted = await asyncio.to_thread(count_payload, "openai-responses", await request.json(), state.settings)
         return {"object": "response.input_tokens", "input_tokens": counted}
 
@@ -142,10 +142,10 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
 
 
 def _continued(payload: Mapping[str, Any], state: _State) -> dict[str, Any]:
-    """Return a Responses request with the history that it continues, as it came where the id of that was never given.
+    """Return a Responses request with the history that it continues; unchanged if that history's id is unknown.
 
-    `truncation: "auto"` asks to leave out as many of the oldest items as the window demands, its own too; a call goes with
-    its result.
+    `truncation: "auto"` leaves out as many of the oldest items as the window requires, its own too; a call goes with its
+    result.
     """
     whole, items = dict(payload), _listed(payload.get("input"))
     if payload.get("previous_response_id") in state.stored:
@@ -192,7 +192,7 @@ def _refusal(
 
 
 def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[str, Any]:
-    """Return an error's text, and its body: the protocol's, or the wording's where it leaves that open."""
+    """Return an error's text, and its body: the protocol's, or the wording's if the protocol makes none."""
     message, body = error_body(wording, protocol.fmt, **figures)
     return message, protocol.refused(message) if protocol.refused else body
 
@@ -205,7 +205,7 @@ def _max_tokens(payload: Mapping[str, Any]) -> int | None:
 
 
 def _conversation_key(fmt: Format, payload: Mapping[str, Any]) -> str:
-    """Tell conversations apart by their tools and session field, which no compression changes."""
+    """Distinguish conversations by their tools and session field, which no compression changes."""
     session = payload.get("user") or payload.get("metadata") or payload.get("prompt_cache_key")
     names = [t.get("name") or (t.get("function") or {}).get("name") for t in payload.get("tools") or []]
     return hashlib.sha256(json.dumps([fmt, payload.get("model"), session, names]).encode()).hexdigest()
@@ -228,7 +228,7 @@ def _cached_tokens(state: _State, fmt: Format, payload: Mapping[str, Any], read_
 
 
 def _without_markers(value: Any) -> Any:
-    """Return the JSON value without `cache_control`: where markers stand is no part of the cached text."""
+    """Return the JSON value without `cache_control`: the places of markers are not part of the cached text."""
     if isinstance(value, Mapping):
         return {k: _without_markers(v) for k, v in value.items() if k != "cache_control"}
     return [_without_markers(v) for v in value] if isinstance(value, list) else value

@@ -8,23 +8,23 @@ from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.rules import sign
 
 PIECE_CHARS = 16
-"""How much of a call's arguments, or of a thinking, an event brings."""
+"""Characters of a call's arguments, or of thinking, in one event."""
 
 
 def new_id(kind: str) -> str:
-    """Return an id that no other answer has: clients join what carries the same one."""
+    """Return an id that no other answer has: clients join items with the same id."""
     return f"{kind}_{uuid4().hex[:24]}"
 
 
 def pieces(text: str) -> list[str]:
-    """Return the pieces in which a stream brings a text."""
+    """Return the pieces of a streamed text."""
     return [text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS)]
 
 
 REPEATED = ("tools", "tool_choice", "store")
 """Fields of a request that its answer repeats."""
 ENCRYPTED = "reasoning.encrypted_content"
-"""What a request includes to get its reasoning in a form that it can send back."""
+"""A request includes this to get its reasoning in a form that it can send back."""
 
 
 def whole(payload: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def usage_of(tokens: int, cached: int, output_tokens: int) -> dict[str, Any]:
 
 
 def _items(reply: Reply, *, shows_encrypted: bool) -> list[dict[str, Any]]:
-    """Return the items of an answer; the id of a call behind reasoning begins with that one's, as `rules` checks."""
+    """Return the items of an answer; the id of a call after reasoning begins with the reasoning's id, as `rules` checks."""
     items: list[dict[str, Any]] = []
     reasoning = new_id("rs") if reply.thinking else ""
     if reasoning:
@@ -89,7 +89,7 @@ def _items(reply: Reply, *, shows_encrypted: bool) -> list[dict[str, Any]]:
 
 
 def _begun(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item as it is announced: without the content that its deltas bring."""
+    """Return an item as it is announced, without the content of its deltas."""
     if item["type"] == "reasoning":
         return {**item, "summary": []}
     empty: dict[str, Any] = {"arguments": ""} if "arguments" in item else {"content": []}
@@ -97,7 +97,7 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the events that bring a response."""
+    """Return the events of a streamed response."""
     head = {name: value for name, value in response.items() if name != "usage"}
     begun_head = {**head, "status": "in_progress", "output": []}
     found: list[dict[str, Any]] = [

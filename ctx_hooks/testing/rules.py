@@ -24,7 +24,7 @@ def violations(fmt: Format, payload: Mapping[str, Any]) -> list[str]:
 
 
 def sign(thinking: str) -> str:
-    """Return the signature that this provider gives a thinking block, by which it recognises an altered text."""
+    """Return this provider's signature of a thinking block, which shows whether its text was altered."""
     return SIGNATURE_PREFIX + hashlib.sha256(thinking.encode()).hexdigest()[:16]
 
 
@@ -195,7 +195,7 @@ def _flat_tools(tools: Iterable[Any]) -> Iterator[str]:
 
 
 def _reasoning(items: list[Mapping[str, Any]], *, is_kept: bool) -> Iterator[str]:
-    """Refuse reasoning of which nothing is kept, or that was altered, and calls that lack the reasoning before them."""
+    """Refuse altered or unknown reasoning, and calls without the reasoning before them."""
     ids = {item.get("id") for item in items}
     for item in items:
         item_id = str(item.get("id") or "")

@@ -11,7 +11,7 @@ from ctx_hooks.testing.rules import sign
 
 OUTPUT_TOKENS = 12
 EMPTY: Mapping[str, Any] = {"text": "", "thinking": "", "signature": "", "input": {}}
-"""What a block holds when it is announced, before its deltas."""
+"""The content of a block when it is announced, before its deltas."""
 
 
 def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
 
 
 async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
-    """Yield the events that bring a whole answer of the Responses route."""
+    """Yield the events of a whole answer of the Responses route."""
     for event in responses.events(response):
         yield sse(event)
 
@@ -54,7 +54,7 @@ async def stream(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: 
 
 
 async def error_stream(fmt: Format, payload: Mapping[str, Any], body: Any, settings: ProviderSettings) -> AsyncIterator[str]:
-    """Yield an error event as the only one of a 200 answer, or behind those that open it."""
+    """Yield an error event as the only one of a 200 answer, or after its opening events."""
     error = body.get("error", body) if isinstance(body, dict) else body
     opening = _opening(fmt, payload) if settings.refused_after_opening else []
     for event in (*opening, _error_event(fmt, payload, error, settings.refused_form)):
@@ -90,7 +90,7 @@ def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: Stre
 
 
 def sse(event: Mapping[str, Any]) -> str:
-    """Return the event as it is sent; chat's and Google's chunks have no type to be named after."""
+    """Return the event as it is sent; chunks of chat and Google have no type for its name."""
     head = f"event: {event['type']}\n" if "type" in event else ""
     return f"{head}data: {json.dumps(event)}\n\n"
 
@@ -142,7 +142,7 @@ def _anthropic_message(model: Any, tokens: int, cached: int) -> dict[str, Any]:
 
 
 def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Return the blocks of an answer, each with the deltas that bring its content in a stream."""
+    """Return the blocks of an answer, each with the deltas that stream its content."""
     blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
     if reply.thinking:
         signature = sign(reply.thinking)
@@ -160,7 +160,7 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str,
 
 
 def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    """Return the events of an answer in Anthropic's shape, which other providers pack in their own streams."""
+    """Return the events of an answer in Anthropic's shape, which other providers wrap in their own streams."""
     opening = {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)}
     events: list[dict[str, Any]] = [opening]
     for i, (block, deltas) in enumerate(_anthropic_blocks(reply)):

@@ -9,7 +9,7 @@ from ctx_hooks.testing import gemini
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How one provider words an overflow. `text` may hold {limit}, {input}, {output} and {total}."""
+    """How one provider words an overflow. `text` may contain {limit}, {input}, {output} and {total}."""
 
     text: str
     status: int = 400
