@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ctx_hooks.texts.pieces import spans
 
 LONGEST_LINE_CHARS = 2_000
-"""Of a longer line only this beginning is yielded."""
+"""Longer lines are cut to this length."""
 _WORDS = (
     *("error", "exception", "traceback", "failed", "failure", "fatal", "panic", "assert", "undefined", "denied", "refused"),
     *("错误", "失败", "异常"),

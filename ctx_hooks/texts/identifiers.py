@@ -9,7 +9,7 @@ from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts import pieces
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
-"""What may be an identifier: `telling` says which of these are."""
+"""Words that may be identifiers; `telling` selects the real ones."""
 _WORD_IN_JSON = re.compile(
     r"\\u[0-9A-Fa-f]{4}|([A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z]))[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_])"
 )
@@ -24,7 +24,7 @@ _names: ContentCache[tuple[str, ...]] = ContentCache()
 
 
 def identifiers(text: str) -> tuple[str, ...]:
-    r"""Return the paths, names, ids and numbers in `text`: what a later step could refer to by name.
+    r"""Return the paths, names, ids and numbers in `text`: a later step may refer to them by name.
 
     >>> identifiers(r'{"text": "\u003crun_dir\u003e in src/a.py\nsrc/b.py"}')
     ('run_dir', 'src/a.py', 'src/b.py')
@@ -33,7 +33,7 @@ def identifiers(text: str) -> tuple[str, ...]:
 
 
 def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
-    """Return what may be identifiers in each of these spans; of JSON, by how the text begins, without its escapes."""
+    """Return the possible identifiers of each span; without JSON escapes if the text looks like JSON."""
     is_json = text.startswith(_JSON_OPENINGS) or ":\\" not in text
     word = _WORD_IN_JSON if is_json else _WORD
     return [list(filter(None, word.findall(text, start, end))) for start, end in spans]
@@ -45,7 +45,7 @@ def telling(words: Iterable[str]) -> Iterator[str]:
 
 
 def is_opaque(name: str) -> bool:
-    """Whether a name is mostly an id that a machine has made, which says nothing by itself: a digest, a key, a UUID.
+    """Whether a name is mostly a machine-made id, which has no meaning by itself: a digest, a key, a UUID.
 
     >>> is_opaque("ses_31538576cffeVg7WCPzLrpPuKF"), is_opaque("convertUtf8ToUtf16String"), is_opaque("src/names.py")
     (True, False, False)

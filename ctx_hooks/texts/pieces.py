@@ -10,7 +10,7 @@ from collections.abc import Iterator
 PIECE_CHARS = 32_768
 """The slowest pattern of this package takes 40 ns a character, 1.3 ms for a piece (measured on one-letter texts)."""
 NEAR_FRACTION = 0.20
-"""A cut falls on a line's end if one lies in this last part of what is kept (OpenClaw), else between two words."""
+"""A cut is at a line's end if one is in this last part of the kept text (OpenClaw), else between two words."""
 
 _BLANK = re.compile(r"\s")
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -39,7 +39,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def whole_lines(text: str, end: re.Pattern[str] = _LINE_END) -> Iterator[str]:
-    """Yield pieces of whole lines, of PIECE_CHARS and the rest of the line, a line's end being what `end` matches."""
+    """Yield pieces of whole lines, of PIECE_CHARS and the rest of the line; `end` matches a line's end."""
     start = 0
     while start < len(text):
         found = end.search(text, start + PIECE_CHARS)
@@ -62,7 +62,7 @@ def head_end(text: str, chars: int) -> int:
 
 
 def tail_start(text: str, chars: int) -> int:
-    """Return where the last `chars` characters begin: behind a line's end if one is near, else behind a blank."""
+    """Return where the last `chars` characters begin: after a line's end if one is near, else after a blank."""
     start = max(0, len(text) - chars)
     near = start + int(chars * NEAR_FRACTION)
     return 1 + next((end for mark in "\n " if (end := text.find(mark, start, near)) >= 0), start - 1)

@@ -1,17 +1,16 @@
-"""What a sentence says to whoever reads on: whether it directs, whether it tells a value, which later one corrects it.
+"""Classify sentences: whether one is a directive, whether it has a value, and which later one corrects it.
 
-A rule that works without keywords beside one that knows some: figures, names, code and quotations are found by their form,
-in every script, directives by words of a few languages.
+Figures, names, code and quotations are found by their form, in every script; directives by words of a few languages.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 
 LONGEST_CORRECTED_CHARS = 300
-"""Who corrects something seldom says more again."""
+"""A correction seldom repeats more text."""
 LONGEST_VALUE_WORDS, LEAST_SAME_WORDS = 3, 3
-"""A later sentence corrects an earlier one if at most so many words side by side differ, values all of them (a date, a name,
-a sum), and at least so many are the same."""
+"""A later sentence corrects an earlier one if at most this many adjacent words differ, all of them values (a date, a name, a
+sum), and at least this many are the same."""
 
 _DIRECTIVE = re.compile(
     r"\b(?:must|never|always|do not|don['’]t|should|prefer|rather|want|need|keep|use|not|without|now|changed|only|make sure"
@@ -25,16 +24,16 @@ _DIRECTIVE = re.compile(
     re.IGNORECASE,
 )
 _LABELLED = re.compile(r"[\s#>*-]{0,8}[A-Z][A-Z0-9 _/-]{2,40}:\s")
-"""What somebody has put a label in capitals before is meant to be kept (RULE:, DECISION:, NOTE:)."""
+"""A label in capitals marks text that should be kept (RULE:, DECISION:, NOTE:)."""
 _CJK = "\u3040-\u9fff\uac00-\ud7af"
 _VALUE = re.compile(rf"\d|\w[_/@]\w|[a-z][A-Z]|[\"“«„「『《`]|[{_CJK}]\s?[A-Za-z]")
 _NOT_FIRST = re.compile(r"(?<![.!?:\n]\s)(?<=\s)[^\W\d_][\w'’]+")
-"""A word that begins no sentence: if it has a capital, it is a name, or a noun of German's."""
+"""A word inside a sentence: if it has a capital, it is a name, or a German noun."""
 _WORD = re.compile(rf"[^\W{_CJK}][\w$€£./@#:-]*|[$€£]\d[\w./:-]*|\S")
 
 
 def directs(text: str, start: int, end: int) -> bool:
-    """Whether a span of `text` says what is to be done or not, or has a label of its own."""
+    """Whether a span of `text` says what to do or not to do, or has a label of its own."""
     return _LABELLED.match(text, start, end) is not None or _DIRECTIVE.search(text, start, end) is not None
 
 
@@ -45,7 +44,7 @@ def tells(text: str, start: int, end: int) -> bool:
 
 
 def corrections(sentences: Sequence[str]) -> Mapping[int, int]:
-    """Return for each sentence that a later one says again with another value, by its number, the number of that one.
+    """Return the number of each corrected sentence, with the number of the later one that repeats it with another value.
 
     >>> dict(corrections(["The limit is 40 EUR.", "Ask Deniz about it.", "The limit is 60 EUR."]))
     {0: 2}
