@@ -12,15 +12,15 @@ from ctx_hooks.cli.commands import commands
 from ctx_hooks.cli.terminal import print_error
 
 INTERRUPTED = 130
-"""What a shell returns for a process that Ctrl-C ended: 128 and the number of SIGINT."""
+"""The exit code that a shell returns if Ctrl-C ended a process: 128 and the number of SIGINT."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    logging.getLogger("ctx_hooks").addHandler(logging.NullHandler())  # a command prints what it has to say itself
+    logging.getLogger("ctx_hooks").addHandler(logging.NullHandler())  # commands print their own messages
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to end
+            stream.reconfigure(errors="backslashreplace")  # a character that a terminal cannot show does not end the command
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
         return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)
@@ -31,4 +31,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         help_of = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return print_error(f"{error.format_message().rstrip('.')}{help_of}")
     except click.Abort:
-        return INTERRUPTED  # what was started has ended with its context managers
+        return INTERRUPTED  # context managers have ended what was started

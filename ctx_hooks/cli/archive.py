@@ -31,14 +31,14 @@ HOUR_SECONDS = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where texts may be kept: folders on disk, and a client of the proxy's Redis where one is configured."""
+    """Places of kept texts: folders on disk, and a client of the proxy's Redis if one is configured."""
 
     folders: tuple[Path, ...]
     redis: Any
 
 
 def print_kept(*, config: Path | None) -> None:
-    """Print how much is kept of each tenant, and where; a team by its name if the configuration has it."""
+    """Print how much is kept of each tenant, and in which place; teams by name if the configuration has them."""
     read = configuration_without_mistakes(config)
     found, now = asyncio.run(_kept(read)), time.time()
     secret = secret_of_environment()
@@ -59,7 +59,7 @@ async def _kept(config: Configuration) -> list[tuple[str, Stored]]:
 
 
 def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) -> None:
-    """Print the text of a handle; raises CommandError where its owner has none."""
+    """Print the text of a handle; raises CommandError if its owner has none."""
     if not is_handle(handle):
         raise CommandError(f"{handle!r:.60} is no handle: it has {HANDLE_CHARS} characters of a to z and 2 to 7")
     kind, identifier = _named(owner)
@@ -83,7 +83,7 @@ async def _values(config: Path | None, tenant: str, handle: str) -> list[bytes |
 
 
 def prune(*, config: Path | None) -> None:
-    """Delete what has expired on disk, and print how many texts that were."""
+    """Delete expired texts on disk, and print their number."""
     gone = asyncio.run(_pruned(config))
     tell({"deleted": gone}, f"{counted(gone, 'text')} deleted")
 
@@ -94,7 +94,7 @@ async def _pruned(config: Path | None) -> int:
 
 
 def archives_of(config: Configuration) -> list[Mapping[str, Any]]:
-    """Return what each scope of a configuration says of its archive."""
+    """Return the archive settings of each scope of a configuration."""
     return [v for path, v in values_of(config.raw) if path.endswith(".archive") and isinstance(v, Mapping)]
 
 
@@ -114,12 +114,12 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
             yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
         except sqlite3.Error as error:
             raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
-        except OSError as error:  # inside, where it is not taken for Redis's
+        except OSError as error:  # caught here, so that it is not taken for an error of Redis
             raise CommandError(f"A folder cannot be used: {error}") from None
 
 
 def _named(owner: Mapping[str, str | None]) -> tuple[str, str]:
-    """Return the kind and the identifier of the owner that is named, of "nobody" where none is.
+    """Return the kind and the identifier of the named owner; of "nobody" if none is named.
 
     Raises:
         UsageError: There are two.

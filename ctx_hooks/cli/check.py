@@ -17,9 +17,9 @@ from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.request.target import window_at
 
 SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "LiteLLM", "default": "nobody: assumed"}
-"""Who states a window."""
+"""The sources of a window."""
 CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session"}
-"""Sections whose scopes hold for callers of a name; and the field of a caller that has the name."""
+"""Sections whose scopes apply to callers of a name; and the field of a caller that has the name."""
 DEFAULTS = DEFAULT_POLICY.model_dump(mode="json")
 ANY = Listed("", "", Deployment("", {}), {})
 """A deployment that no scope of a model names."""
@@ -29,7 +29,7 @@ ANY = Listed("", "", Deployment("", {}), {})
 class Row:
     """A field of a policy that a scope sets, with its value as JSON has it.
 
-    `whom` is a model group, a caller such as `teams.research`, or "" where it holds for everybody on every model.
+    `whom` is a model group, a caller such as `teams.research`, or "" if the field applies to everybody on every model.
     """
 
     whom: str
@@ -40,7 +40,7 @@ class Row:
 
 
 def rows(config: Configuration) -> list[Row]:
-    """Return what is set for everybody, and what each model group and the callers of each name have besides."""
+    """Return the fields set for everybody, and those that each model group and named caller adds."""
     everybody = _set(config.resolved(ANY))
     said = [("", everybody), *((listed.group, _set(config.resolved(listed))) for listed in config.listed)]
     for section, field in CALLERS.items():
@@ -63,7 +63,7 @@ def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
 
 
 def run(*, config: Path) -> int:
-    """Print the mistakes of a configuration, else what it comes to; return the exit code."""
+    """Print the mistakes of a configuration, else its resolved settings; return the exit code."""
     found = read_configuration(config)
     findings = weak_spots(found)
     if as_json():

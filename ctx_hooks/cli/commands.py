@@ -13,7 +13,7 @@ import click
 from ctx_hooks.cli.terminal import ERROR, CommandError, json_option, print_error, print_json, yes_option
 
 READER_GONE = 141
-"""What a shell returns for a process that SIGPIPE ended, 128 and its number: `head` closes what it reads."""
+"""The exit code that a shell returns if SIGPIPE ended a process, 128 and its number: `head` closes its input."""
 FILE = click.Path(path_type=Path)
 OWNERS = {
     "team": "The team, by its id.",
@@ -25,12 +25,12 @@ OWNERS = {
 
 
 class Commands(click.Group):
-    """A group of commands, which turns what a command raises into a line of text and an exit code."""
+    """A group of commands, which turns a command's exception into a line of text and an exit code."""
 
     group_class = type
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command by its name; what is misspelt is an error that names the nearest."""
+        """Find a command by its name; the error for a misspelt name shows the nearest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -51,7 +51,7 @@ class Commands(click.Group):
         except BrokenPipeError:
             _discard_output()
             return READER_GONE
-        except OSError as error:  # of the output: a disk that takes no more
+        except OSError as error:  # an error of the output, such as a full disk
             _discard_output()
             click.echo(f"Error: {error.strerror or error}", err=True)
             return ERROR
@@ -69,7 +69,7 @@ class Commands(click.Group):
 
 
 def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], Callable[..., Any]]:
-    """Have a command call a function of a module of this package, which is imported only then."""
+    """Let a command call a function of a module of this package, which is imported only then."""
 
     def made(declared: Callable[[], None]) -> Callable[..., Any]:
         @wraps(declared)
@@ -82,7 +82,7 @@ def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], 
 
 
 def _discard_output() -> None:
-    """Lead the rest of the output nowhere: Python flushes once more at its end."""
+    """Discard the rest of the output: Python flushes once more when it exits."""
     if sys.stdout is not None:  # closed by the caller
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -42,9 +42,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A proxy configuration: the file, what it says of the plugin, its mistakes with their paths, and the deployments.
+    """A proxy configuration: the file, the plugin's settings, the mistakes with their paths, and the deployments.
 
-    `settings` are without the sections that cannot be read, `folder` is where the file is.
+    `settings` lack the unreadable sections; `folder` is the folder of the file.
     """
 
     raw: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Configuration:
     folder: Path = Path()
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """Return a section such as `router_settings`, an empty one where there is none."""
+        """Return a section such as `router_settings`, an empty one if there is none."""
         return mapping_or_empty(self.raw.get(name))
 
     def group_of(self, name: str) -> list[Listed]:
@@ -77,12 +77,12 @@ class Configuration:
 
 
 def teams_by_digest(config: Configuration, digest: Callable[[str], str]) -> dict[str, str]:
-    """Return the teams of a configuration, as "team research", by what a store knows them by."""
+    """Return the teams of a configuration, as "team research", by their digests in the stores."""
     return {digest(name): f"team {name}" for name in config.settings.teams}
 
 
 def read_configuration(path: Path) -> Configuration:
-    """Return the configuration of a file; raises CommandError where it cannot be read."""
+    """Return the configuration of a file; raises CommandError if it cannot be read."""
     return replace(configuration_of(read_config(path)), folder=path.parent)
 
 
@@ -117,7 +117,7 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
 
 
 def values_of(raw: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each value of a configuration with its path; of a list or mapping that is in several places, one."""
+    """Yield each value of a configuration with its path; the content of a shared list or mapping only once."""
     waiting, seen = [("", raw)], set()
     for path, value in waiting:
         yield path.removeprefix("."), value
@@ -128,7 +128,7 @@ def values_of(raw: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _misshapen(raw: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what keeps LiteLLM from reading a configuration: it does not start with it."""
+    """Yield the errors that keep LiteLLM from reading a configuration, and so from starting."""
     for name in ("litellm_settings", "general_settings", "router_settings"):
         if raw.get(name) is not None and not isinstance(raw[name], Mapping):
             yield f"{name}: a mapping is expected, not {raw[name]!r:.60}"

@@ -34,9 +34,9 @@ TURNS = 60
 RESULT_CHARS = 4_000
 TIMEOUT_SECONDS = 120
 API_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
-"""Where each provider of LiteLLM's expects the API, below the simulated provider's address."""
+"""The path of the API for each LiteLLM provider, below the simulated provider's address."""
 ANSWER = "Answer "
-"""What an answer of the simulated provider begins with, whole and in the first event of a stream."""
+"""The beginning of each answer of the simulated provider, whole and in the first event of a stream."""
 TO_ADD = f"""A provider with a window of {WINDOW_TOKENS:,} tokens answers until Ctrl-C. Add this to your model_list:
 
   - model_name: simulated
@@ -101,7 +101,7 @@ def run(*, provider_only: bool, port: int | None) -> int:
 
 
 def examine() -> int:
-    """Print what keeps the plugin from working in this installation, if anything does; return the exit code."""
+    """Print the problems that keep the plugin from working in this installation; return the exit code."""
     findings = _examined()
     if as_json():
         print_json({"findings": list(map(asdict, findings))})
@@ -109,7 +109,7 @@ def examine() -> int:
 
 
 def _examined() -> list[Finding]:
-    """Return what is found about this installation; without `--json` it is printed too."""
+    """Return the findings about this installation; without `--json`, print them too."""
     with working("Loading LiteLLM"):
         findings = list(installation())
     if not as_json():
@@ -118,7 +118,7 @@ def _examined() -> list[Finding]:
 
 
 def installation() -> Iterator[Finding]:
-    """Yield whether this LiteLLM has what the plugin needs, and what keeps the plugin from working here."""
+    """Yield whether this LiteLLM meets the plugin's needs, and the problems that keep the plugin from working here."""
     yield versions_finding(version("litellm"))
     if switched_off():
         yield finding("switched_off", variable=KILL_SWITCH)
@@ -172,7 +172,7 @@ def until_interrupted() -> None:
 
 
 def answers() -> Iterator[dict[str, Any]]:
-    """Yield what became of each request, as it is answered: whole and streamed, on a deployment of its own.
+    """Yield the result of each request when it is answered: whole and streamed, on a deployment of its own.
 
     Raises:
         RuntimeError: the proxy does not start; its log is in the text.
@@ -220,7 +220,7 @@ def _group(trial: Trial, *, stream: bool) -> str:
 
 
 def _config(provider_url: str) -> dict[str, Any]:
-    """Return litellm_config.yaml with a deployment there for each request: no limit is known from another."""
+    """Return litellm_config.yaml with a deployment for each request, so that none knows a limit from another."""
     config: dict[str, Any] = yaml.safe_load(_config_path().read_text(encoding="utf-8"))
     known = {entry["model_name"]: entry for entry in config["model_list"]}
     config["model_list"] = []

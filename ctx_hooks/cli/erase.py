@@ -24,7 +24,7 @@ from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_na
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 
 DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|nobody")
-"""What `archive ls` and `limits ls` name a tenant; "nobody" is the one of requests without key, team and user."""
+"""The digests of tenants in `archive ls` and `limits ls`; "nobody" is the tenant of requests without key, team and user."""
 STAYS = (
     "Memory of the workers: summaries for three days, an archive there for its retention_days; none after a restart.",
     "What a worker writes that still serves the owner: erase again after its sessions have ended.",
@@ -37,10 +37,10 @@ STAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose texts and figures are to go.
+    """The owner of the texts and figures to remove.
 
     Attributes:
-        kind: "team", "key", "user", "organization", or "tenant" for one that is named by its digest.
+        kind: "team", "key", "user", "organization", or "tenant" if a digest names it.
         identifier: LiteLLM's id, of a key its hash; or the digest.
         archive_name: the digest by which the archive knows it.
         digest: the digest by which statistics, summaries and histories know it.
@@ -58,7 +58,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a store holds of an owner: how many entries (rows of a file, keys of Redis or fields of one), and their removal.
+    """A store's data of an owner: the number of entries (rows of a file, keys of Redis or fields of one), and their removal.
 
     Attributes:
         store: "archive", "statistics", "summaries" or "histories".
@@ -103,7 +103,7 @@ def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
 
 
 def _owner(kind: str, identifier: str) -> Owner:
-    """Return an owner with its digests; raises UsageError for what is no digest."""
+    """Return an owner with its digests; raises UsageError if a tenant is no digest."""
     if kind == "tenant":
         if not DIGEST.fullmatch(identifier):
             raise click.UsageError(f"--tenant: {identifier!r} is no digest that `archive ls` or `limits ls` prints.")
@@ -156,7 +156,7 @@ async def _in_redis(client: Any, owner: Owner) -> list[Held]:
 
 
 def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
-    """Yield what the stores may still hold of the owners under another name."""
+    """Yield a note on the data that the stores may still keep of the owners under another name."""
     kinds = {owner.kind for owner in owners}
     scopes = {str(archive.get("scope", "key")) for archive in archives_of(config)}
     for scope in sorted(scopes - kinds):

@@ -1,4 +1,4 @@
-"""The files that commands are given: what cannot be read is told in a line, with its path."""
+"""Read the input files of commands: an unreadable file is reported in one line, with its path."""
 
 import glob
 import json
@@ -34,10 +34,10 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON document of a file; raises CommandError if it cannot be read, or holds no JSON."""
+    """Return the JSON document of a file; raises CommandError if it cannot be read, or contains no JSON."""
     try:
         return json.loads(read_text(path))
-    except ValueError as error:  # of a number of too many digits as well
+    except ValueError as error:  # also for a number of too many digits
         raise CommandError(f"{path}: not JSON: {error}") from None
     except RecursionError:
         raise CommandError(f"{path}: nested too deeply") from None
@@ -55,19 +55,19 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def yaml_of(text: str) -> Any:
-    """Return the value of a YAML text; raises ValueError, which says why, where it has none."""
+    """Return the value of a YAML text; raises ValueError with the reason if it has none."""
     import yaml  # noqa: PLC0415 - not for --help
 
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # of a date that is none as well
+    except (yaml.YAMLError, ValueError) as error:  # also for an invalid date
         raise ValueError(f"not YAML: {error}") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
 def paths_of(name: str) -> list[Path]:
-    """Return what a path or a pattern names; raises CommandError if that is nothing, OSError if it cannot be looked at."""
+    """Return the paths of a path or pattern; raises CommandError if there are none, OSError if they cannot be read."""
     found = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
     if not found:
         raise _missing(name)
@@ -84,7 +84,7 @@ def files_of(names: Iterable[str], *below: str) -> list[Path]:
 
 
 def _missing(name: str) -> CommandError:
-    """Return the error of a name that no file has, with the nearest one beside it."""
+    """Return the error for a name that no file has, with the nearest name."""
     folder = Path(name).parent
     beside = [str(path) for path in folder.iterdir()] if folder.is_dir() else []
     return CommandError(f"{name}: there is no such file or folder{suggestion(name, beside)}")
@@ -94,7 +94,7 @@ ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_t
 
 
 def request_of_body(body: Mapping[str, Any]) -> Request | None:
-    """Return the request of a body, None where it holds no conversation."""
+    """Return the request of a body, None if it contains no conversation."""
     if body.get("contents") and isinstance(body["contents"], (list, Mapping)):
         return Request("gemini", body)
     if body.get("messages") and isinstance(body["messages"], list):
@@ -112,12 +112,12 @@ def format_of(body: Mapping[str, Any]) -> Format:
 
 
 def _is_conversation(items: Any) -> bool:
-    """Whether an `input` is one of the Responses API: that of embeddings is a text, texts or tokens."""
+    """Whether an `input` is one of the Responses API: an `input` for embeddings is a text, texts or tokens."""
     return isinstance(items, list) and isinstance(items[0], Mapping)
 
 
 def _format_of_messages(body: Mapping[str, Any]) -> Format:
-    """Return which of the two formats with `messages` a body has; where nothing tells them apart, they are alike."""
+    """Return which of the two formats with `messages` a body has; if nothing distinguishes them, they are alike."""
     tools = body.get("tools")
     if "system" in body or (isinstance(tools, list) and any("input_schema" in mapping_or_empty(t) for t in tools)):
         return "anthropic"

@@ -1,4 +1,4 @@
-"""What a command finds out: what it is, how bad, and what to do about it. `findings.yaml` has the words."""
+"""The findings of a command: what each is, how bad, and what to do about it. `findings.yaml` has the words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def _words() -> dict[str, dict[str, str]]:
 
 
 def finding(key: str, **values: object) -> Finding:
-    """Return a finding by its key in `findings.yaml`, with the values that its words have places for."""
+    """Return a finding by its key in `findings.yaml`, with the values for the places in its words."""
     words = _words()[key]
     text, advice = (Template(words.get(part, "")).substitute(values) for part in ("text", "advice"))
     return Finding(words.get("name", key), words["level"], text, advice)  # type: ignore[arg-type]  # a level each

@@ -1,7 +1,7 @@
-"""`ctx-hooks init CONFIG`: the plugin is added to a proxy configuration, or taken out; what would change is shown first.
+"""`ctx-hooks init CONFIG`: add the plugin to a proxy configuration, or remove it; the changes are shown first.
 
-The file is edited as text where YAML says that its nodes stand, so that comments and layout stay. What the edit makes is
-read again: unless it says what it should, nothing is written.
+The file is edited as text at the positions of its YAML nodes, so that comments and layout stay. The edited text is parsed
+again: if it does not say what it should, nothing is written.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SETTINGS, CALLBACKS, OWN_SETTINGS = "litellm_settings", "callbacks", "callback_s
 
 
 def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: bool) -> None:
-    """Show what would change in a configuration, and write it if that is confirmed.
+    """Show the changes of a configuration, and write them if the user confirms.
 
     Raises:
-        CommandError: the file cannot be read, written or edited, its settings enforce where they are to observe, or nobody
-            confirms.
+        CommandError: the file cannot be read, written or edited, its settings enforce although they should observe, or
+            nobody confirms.
     """
     before, text = read_config(config), read_text(config)
     encoding = "utf-8-sig" if config.read_bytes().startswith(BOM_UTF8) else "utf-8"
@@ -63,7 +63,7 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
 
 
 def _wanted(path: Path, before: Mapping[str, Any], *, observe: bool, events: str | None) -> dict[str, Any]:
-    """Return a configuration with the plugin; raises CommandError if its own settings are not what is asked for."""
+    """Return a configuration with the plugin; raises CommandError if its own settings are not the requested ones."""
     wanted = with_plugin(before, observe=observe, events=events)
     read = configuration_of(wanted)
     everybody = read.policies.resolve(Caller())
@@ -75,7 +75,7 @@ def _wanted(path: Path, before: Mapping[str, Any], *, observe: bool, events: str
 
 
 def with_plugin(config: Mapping[str, Any], *, observe: bool, events: str | None = None) -> dict[str, Any]:
-    """Return a configuration with the plugin among its callbacks, and what is asked for as its settings if it has none."""
+    """Return a configuration with the plugin among its callbacks, and the requested settings if it has none."""
     names, own = _callbacks(config), config.get(OWN_SETTINGS) or {}
     settings = config.get(SETTINGS)
     if PLUGIN not in names:
@@ -115,7 +115,7 @@ def _text_with(text: str, before: dict[str, Any], wanted: dict[str, Any]) -> str
 
 
 def _added(text: str, section: str, key: str, value: str) -> str:
-    """Return a text whose section has one more entry, on the line behind the section's name."""
+    """Return a text whose section has one more entry, on the line after the section's name."""
     found = _entry(text, section)
     if found is None:
         return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}\n{section}:\n  {key}: {value}\n"
@@ -131,7 +131,7 @@ def _added(text: str, section: str, key: str, value: str) -> str:
 
 
 def _appended(text: str, node: Node) -> str:
-    """Return a text whose list of callbacks, or its one name, has the plugin behind the others."""
+    """Return a text whose list of callbacks, or its one name, has the plugin after the others."""
     start, end = node.start_mark.index, node.end_mark.index
     if not isinstance(node.value, list):
         name = "" if node.tag.endswith(":null") else f"{text[start:end]}, "
@@ -146,7 +146,7 @@ def _appended(text: str, node: Node) -> str:
 
 
 def _text_without(text: str) -> str:
-    """Return a text without the plugin, and without the list and the section that hold nothing else."""
+    """Return a text without the plugin, and without the list and the section that contain nothing else."""
     found = _entry(text, SETTINGS, CALLBACKS)
     section = _entry(text, SETTINGS)
     if found is None or section is None:
@@ -174,7 +174,7 @@ def _without_lines(text: str, start: int, end: int) -> str:
 
 
 def _entry(text: str, *path: str) -> tuple[Node, Any] | None:
-    """Return the nodes of a key and of its value at a path of keys, None where a mapping has no such key."""
+    """Return the nodes of a key and of its value at a path of keys, None if a mapping has no such key."""
     import yaml  # noqa: PLC0415 - not for --help
 
     node, found = yaml.compose(text, Loader=yaml.SafeLoader), None

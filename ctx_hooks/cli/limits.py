@@ -24,7 +24,7 @@ WITHOUT_REDIS = (
     "as for the proxy. Without Redis each worker keeps its statistics in memory and loses them at a restart."
 )
 MOST_SHOWN = 2
-"""Of an observation of more values than a line has room for, the median is shown."""
+"""If an observation has more values than fit a line, the median is shown."""
 
 
 def print_learned(*, deployment: str, config: Path | None) -> None:
@@ -37,7 +37,7 @@ def print_learned(*, deployment: str, config: Path | None) -> None:
 
 
 def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
-    """Forget what was learned of the deployments of a pattern, if that is confirmed, and print which they are."""
+    """Forget what was learned of the deployments of a pattern, if the user confirms, and print their names."""
     if not yes and not confirmed(f"Forget what was learned of {deployment}?"):
         return
     cleared, hint = asyncio.run(_cleared(_read(config), deployment))
@@ -85,7 +85,7 @@ async def _cleared(config: Configuration, deployment: str) -> tuple[list[str], s
 
 
 async def _keys(client: Any, deployment: str) -> tuple[list[bytes], str]:
-    """Return the keys of the deployments of a pattern, and what to say if there are none.
+    """Return the keys of the deployments of a pattern, and a message if there are none.
 
     Raises:
         CommandError: no Redis is configured.

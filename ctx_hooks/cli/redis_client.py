@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
 ENVIRONMENT = "REDIS_"
-"""LiteLLM reads each parameter of the client from a variable of this beginning."""
+"""LiteLLM reads each parameter of the client from a variable with this prefix."""
 
 
 @asynccontextmanager
 async def opened_redis(config: Configuration) -> AsyncIterator[Any]:
-    """Open the Redis that a configuration or the environment names; None where neither names one.
+    """Open the Redis that a configuration or the environment names; None if neither names one.
 
     Raises:
-        CommandError: the configuration has a URL that is none, or the Redis cannot be reached or used.
+        CommandError: the configuration has an invalid URL, or the Redis cannot be reached or used.
     """
     client = _client(redis_fields(config))
     try:
@@ -54,7 +54,7 @@ def _client(fields: Mapping[str, Any]) -> Any:
 
 
 def redis_fields(config: Configuration) -> dict[str, Any]:
-    """Return what a configuration says of the Router's Redis, else of LiteLLM's cache."""
+    """Return a configuration's settings of the Router's Redis, else of LiteLLM's cache."""
     router, settings = config.section("router_settings"), config.section("litellm_settings")
     named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
     cache = settings.get("cache_params")

@@ -21,7 +21,7 @@ ERROR = 2
 """The exit code of a command that could not do what it was asked for."""
 _AS_JSON = "ctx_hooks.as_json"
 _CONTROL = {n: f"\\u{n:04x}" for n in (*range(0x20), *range(0x7F, 0xA0)) if chr(n) not in "\n\t"}
-"""What a terminal would obey, each with the escape that JSON has for it: the text of a JSON document stays one."""
+"""Control characters of terminals, each with its JSON escape, so that the text of a JSON document stays valid."""
 
 
 class CommandError(Exception):
@@ -39,12 +39,12 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters escaped: what stands in a file must not move or colour a terminal."""
+    """Return a text with its control characters escaped: text from a file must not control a terminal."""
     return text.translate(_CONTROL)
 
 
 def setting(value: Any, other: Any = None) -> str:
-    """Return a setting's value as YAML has it, a mapping without its braces, and what is unset or the same in another."""
+    """Return a setting's value as YAML; a mapping has no braces, no unset fields and none that are the same in `other`."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -79,7 +79,7 @@ def as_json() -> bool:
 
 
 def tell(document: Any, shown: RenderableType) -> None:
-    """Print what a command has found out: the document with `--json`, else a text that may quote a file, or tables."""
+    """Print a command's result: the document with `--json`, else a text that may quote a file, or tables."""
     if as_json():
         print_json(document)
     elif isinstance(shown, str):
@@ -101,18 +101,18 @@ def print_error(error: object) -> int:
 def console(*, stderr: bool = False) -> Console:
     """Return a console on which names from files are neither markup nor control sequences.
 
-    Rich finds out the width (80 columns where there is no terminal) and whether there are colours: none where the output
-    is no terminal, or NO_COLOR is set.
+    Rich finds out the width (80 columns without a terminal) and whether there are colours: none if the output is no
+    terminal, or NO_COLOR is set.
     """
     from rich.console import Console  # noqa: PLC0415 - slow to load, and not for --help or --json
 
     class _Console(Console):
         def render_str(self, text: str, **options: Any) -> Text:
-            """Every string passes here, in a table as well; Rich itself lets ESC through."""
+            """Every string passes here, also in a table; Rich itself lets ESC through."""
             return super().render_str(printable(text), **options)
 
         def on_broken_pipe(self) -> NoReturn:
-            """Leave the end to the command line: Rich would end with 1, which says that something is wrong."""
+            """Leave the exit to the command line: Rich would exit with 1, which means that something is wrong."""
             raise BrokenPipeError
 
     return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -124,7 +124,7 @@ def table(*headings: str, right: tuple[int, ...] = (), folded: tuple[int, ...] =
     Args:
         headings: one a column.
         right: the columns of figures.
-        folded: the columns whose words wrap; of the others a name that is too long is broken.
+        folded: the columns whose words wrap; in the others, a name that is too long is broken.
     """
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -152,5 +152,5 @@ def confirmed(question: str) -> bool:
 
 
 def working(text: str) -> Status:
-    """Show on stderr that something is going on, on a terminal alone."""
+    """Show progress on stderr, only on a terminal."""
     return console(stderr=True).status(text)

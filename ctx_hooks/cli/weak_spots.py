@@ -1,4 +1,4 @@
-"""What in a proxy configuration keeps the plugin from its work, or makes it work worse than it could; and what to do."""
+"""Find parts of a proxy configuration that stop the plugin or make it work worse than it could, with advice."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -125,7 +125,7 @@ def _events(config: Configuration) -> Iterator[Finding]:
 
 
 def _summaries(config: Configuration) -> Iterator[Finding]:
-    """Yield the deployments that are to write summaries themselves, cannot, and have no model that does it instead."""
+    """Yield the deployments that should write summaries themselves but cannot, and have no model that does it instead."""
     unable: list[Listed] = []
     for listed in config.listed:
         settings = config.resolved(listed).policy.summary_in_use

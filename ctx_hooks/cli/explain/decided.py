@@ -1,4 +1,4 @@
-"""A request as the plugin would decide about it, with the policy and the window that it would be decided by."""
+"""The plugin's decision about a request, with the policy and the window that it uses."""
 
 import asyncio
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class Decided:
 
     Attributes:
         group: the model group, or model, that is asked.
-        deployments: how many the group has; 0 where no configuration lists it. The first is asked.
+        deployments: how many the group has; 0 if no configuration lists it. The first one is used.
         request: as received.
         target: the deployment that is asked, with its window.
         sent: the request as it would be sent.
@@ -48,8 +48,8 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     """Return what would be done with the request of a file; the arguments are the options of the command.
 
     Raises:
-        CommandError: a file cannot be read, holds no request, or the configuration is wrong; or it has no such model, team,
-            or key.
+        CommandError: a file cannot be read, contains no request, or the configuration is wrong; or it has no such model,
+            team, or key.
     """
     fields = read_json(request)
     if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
@@ -80,7 +80,7 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
 
 
 def _without_stores(target: Target) -> Target:
-    """Return the target with an archive in memory in the place of any other: placeholders alike, and nothing is stored."""
+    """Return the target with an archive in memory instead of any other: equal placeholders, and nothing is stored."""
     archive = target.policy.archive
     if archive is None:
         return target

@@ -13,7 +13,7 @@ from ctx_hooks.formats import WIRE_FORMATS
 Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
 SHARED_CHARS = 60
-"""Two texts that share so much of their beginning or their end are forms of one text: cuts keep one of both."""
+"""Two texts that share this much of their beginning or end are forms of one text: cuts keep one of the two."""
 EMPTIED = "removed; a line says what it was"
 SHORTENED = "shortened; a line says so"
 LOSSLESS = "same text, written shorter"
@@ -31,7 +31,7 @@ class Changed:
         kind: whether it calls tools or brings their results.
         tokens_before: its size as received, 0 for one that was added.
         tokens_after: its size as sent, 0 for one that was removed.
-        told: the line that says so to the model, "" for none.
+        told: the placeholder that the model reads, "" for none.
     """
 
     received: int | None
@@ -48,7 +48,7 @@ class Changed:
 def changed(
     received: Conversation, sent: Conversation, size: Callable[[Message], int], why_removed: Callable[[int], str]
 ) -> list[Changed]:
-    """Return what became of each message, in order; `why_removed` says it of the message of an index."""
+    """Return what became of each message, in order; `why_removed` has the reason for the message of an index."""
     tools = {call.id: call.name for message in received.messages for call in message.calls}
     before, after = (
         [digest_of(message) for message in WIRE_FORMATS[conversation.format].write(conversation)]
@@ -94,7 +94,7 @@ def _pairs(
 
 
 def _is_form_of(was: Message, is_now: Message) -> bool:
-    """Whether a message is what became of another: with the same calls and results, or text of the same."""
+    """Whether a message is a form of another: it has the same calls and results, or shares text."""
     if was.role != is_now.role:
         return False
     ids, ids_now = ([*(c.id for c in m.calls), *(r.call_id for r in m.results)] for m in (was, is_now))
@@ -115,7 +115,7 @@ def _why(was: Message | None, is_now: Message, told: str) -> str:
 
 
 def _placeholder(was: Message | None, is_now: Message) -> str:
-    """Return the first placeholder of a message that it did not come with, without its mark; "" for none."""
+    """Return the first placeholder of a message that is new in it, without its mark; "" for none."""
     known = set(_lines(was)) if was else set()
     told = (line for line in _lines(is_now) if MARK in line and line not in known)
     return next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in told), "")

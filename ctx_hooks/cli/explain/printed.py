@@ -1,4 +1,4 @@
-"""What is printed of a decision: first what is done and by which figures, then every message like a diff."""
+"""Print a decision: first the action and its figures, then every message like a diff."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIGNS: dict[Became, tuple[str, str]] = {
     "added": ("+", "green"),
 }
 RANKS: tuple[Became, ...] = ("kept", "removed", "changed", "added")
-"""Of an exchange the last one of these is told."""
+"""For an exchange, the last one of these is reported."""
 REMOVED_BY_RULE = "a message rule of the provider would be broken"
 GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
@@ -51,7 +51,7 @@ def run(*, sent: bool, **asked: Any) -> None:
 
 
 def document(found: Decided) -> dict[str, Any]:
-    """Return what is known of the decision but the messages, as JSON has it; of `mode: enforce` whatever the mode is."""
+    """Return the decision without its messages as a JSON document; as for `mode: enforce`, whatever the mode is."""
     figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
     budget = budget_tokens_of(window, policy, least_output_tokens=found.request.least_output_tokens)
     target = target_tokens_of(to_local(budget, found.factor), policy)
@@ -113,7 +113,7 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
 
 
 def messages_of(found: Decided) -> list[Changed]:
-    """Return what became of each message; none of a request that holds no conversation."""
+    """Return what became of each message; nothing if a request contains no conversation."""
     counter = Counter(vocabulary_of(found.target.model))
     try:
         received, sent = found.request.messages.conversation(), found.sent.messages.conversation()
@@ -133,7 +133,7 @@ def messages_of(found: Decided) -> list[Changed]:
 
 
 def _fields(found: Decided) -> dict[str, dict[str, Any]]:
-    """Return each field that changes and is a figure, such as `max_tokens`, with what came and what is sent."""
+    """Return each changed figure among the fields, such as `max_tokens`, with its received and its sent value."""
     came, sent = _flat(found.request.fields), _flat(found.decision.changes)
     return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
 
@@ -145,7 +145,7 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
-    """Print a line for those in a row of which the same became, for the same reason."""
+    """Print one line for consecutive messages with the same outcome and reason."""
     shown = table("", "message", "who", "before", "after", "why", right=(3, 4), folded=(5,))
     for (became, why), exchanges in groupby(_exchanges(messages), key=_became):
         alike = [message for exchange in exchanges for message in exchange]
@@ -174,7 +174,7 @@ def _became(exchange: Sequence[Changed]) -> tuple[Became, str]:
 
 
 def _whose(messages: Sequence[Changed]) -> str:
-    """Return whose messages these are, by their results where they have any; how many of several."""
+    """Return whose messages these are, by their results if they have any; the number if they are of several."""
     names = dict.fromkeys(m.who for m in messages if m.kind == "result") or dict.fromkeys(m.who for m in messages)
     return next(iter(names)) if len(names) == 1 else f"{len(messages)} messages"
 

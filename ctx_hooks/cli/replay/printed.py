@@ -18,7 +18,7 @@ HEADINGS = ("Policy", "Answered", "Refused", "Compacted", "Re-reads", "Prompts",
 
 
 def run(**asked: Any) -> int:
-    """Print what came of a replay; the arguments are the form of the output, and those of `replayed`."""
+    """Print the result of a replay; the arguments are the form of the output, and those of `replayed`."""
     reading, replay = replayed(**asked)
     if as_json():
         print_json(document(reading, replay))
@@ -28,7 +28,7 @@ def run(**asked: Any) -> int:
 
 
 def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
-    """Print what was read, the figures of each way, and what could not be replayed."""
+    """Print the files read, the figures of each way, and the rows that could not be replayed."""
     kinds = ", ".join(f"{name} ({counted(n, 'file')})" for name, n in reading.kinds.items())
     requests = replay.bills[0].requests + replay.bills[0].refused
     out.print(f"Read: {kinds or 'nothing'}")

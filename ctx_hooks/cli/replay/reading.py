@@ -1,4 +1,4 @@
-"""The recorded requests of files and folders: each file is recognised by its content, and what cannot be read is noted."""
+"""The recorded requests of files and folders: each file is recognised by its content, and unreadable places are noted."""
 
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, loads
 from ctx_hooks.cli.terminal import working
 
 ENDINGS = ("**/*.jsonl", "**/*.json", "**/*.ndjson")
-"""Of the files that are read in a folder, and in the folders below it."""
+"""Patterns of the files that are read in a folder and its subfolders."""
 MOST_NAMED = 10
 """Broken places that are named one by one; all are counted."""
 UNKNOWN = "no history of a known kind"
@@ -27,16 +27,16 @@ class Broken(NamedTuple):
 
 
 class Reader(Protocol):
-    """What each module has."""
+    """The names that each reader module has."""
 
     NAME: str
-    """What the kind is called."""
+    """The name of the kind."""
 
     def recognises(self, fields: Mapping[str, Any]) -> bool:
         """Whether a file that has this row is of the kind."""
 
     def requests(self, rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
-        """Yield the requests of a file, and for each row that holds none, where it should, why it is left out."""
+        """Yield the requests of a file; for each row that should contain one but does not, the reason."""
 
 
 READERS: tuple[Reader, ...] = (spend_log, sessions, request_log)
@@ -44,13 +44,13 @@ READERS: tuple[Reader, ...] = (spend_log, sessions, request_log)
 
 
 def reader_of(fields: Mapping[str, Any]) -> Reader | None:
-    """Return the reader of a file that has this row, None where it says nothing."""
+    """Return the reader of a file that has this row, None if no reader recognises it."""
     return next((reader for reader in READERS if reader.recognises(fields)), None)
 
 
 @dataclass(slots=True)
 class Reading:
-    """What was read: how many files there are of each kind, and what could not be read.
+    """The files read: how many there are of each kind, and which files and places were unreadable.
 
     Attributes:
         not_read: the files that could not be read, and why.
@@ -83,7 +83,7 @@ class Reading:
 
 
 def rows_of(file: BinaryIO) -> Iterator[Row | Broken]:
-    """Yield each object of a file, and each place where none could be read; raises OSError if the file cannot be read.
+    """Yield each object of a file, and each unreadable place; raises OSError if the file cannot be read.
 
     JSON lines are read one by one. An array, and a document of several lines, is read whole: its objects are numbered.
     """
@@ -109,7 +109,7 @@ def _rows_in(text: bytes, first: int = 1) -> Iterator[Row | Broken]:
 
 
 def _rows(file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:
-    """Yield the rows of a file; what cannot be read is appended to `broken`."""
+    """Yield the rows of a file; unreadable places are appended to `broken`."""
     for row in rows_of(file):
         if isinstance(row, Broken):
             broken.append(row)

@@ -19,7 +19,7 @@ class Row(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A row that holds no request to replay, and why."""
+    """A row without a request to replay, and the reason."""
 
     reason: str
 
@@ -30,14 +30,14 @@ class Recorded:
 
     Attributes:
         request: its format and fields.
-        session: what the history calls its session; "" where it does not say.
-        model: the model that was asked, with LiteLLM's prefix of the provider where the history has it.
-        group: the model group of the proxy; "" where there was none.
+        session: its session's name in the history; "" if there is none.
+        model: the requested model, with LiteLLM's prefix of the provider if the history has it.
+        group: the model group of the proxy; "" if there was none.
         team_names: id and alias of the team that asked.
         key_names: the alias of the virtual key.
-        model_info: prices and window of the deployment, where the history states them.
-        billed: what the provider's usage says; None where it is not recorded.
-        dollars: what LiteLLM has billed; None where it is not recorded.
+        model_info: prices and window of the deployment, if the history states them.
+        billed: the provider's usage; None if it is not recorded.
+        dollars: LiteLLM's bill; None if it is not recorded.
         was_refused: whether the provider refused it as too long.
         started: when it was sent, as the history writes it; in one file these sort by time.
     """
@@ -56,7 +56,7 @@ class Recorded:
 
 
 def loads(text: str | bytes) -> Any:
-    """Return the value of a JSON text; raises ValueError, or RecursionError where it is nested too deeply."""
+    """Return the value of a JSON text; raises ValueError, or RecursionError if it is nested too deeply."""
     try:
         return orjson.loads(text)
     except ValueError:

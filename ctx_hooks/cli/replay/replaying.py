@@ -1,4 +1,4 @@
-"""Recorded requests, one after another, through every way: what each would have been sent as, and at what cost."""
+"""Replay recorded requests one after another in every way: the form in which each would have been sent, and its cost."""
 
 from collections import Counter as Occurrences
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 NOW = 0.0
-"""What was learned is not forgotten in the course of a history."""
+"""The fixed time of a replay: nothing learned expires during a history."""
 IMPOSSIBLE = "requests whose usage is no possible figure"
 MALFORMED = "requests whose messages cannot be read"
 
@@ -31,7 +31,7 @@ class Replay:
     Attributes:
         ways: the policies that are tried.
         bills: the figures without the plugin, then those in each way.
-        recorded: what the history says was billed, as far as it does.
+        recorded: the bill in the history, as far as it has one.
         sessions: how many there are.
     """
 
@@ -81,7 +81,7 @@ class Replay:
         forms = [(received, is_refused)]
         for to in targets:
             sent = as_sent(request, received, to, known_of(to, shown, NOW), counter)
-            # A retry asks for less output, so that the input alone has to fit.
+            # A retry asks for less output, so that only the input has to fit.
             remains = sent.tokens * ratio > to.window.tokens or (found.was_refused and not sent.is_changed)
             forms.append((sent, remains))
         for course, (sent, is_refused) in zip(session.courses, forms, strict=True):
@@ -93,11 +93,11 @@ class Replay:
         if found.billed is not None:
             attempt = attempt_at(request, plain, known_of(plain, shown, NOW), counted_history(request, counter))
             answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
-            # Not what it shows of the window, since `--window` may be another than that of the history.
+            # Not its evidence of the window, since `--window` may differ from the window of the history.
             self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in RATIOS}, NOW)
 
     def _note(self, found: Recorded, deployment: Deployment) -> None:
-        """Note what is recorded of a request."""
+        """Add the recorded refusal or bill of a request."""
         if found.was_refused:
             self.recorded.refused += 1
         elif found.billed is not None:
@@ -113,7 +113,7 @@ class Replay:
 def replayed(
     *, histories: Sequence[str], policies: Sequence[str], config: Path | None, model: str, window: int | None
 ) -> tuple[Reading, Replay]:
-    """Return what was read, and what came of it; the arguments are the options of the command.
+    """Return the files read, and their replay; the arguments are the options of the command.
 
     Raises:
         CommandError: a file is not there, or a policy or the configuration has mistakes.

@@ -1,4 +1,4 @@
-"""Sessions of a history: what each request is sent as, by the functions of the proxy, and what becomes of its session."""
+"""Sessions of a history: the form in which the proxy's functions send each request, and the effect on its session."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from ctx_hooks.tokens.units import LocalTokens, to_provider
 from ctx_hooks.tokens.usage import Billed
 
 MOST_OPEN = 1_000
-"""Sessions that may go on. Of one with 500 messages the prefixes take about 100 KB in each way."""
+"""Sessions that may continue. The prefixes of one with 500 messages take about 100 KB in each way."""
 
 
 class Sent(NamedTuple):
@@ -30,7 +30,7 @@ class Sent(NamedTuple):
         sizes: the local tokens of each, so that the last is the whole.
         rewrites: whether it does not share its prefix with the request before it, by a new compaction.
         is_changed: whether anything differs from what the client sent.
-        rereads: how many calls of the newest answer repeat one whose result the model saw no more.
+        rereads: how many calls of the newest answer repeat one whose result the model no longer saw.
     """
 
     prefixes: tuple[bytes, ...]
@@ -50,7 +50,7 @@ class Sent(NamedTuple):
 
 
 def without_markers(request: Request) -> Request:
-    """Return a request without the marks by which clients such as Claude Code say, in each anew, what is to be cached."""
+    """Return a request without its cache markers, which clients such as Claude Code set anew in each request."""
     items = request.fields.get("messages")
     if not isinstance(items, list):
         return request
@@ -58,14 +58,14 @@ def without_markers(request: Request) -> Request:
 
 
 def as_received(request: Request, counter: Counter) -> Sent:
-    """Return a request as the client sent it; raises MalformedConversationError where it holds no conversation."""
+    """Return a request as the client sent it; raises MalformedConversationError if it contains no conversation."""
     history = counted_history(request, counter)
     sizes = accumulate((m.tokens for m in history.index), initial=history.preamble_tokens)
     return Sent(chain(history.preamble_digest, history.index), tuple(sizes))
 
 
 def as_sent(request: Request, received: Sent, to: Target, known: Known, counter: Counter) -> Sent:
-    """Return a request as the plugin sends it, after a retry where the first attempt is refused."""
+    """Return a request as the plugin sends it, after a retry if the first attempt is refused."""
     if to.policy.mode == "off":
         return received
     decided = engine.decide(request, to, known, Deadline(), Timings())
@@ -79,7 +79,7 @@ def as_sent(request: Request, received: Sent, to: Target, known: Known, counter:
 
 
 def _changed(request: Request, sent: Sent, decided: Decided, counter: Counter) -> Sent:
-    """Return what a decision sends of a request; `sent` where it changes nothing."""
+    """Return the request that a decision sends; `sent` if it changes nothing."""
     changes = decided.decision.changes
     if not changes:
         return sent
@@ -90,15 +90,15 @@ def _changed(request: Request, sent: Sent, decided: Decided, counter: Counter) -
 
 @dataclass(slots=True)
 class Bill:
-    """What was or would have been sent, and what it costs. All tokens are the provider's.
+    """The requests that were or would have been sent, and their cost. All tokens are the provider's.
 
     Attributes:
         requests: those that are answered.
         refused: those that exceed the window.
         compactions: how many of the sent ones begin with a new compaction.
-        rereads: calls of the agent that repeat one whose result it saw no more, in requests that are answered.
+        rereads: calls of the agent that repeat one whose result it no longer saw, in requests that are answered.
         input_tokens: the prompts of those that are answered.
-        cached_tokens: as much of these as the provider's prompt cache serves.
+        cached_tokens: the part of these that the provider's prompt cache serves.
         output_tokens: their answers, as far as the history states them.
         dollars: the price of those that are answered.
         unpriced: how many of these have no price.
@@ -135,7 +135,7 @@ class Course:
 
     Attributes:
         bill: the figures of all sessions in this way.
-        prefixes: the digests of all prefixes that were sent: what the provider's cache holds.
+        prefixes: the digests of all sent prefixes, which the provider's cache contains.
         newest_compaction: the prefix at the end of the newest compaction.
     """
 
@@ -174,7 +174,7 @@ class Session:
 
 
 class KnownSessions:
-    """The sessions that may go on, by their names and newest requests, of which those that were not asked for lately go."""
+    """The sessions that may continue, by their names and newest requests; the least recently used ones are dropped."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[bytes, Session] = OrderedDict()
@@ -182,10 +182,10 @@ class KnownSessions:
     def of(self, name: str, chain: Sequence[bytes], begin: Callable[[], Session]) -> Session:
         """Return the session of a request.
 
-        LiteLLM gives a request without a session an id of its own: so what goes on is found by its beginning as well.
+        LiteLLM gives a request without a session an id of its own, so a continued session is also found by its beginning.
 
         Args:
-            name: what the history calls the session; "" for nothing.
+            name: the session's name in the history; "" for none.
             chain: the digests of the request's prefixes, the shortest first.
             begin: makes a new one.
         """

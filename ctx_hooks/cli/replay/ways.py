@@ -26,18 +26,18 @@ WRITE_PRICE = "cache_creation_input_token_cost"
 DEFAULT = "balanced"
 """The preset that a proxy without settings has."""
 MOST_FIGURE = 10**12
-"""Of a usage, a window or a price. A file may state any, and the sums of these stay exact."""
+"""The most for a usage, a window or a price. A file may state any figure; sums of these stay exact."""
 OWN = "config"
-"""The name of the way that the given configuration has."""
+"""The name of the way of the given configuration."""
 
 
 UNTOUCHED = Policies(Settings()).resolve(Caller())
-"""The policy of a proxy without the plugin: only what it says of windows is asked."""
+"""The policy of a proxy without the plugin: only its windows are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A name, and the policies that hold."""
+    """A name, and the policies that apply."""
 
     name: str
     policies: Policies
@@ -65,7 +65,7 @@ class Deployments:
 
     Attributes:
         model: the model or model group to take for all; "" for the recorded ones.
-        window_tokens: the window to take for all; None for that of each.
+        window_tokens: the window to take for all; None for the own window of each.
     """
 
     config: Configuration
@@ -86,12 +86,12 @@ class Deployments:
 
 
 def _figures(stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the windows and prices that are stated; LiteLLM writes a price of 0 where it knows none."""
+    """Return the stated windows and prices; LiteLLM writes a price of 0 if it knows none."""
     return {name: value for name, value in stated.items() if isinstance(value, (int, float)) and 0 < value < MOST_FIGURE}
 
 
 def target_of(way: Way, deployment: Deployment, recorded: Recorded) -> Target:
-    """Return where a request goes, and the policy that holds for its caller there."""
+    """Return the target of a request, and the policy that applies to its caller there."""
     caller = Caller(
         group=recorded.group or recorded.model,
         deployment=as_text(deployment.model_info.get("ctx_hooks")),
@@ -109,14 +109,14 @@ class Prices:
         self._known: dict[str, Mapping[str, Any]] = {}
 
     def billed(self, deployment: Deployment, input_tokens: int, shared_tokens: int, output_tokens: int) -> Billed:
-        """Return what the provider would bill of a request, of which `shared_tokens` begin like an earlier one."""
+        """Return the provider's bill for a request whose first `shared_tokens` an earlier one shares."""
         known = self._prices(deployment)
         cached = shared_tokens if known.get(READ_PRICE) or not known else 0
         written = input_tokens - cached if known.get(WRITE_PRICE) else 0
         return Billed(*(input_tokens, cached, written, output_tokens))  # type: ignore[arg-type]  # estimates
 
     def dollars(self, deployment: Deployment, billed: Billed) -> float | None:
-        """Return the price of a request, None where LiteLLM knows no price of the model."""
+        """Return the price of a request; None if LiteLLM knows no price of the model."""
         if not self._prices(deployment):
             return None
         import litellm  # noqa: PLC0415 - slow to load, and not for --help
@@ -134,7 +134,7 @@ class Prices:
         return float(sum(parts))
 
     def _prices(self, deployment: Deployment) -> Mapping[str, Any]:
-        """Return the prices of a model, nothing where LiteLLM knows none."""
+        """Return the prices of a model, nothing if LiteLLM knows none."""
         if deployment.model not in self._known:
             self._known[deployment.model] = _registered(deployment)
         return self._known[deployment.model]
@@ -144,7 +144,7 @@ def _registered(deployment: Deployment) -> Mapping[str, Any]:
     import litellm  # noqa: PLC0415 - slow to load, and not for --help
 
     litellm.suppress_debug_info = True  # it prints a list of providers for each model that it does not know
-    logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # and warns of each price that stands in no list of its own
+    logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # and warns of each price that is in no list of its own
     own = {name: v for name, v in deployment.model_info.items() if "cost" in name and isinstance(v, (int, float))}
     if PRICE in own:
         provider = deployment.model.split("/", 1)[0] if "/" in deployment.model else "openai"

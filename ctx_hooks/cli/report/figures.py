@@ -1,6 +1,6 @@
 """The figures of a report, from events one by one: linear in their number, and in bounded memory.
 
-What was done is counted apart from what would have been.
+Enforced requests are counted separately from observed ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Counts(dict[str, float]):
     """
 
     def __missing__(self, name: str) -> float:
-        """Return what nothing was added to."""
+        """Return the sum of a name that was never counted."""
         return 0
 
     def __add__(self, other: Counts) -> Counts:
@@ -42,7 +42,7 @@ class Counts(dict[str, float]):
 
     @property
     def dollars(self) -> float:
-        """What is saved in all."""
+        """The total saved."""
         return self["dollars_saved"] + self["dollars_spent"]
 
     @property
@@ -75,7 +75,7 @@ class Counts(dict[str, float]):
 
 @dataclass(slots=True)
 class Tally:
-    """The sums of what was done, and of what would have been where the mode was `observe`."""
+    """The sums of enforced requests, and of observed ones, as they would have been."""
 
     done: Counts = field(default_factory=Counts)
     would: Counts = field(default_factory=Counts)
@@ -95,7 +95,7 @@ class Tally:
 
 
 WIDTHS_SECONDS = (60, 300, 900, 3_600, 14_400, 86_400, 604_800)
-"""Of a slot, each a multiple of the one before; weeks are doubled as often as needed."""
+"""Widths of a slot, each a multiple of the one before; weeks are doubled as often as needed."""
 MOST_SLOTS = 90
 """Bars of 4 pixels on a phone."""
 NAMES = {60: "minute", 300: "5 minutes", 900: "15 minutes", 3_600: "hour", 14_400: "4 hours", 86_400: "day", 604_800: "week"}
@@ -109,7 +109,7 @@ class Series:
         self._slots: dict[int, Tally] = {}
 
     def at(self, time_seconds: float) -> Tally:
-        """Return the tally of the slot that holds a time, in epoch seconds."""
+        """Return the tally of the slot that contains a time, in epoch seconds."""
         slot = int(time_seconds // self.width_seconds)
         if slot not in self._slots:
             known = (slot, *self._slots)

@@ -18,7 +18,7 @@ from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import EVENTS, Event
 
 MOST_ROWS = 12
-"""Of a table; of names the rest is one row."""
+"""Rows of a table; further names share one row."""
 COUNTS = {"Requests": "requests", "Answers": "answers"}
 WORDS = {
     "silent_truncation": "Answers to requests that a provider cut silently",
@@ -34,7 +34,7 @@ def run(*, events: Sequence[str], output: Path) -> None:
     """Write the report of files, folders and patterns of files.
 
     Raises:
-        CommandError: one of them is not there, or none holds an event.
+        CommandError: one of them is missing, or none contains an event.
         OSError: one cannot be read, or the page cannot be written.
     """
     paths = files_of(events, "events.*.jsonl*")
@@ -58,7 +58,7 @@ def run(*, events: Sequence[str], output: Path) -> None:
 
 
 def read_events(paths: Iterable[Path]) -> Iterator[Event | None]:
-    """Yield each event, None for a line that is none, as the last one of a process that was killed."""
+    """Yield each event, None for a line that is none, such as the last line of a killed process."""
     for path in paths:
         with path.open("rb") as lines:
             for line in lines:
@@ -123,7 +123,7 @@ def _rows(tallies: Mapping[str, Tally]) -> list[tuple[str, Tally]]:
 
 
 def _ends(figures: Figures) -> list[tuple[str, int]]:
-    """Return what requests ended in, and the rarer events, each with how often that was."""
+    """Return the outcomes of requests, and the rarer events, each with its number."""
     ordered = sorted(figures.ends.items(), key=lambda item: (item[0][0], -item[1], item[0]))
     ends = [(decision if mode == "enforce" else f"{decision}, observed", times) for (mode, decision), times in ordered]
     return ends[: 2 * MOST_ROWS] + [(WORDS.get(name, name), times) for name, times in sorted(figures.notable.items())]

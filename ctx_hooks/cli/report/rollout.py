@@ -2,8 +2,8 @@
 
 Requests of one session are alike, and a session is in one group: so the intervals count sessions, not requests. Each figure
 is a ratio of two sums over the sessions of a group, whose error follows from how far the sessions are from it (the ratio
-estimator of cluster sampling: Cochran, Sampling Techniques, 6.3). Of a share it is Wilson's interval by as many independent
-requests as have that error: the normal one is of no width where nothing has happened.
+estimator of cluster sampling: Cochran, Sampling Techniques, 6.3). A share has Wilson's interval by as many independent
+requests as have that error: the normal one has no width if nothing happened.
 """
 
 import math
@@ -19,7 +19,7 @@ LEAST_SESSIONS = 2
 
 
 class Interval(NamedTuple):
-    """A figure with its bounds; these are None where too few sessions say it."""
+    """A figure with its bounds; these are None if too few sessions have it."""
 
     value: float
     low: float | None
@@ -34,7 +34,7 @@ RATIOS: Mapping[str, tuple[str, str]] = {
     "Dollars a request": ("dollars", "priced"),
     "Seconds to the end of the answer": ("seconds", "timed"),
 }
-"""By the words on the page: what is divided by what."""
+"""The dividend and the divisor, by the words on the page."""
 SHARES = ("refused", "failed", "cached_tokens")
 """The dividends that are parts of their divisors; the other ratios are means."""
 
@@ -56,7 +56,7 @@ class Group:
         return sum(sums.get(name, 0.0) for sums in self.sessions.values())
 
     def rows(self) -> dict[str, Interval | None]:
-        """Return each figure by its words, None where nothing says it."""
+        """Return each figure by its words, None if no session has it."""
         return {words: self._ratio(*names) for words, names in RATIOS.items()}
 
     def _ratio(self, upper: str, lower: str) -> Interval | None:
@@ -77,7 +77,7 @@ class Group:
 
 
 def wilson(share: float, times: float) -> tuple[float, float]:
-    """Return the bounds of a share that was seen in so many independent cases.
+    """Return the bounds of a share that was observed in this many independent cases.
 
     >>> [round(bound, 3) for bound in wilson(0.5, 100)], [round(bound, 3) for bound in wilson(0.0, 20)]
     ([0.404, 0.596], [0.0, 0.161])

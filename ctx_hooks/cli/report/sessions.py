@@ -1,6 +1,6 @@
-"""The sessions of a report: what the client sent, what was sent, and what was done with each request, by which reasons.
+"""The sessions of a report: what the client sent, what was sent, and what was done with each request and why.
 
-A session is what events tell apart: four digits of its conversation, and its team, key, client and model.
+Events identify a session by four digits of its conversation, and its team, key, client and model.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ctx_hooks.telemetry.listeners import Event
 from ctx_hooks.tokens.usage import Billed
 
 MOST_SESSIONS = 8
-"""Each is a chart and a table: more are no page that anybody reads."""
+"""Each is a chart and a table: nobody reads a page with more."""
 MOST_TURNS = 300
 """Requests that are drawn of a session: on a phone each has a pixel."""
 MOST_WINDOWS = 3
-"""Of a chart's height: a history of twenty windows would press what is sent to the axis."""
+"""A chart's height in windows: a history of twenty windows would press the sent requests to the axis."""
 LATEST_SECONDS = 32_503_680_000
 """The year 3000: a later time is a mistake, and no calendar has it."""
 Key: TypeAlias = tuple[str, ...]
@@ -40,7 +40,7 @@ MARKS = {
 
 
 class Happened(NamedTuple):
-    """One thing that happened to a request: a key of MARKS or "", and how it was, in words."""
+    """One thing that happened to a request: a key of MARKS or "", and its description."""
 
     mark: str
     words: str
@@ -56,7 +56,7 @@ class Turn:
         decided: what was decided for its last attempt.
         billed: the usage of its answer.
         refused: attempts that were refused as too long.
-        compacts: whether a new compaction is made: what is sent shrinks, or begins to differ from what the client sent.
+        compacts: whether a new compaction is made: the sent request shrinks, or begins to differ from the received one.
     """
 
     call: CallNames
@@ -90,12 +90,12 @@ class Turn:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the request was sent as the client sent it, whatever was decided."""
+        """Whether the request was sent unchanged, whatever was decided."""
         return self.decided is not None and self.decided.mode != "enforce"
 
     @property
     def received_tokens(self) -> int | None:
-        """The provider tokens that the client sent; as billed where that is known, else estimated."""
+        """The provider tokens that the client sent; as billed if that is known, else estimated."""
         if self.billed is not None and (self.is_observed or not self.is_shorter):
             return self.billed.input_tokens
         return self.decided.provider_tokens_before if self.decided else None
@@ -114,12 +114,12 @@ class Turn:
 
     @property
     def window_tokens(self) -> int | None:
-        """The window that was fitted to."""
+        """The window that the request was fitted to."""
         return self.decided.window_tokens if self.decided else None
 
     @property
     def is_shorter(self) -> bool:
-        """Whether less was sent than the client sent, or would have been."""
+        """Whether the sent request is, or would have been, smaller than the received one."""
         return self.decided is not None and taken_from(self.decided) > 0
 
     def happened(self) -> Iterator[Happened]:
@@ -152,7 +152,7 @@ class Session:
 
     @property
     def most_tokens(self) -> float:
-        """The value at the upper edge of its chart, which a client's history may leave: the window has to be seen."""
+        """The value at the upper edge of its chart; a client's history may exceed it, since the window has to be visible."""
         turns = self.turns.values()
         largest = max(turn.received_tokens or 0 for turn in turns)
         shown = max(max(turn.sent_tokens or 0, turn.window_tokens or 0) for turn in turns)
@@ -160,13 +160,13 @@ class Session:
 
     @property
     def figures(self) -> dict[str, int]:
-        """To how many requests each kind of MARKS happened, in order; none to which it did not."""
+        """The number of requests with each kind of MARKS, in order, without kinds that did not happen."""
         seen = Counter(mark for turn in self.turns.values() for mark in {happened.mark for happened in turn.happened()})
         return {mark: seen[mark] for mark in MARKS if seen[mark]}
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why there are steps of such a name, in the words that `explain` prints."""
+        """The reasons for steps of each name, in the words that `explain` prints."""
         decided = filter(None, (turn.decided for turn in self.turns.values()))
         return {step.name.replace("_", " "): step.why for event in decided for step in event.steps if step.why}
 
@@ -186,7 +186,7 @@ class Session:
             self.turns.setdefault(name, Turn(event.call, event.time_seconds)).note(event)
 
     def line(self, name: str, *, filled: bool = False) -> str:
-        """Return the path of a figure of each turn, 1 wide each, in percent of the height; a gap where it is not known."""
+        """Return the path of a figure of each turn, 1 wide each, in percent of the height; a gap if it is not known."""
         path, is_open = "", False
         for i, turn in enumerate(self.turns.values()):
             value = getattr(turn, name)
@@ -199,7 +199,7 @@ class Session:
         return path + "V100" * (is_open and filled)
 
     def marks(self) -> Iterator[tuple[float, float, Happened]]:
-        """Yield what happened with its place in percent: of each kind once a turn, those of one turn above each other."""
+        """Yield each mark with its place in percent: one of each kind a turn, the marks of one turn above each other."""
         for i, turn in enumerate(self.turns.values()):
             seen = {happened.mark: happened for happened in turn.happened() if happened.mark}
             for n, happened in enumerate(seen.values()):
@@ -217,7 +217,7 @@ class Session:
 
 
 class Largest:
-    """The sessions of which a request lost most, else of the largest requests: exact, and in the memory of MOST_SESSIONS."""
+    """The sessions whose requests lost most, else those with the largest: exact, and in the memory of MOST_SESSIONS."""
 
     def __init__(self) -> None:
         self.scores: dict[Key, tuple[int, int]] = {}
@@ -230,7 +230,7 @@ class Largest:
             del self.scores[min(self.scores, key=lambda known: (self.scores[known], known))]
 
     def sessions(self, events: Iterable[Event | None]) -> list[Session]:
-        """Return them with their turns, from the same events once more, the one that lost most first."""
+        """Read the same events once more; return the sessions with their turns, the largest loss first."""
         found = {key: Session(key) for key in sorted(self.scores, key=lambda key: (self.scores[key], key), reverse=True)}
         for event in events:
             if not isinstance(event, RequestEvent) or not 0 <= event.time_seconds < LATEST_SECONDS:
@@ -241,7 +241,7 @@ class Largest:
 
 
 def key_of(event: RequestEvent) -> Key:
-    """Return what tells the session of an event apart; events of earlier versions name none: there each request is one."""
+    """Return the key of an event's session; events of earlier versions name no session, so each request is one."""
     call = event.call
     return (
         call.session or call.request_id,
@@ -254,7 +254,7 @@ def key_of(event: RequestEvent) -> Key:
 
 
 def taken_from(event: DecisionEvent) -> int:
-    """Return the provider tokens by which less is sent than the client sent, estimated; 0 where nobody counted."""
+    """Return by how many provider tokens the sent request is smaller than the received one, estimated; 0 if not counted."""
     if event.provider_tokens_before is None or event.provider_tokens_after is None:
         return 0
     return max(0, event.provider_tokens_before - event.provider_tokens_after)

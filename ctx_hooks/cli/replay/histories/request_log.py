@@ -1,6 +1,6 @@
-"""Logs of requests: JSON lines of the bodies that clients sent, alone or with their answers.
+"""Logs of requests: JSON lines of the bodies that clients sent, with or without their answers.
 
-A body stands for itself, or under a name such as `request`; the answer stands beside it, under `response`.
+A row is a body, or has it under a name such as `request`; the answer is beside it, under `response`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from ctx_hooks.tokens.usage import billed_of
 
 NAME = "request log"
 ENVELOPES = ("request", "body", "payload", "json", "request_body")
-"""Names under which logs hold the body of a request, and those of an answer its body."""
+"""Names under which logs have the body of a request, or of an answer."""
 ANSWERS = ("response", "response_body")
 FIRST_ERROR_STATUS = 400
 NO_REQUEST = "rows that hold no request of a known format"
@@ -23,7 +23,7 @@ FAILED = "requests that failed for another reason than their length"
 
 
 def recognises(fields: Mapping[str, Any]) -> bool:
-    """Whether a row holds a request."""
+    """Whether a row contains a request."""
     return _request_in(fields) is not None
 
 
@@ -57,7 +57,7 @@ def _recorded(row: Mapping[str, Any]) -> Recorded | LeftOut:
 
 
 def _request_in(row: Mapping[str, Any]) -> Request | None:
-    """Return the request of a row, whose body may stand in an envelope, or in an envelope of an envelope."""
+    """Return the request of a row, whose body may be in an envelope, or in an envelope of an envelope."""
     return request_of_body(row) or request_of_body(_inner(row)) or request_of_body(_inner(_inner(row)))
 
 
@@ -67,7 +67,7 @@ def _inner(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _session(row: Mapping[str, Any], request: Request) -> str:
-    """Return what a row or its request calls the session: OpenAI's field for the cache is the same for all of one."""
+    """Return the session's name in a row or its request: OpenAI's cache field is the same for all requests of a session."""
     metadata = mapping_or_empty(request.fields.get("metadata"))
     named = (row.get("session_id"), metadata.get("session_id"), request.fields.get("prompt_cache_key"))
     return next(filter(None, map(text_or_empty, named)), "")

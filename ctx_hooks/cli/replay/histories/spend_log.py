@@ -1,6 +1,6 @@
 """LiteLLM's spend log: rows of the table LiteLLM_SpendLogs, as JSON.
 
-Texts are there with `store_prompts_in_spend_logs: true` alone, and LiteLLM shortens each that is longer than
+Texts are there only with `store_prompts_in_spend_logs: true`, and LiteLLM shortens each that is longer than
 MAX_STRING_LENGTH_PROMPT_IN_DB, by default 2,048 characters.
 """
 
@@ -21,9 +21,9 @@ from ctx_hooks.tokens.usage import Billed, billed_of
 NAME = "LiteLLM spend log"
 COLUMNS = frozenset({"request_id", "call_type", "prompt_tokens"})
 SHORTENED = b"(litellm_truncated skipped "
-"""What LiteLLM puts into a text that it shortens (`_sanitize_request_body_for_spend_logs_payload`)."""
+"""The note that LiteLLM puts into a shortened text (`_sanitize_request_body_for_spend_logs_payload`)."""
 REDACTED = b'"redacted-by-litellm"'
-"""What stands for each text under `turn_off_message_logging`."""
+"""The text that replaces each one under `turn_off_message_logging`."""
 NO_CONVERSATION = "requests without a conversation, as embeddings"
 FROM_CACHE = "answers from LiteLLM's own response cache"
 FAILED = "requests that failed for another reason than their length"
@@ -77,7 +77,7 @@ def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
 
 
 def _text(row: Mapping[str, Any]) -> Request | LeftOut:
-    """Return the request of a row, or why its texts are not there."""
+    """Return the request of a row, or the reason why its texts are missing."""
     body = mapping_or_empty(json_of(row.get("proxy_server_request")))
     request = request_of_body(body) or request_of_body({"messages": json_of(row.get("messages"))})
     if request is None:
@@ -91,7 +91,7 @@ def _text(row: Mapping[str, Any]) -> Request | LeftOut:
 def _dumped(fields: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(fields)
-    except TypeError:  # lone surrogates, huge integers, and what is nested deeper than 254 levels
+    except TypeError:  # lone surrogates, huge integers, and values nested deeper than 254 levels
         return json.dumps(fields).encode()
 
 
@@ -103,7 +103,7 @@ def _is_overflow(metadata: Mapping[str, Any]) -> bool:
 
 
 def _billed(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> Billed | None:
-    """Return the usage that LiteLLM has noted; older versions note the sums alone."""
+    """Return the usage that LiteLLM has noted; older versions note only the sums."""
     found = billed_of(metadata.get("usage_object"))
     if found is not None:
         return found
