@@ -1,4 +1,4 @@
-"""The message rules that providers enforce with status 400: how a conversation that breaks one is repaired."""
+"""The message rules that providers enforce with status 400, and the repair of conversations that break one."""
 
 from collections.abc import Mapping
 
@@ -25,14 +25,14 @@ RULES: Mapping[Format, tuple[Rule, ...]] = {
 
 LiteLLM translates the chat format for Mistral, Bedrock and Gemini. Their rules (a call directly after a user turn, as many
 results as calls, a user message first) follow from these rules and from cuts between exchanges. Anthropic's rule that a tool
-loop's messages begin with their thinking has no repair, since thinking is signed: no step touches such blocks.
+loop's messages begin with their thinking has no repair: the provider signs thinking, so no step touches such blocks.
 """
 
 
 def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Return the conversation with every rule of its format kept, the same object if nothing was broken, and the repairs.
+    """Return a conversation that keeps every rule of its format (the same object if none was broken), and the repairs.
 
-    `continues`: whether the provider stores earlier messages, which may hold the calls of results here.
+    `continues`: whether the provider stores earlier messages, which may contain the calls of results here.
     """
     done: list[Repair] = []
     repaired = conversation

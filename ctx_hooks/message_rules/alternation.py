@@ -1,10 +1,10 @@
-"""A conversation in which users and assistants took turns is sent with turns that alternate.
+"""Compaction keeps turns alternating if they alternated in the original conversation.
 
-Chat templates of Gemma, Mistral and Llama 2 on vLLM refuse others: "Conversation roles must alternate
+Chat templates of Gemma, Mistral and Llama 2 on vLLM refuse other orders: "Conversation roles must alternate
 user/assistant/user/assistant/...", "After the optional system message, conversation roles must alternate
 user/assistant/user/assistant/..."; Mistral's API: "Unexpected role 'user' after role 'tool'". Most providers join
-neighbours of one role, and their clients send them; so this is no rule of a format, and a conversation that did not
-alternate is left as it is. That the first message is the user's is one.
+neighbours of one role, and their clients send them. So no format requires alternation, and other conversations stay
+unchanged. Formats do require that the first message is the user's.
 """
 
 from dataclasses import replace
@@ -28,12 +28,12 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
     """
     if after is before:
         return after
-    # Google refuses a call behind the model's own turn, so a word of the model's is never put where a call may follow.
+    # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
     gemini = after.format == "gemini"
     turns = [turn for turn in map(_turn, before.messages) if turn is not None]
     said_in_turn = [turn for turn in turns if turn in OTHER]
     pairs = set(pairwise(turns))
-    # Templates that know tools count so (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
+    # Templates that know tools count this way (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
     spoken = not gemini and all(turn == ("user", "assistant")[n % 2] for n, turn in enumerate(said_in_turn))
     beside = not any(_side(a) == _side(b) != "tool" for a, b in pairs)
     answered = pairs.isdisjoint({("calls", "user"), ("tool", "user")})
@@ -62,7 +62,7 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
 
 
 def _turn(message: Message) -> Turn | None:
-    """Return whose turn a message is; None for what templates do not count: system text, and reasoning items."""
+    """Return whose turn a message is; None if templates do not count it (system text, reasoning items)."""
     if message.calls:
         return "calls"
     if message.results:
@@ -97,11 +97,11 @@ def _placeholder(turn: Turn, fmt: Format) -> Message:
 
 
 def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Insert a user message that says that earlier messages were removed, if the assistant's would be the first.
+    """Insert a user message (it says that earlier messages were removed) if an assistant message would be the first.
 
     Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
-    requests alternate between user and model". A compaction block of Anthropic's may be first in either's message, and
-    nothing may stand before it.
+    requests alternate between user and model". Anthropic's compaction block may be first in a message of either role;
+    nothing may precede it.
     """
     messages = conversation.messages
     place = next((i for i, m in enumerate(messages) if m.role != "system"), None)
@@ -113,7 +113,7 @@ def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conve
 
 
 def calls_follow_user(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Join a content with calls with those of the model's before it: nothing of them is lost or changed.
+    """Join a content that has calls with the model's contents before it, without loss or change.
 
     Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn".
     """

@@ -1,4 +1,4 @@
-"""What providers refuse in a single message: null, empty or blank content, cache markers, reasoning without its item."""
+"""Single messages that providers refuse: null, empty or blank content, cache markers, reasoning without its item."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +17,11 @@ def chat_content(conversation: Conversation) -> Iterator[Change]:
     OpenAI: "Invalid value for 'content': expected a string, got null." (user, tool, and an assistant without calls),
     "[] is too short - 'messages.1.tool_calls'", "Invalid type for 'messages[1].tool_calls[0].function.arguments':
     expected a string, but got an object instead."
-    An empty string is accepted, so null becomes one: nothing of the conversation is lost.
+    OpenAI accepts an empty string, so null becomes one: the conversation loses nothing.
     """
     for i, message in enumerate(conversation.messages):
         if message.edited:
-            continue  # what was rewritten here is written without these
+            continue  # an edited message is written without these
         raw = message.raw
         null = raw.get("content") is None and message.role in {"user", "tool", "assistant", "system"}
         if null and not message.calls:
@@ -46,7 +46,7 @@ def _arguments_no_text(call: ToolCall) -> bool:
 
 @rule_on_messages
 def anthropic_content(conversation: Conversation) -> Iterator[Change]:
-    """Drop blank blocks and empty messages, and the blanks at the end of a last assistant message.
+    """Drop blank blocks, empty messages, and the blanks at the end of a last assistant message.
 
     Anthropic: "messages: text content blocks must be non-empty", "messages: text content blocks must contain
     non-whitespace text", "messages.N: all messages must have non-empty content except for the optional final assistant
@@ -81,11 +81,11 @@ def _without_trailing_blanks(message: Message) -> Message:
 
 @rule_on_messages
 def gemini_content(conversation: Conversation) -> Iterator[Change]:
-    """Drop empty texts, and contents of which nothing is left.
+    """Drop empty texts, and contents that have no other part.
 
     Google: "* GenerateContentRequest.contents[0].parts: contents.parts must not be empty.", "Unable to submit request
-    because it must have a text parameter." An empty text with a thought signature is how the signature of a streamed
-    answer arrives, and it has to come back unchanged.
+    because it must have a text parameter." The signature of a streamed answer arrives in an empty text, which must
+    come back unchanged.
     """
     for i, message in enumerate(conversation.messages):
         kept = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Text) or p.text or p.is_signed))
@@ -99,7 +99,7 @@ def gemini_content(conversation: Conversation) -> Iterator[Change]:
 def cache_markers(conversation: Conversation) -> Iterator[Change]:
     """Remove the earliest of more than four cache markers; the blocks stay.
 
-    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Those of system text and tools stay.
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers of system text and tools stay.
     """
     marked = [
         (i, k)

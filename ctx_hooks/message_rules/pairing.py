@@ -1,4 +1,4 @@
-"""Every tool call has its result, and every result has its call, where each format wants it."""
+"""Every tool call has its result, and every result has its call, in the place that each format requires."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from ctx_hooks.message_rules.rule import Repair
 
 CALLS_ANSWERED = "calls_answered"
 MISSING_RESULT = "[No result was recorded for this call.]"
-"""The text of the result that is added for a call that has none."""
+"""The text of the result that is added for a call without one."""
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Pairs:
     """Calls and results of a conversation, each as (message index, part index).
 
     `answer` has the result of each answered call. `unanswered` are calls without a result, `orphans` results without a
-    call, `doubles` further results of a call that has one.
+    call, `doubles` additional results of an answered call.
     """
 
     answer: dict[tuple[int, int], tuple[int, int]]
@@ -31,8 +31,8 @@ class Pairs:
 def calls_answered(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
     """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one.
 
-    Where a format wants the results, and how its providers say so, is its layout. Anthropic: "each tool_use must have a
-    single result". Ids may repeat across turns, as in logs of agents: see `pairs_of`.
+    Each format's layout function below has the place of its results, with the providers' errors. Anthropic: "each tool_use
+    must have a single result". Ids may repeat across turns, as in logs of agents: see `pairs_of`.
     """
     pairs = pairs_of(conversation.messages)
     if continues and WIRE_FORMATS[conversation.format].has_items:
@@ -42,7 +42,7 @@ def calls_answered(conversation: Conversation, *, continues: bool = False) -> tu
 
 
 def _repairs(before: Conversation, after: Conversation, pairs: Pairs) -> Iterator[Repair]:
-    """Yield what was missing and what was too much; without either, what stood in the wrong place."""
+    """Yield the missing and the surplus results; if there are neither, the misplaced ones."""
     messages = before.messages
     for i, k in pairs.unanswered:
         call = messages[i].parts[k]
@@ -65,8 +65,8 @@ def _call_id(part: Part) -> str:
 def pairs_of(messages: tuple[Message, ...]) -> Pairs:
     """Pair calls and results. Ids may repeat: a result belongs to the nearest unanswered call of its id before it."""
     pairs = Pairs({}, [], [], [])
-    # By id, for each message with unanswered calls, their part indices. Two calls of one message are answered in order, of
-    # two messages the nearer one first.
+    # By id, for each message with unanswered calls, their part indices. Results answer two calls of one message in order,
+    # and of two messages the nearer one first.
     waiting: dict[str, list[tuple[int, deque[int]]]] = {}
     answered: set[str] = set()
     for i, message in enumerate(messages):
@@ -94,7 +94,7 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
 
 
 def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], messages: tuple[Message, ...]) -> None:
-    """Pair results that came before their call, misplaced ones and no orphans; `late` has the unanswered calls by id."""
+    """Pair results that came before their call: they are misplaced, no orphans. `late` has the unanswered calls by id."""
     orphans, pairs.orphans = pairs.orphans, []
     for i, k in orphans:
         calls_behind = late.get(_call_id(messages[i].parts[k]), deque())
@@ -107,9 +107,9 @@ def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], 
 
 
 Arrange: TypeAlias = "Callable[[Conversation, Pairs], Iterator[Message]]"
-"""Yields the messages with every result where the format wants it, a result for each call, and no other results.
+"""Yields the messages with one result for each call in the format's place, and no other results.
 
-A message whose results stand there is yielded as it is, in whatever order they are.
+A message whose results are in their place is yielded unchanged, in any order of results.
 """
 
 
@@ -118,7 +118,7 @@ def _missing_result(conversation: Conversation, call: Part) -> Message:
 
 
 def _wanted(conversation: Conversation, pairs: Pairs, index: int) -> list[ToolResult]:
-    """Return the results of a message's calls, in their order; one that is added is a part of what the user says next."""
+    """Return the results of a message's calls, in their order; an added result becomes a part of the next user message."""
     results = []
     for k, call in enumerate(conversation.messages[index].parts):
         if isinstance(call, ToolCall):
@@ -152,7 +152,7 @@ def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 
 # Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
 # `tool_result` blocks", "tool_result blocks must come before any other content". The server merges neighbours of one role,
-# and Claude Code puts system messages in between.
+# and Claude Code puts system messages between them.
 
 
 def _anthropic(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
@@ -175,7 +175,7 @@ def _anthropic(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 
 
 # Responses: "No tool output found for function call", "No tool call found for function call output with call_id". Items of
-# other kinds may stand in between.
+# other kinds may come between them.
 
 
 def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
@@ -185,7 +185,7 @@ def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     waiting: list[Message] = []
     for i, message in enumerate(conversation.messages):
         if not message.calls:
-            # A run of parallel calls stays together; the results that it lacks come behind it.
+            # A run of parallel calls stays together; its missing results follow it.
             yield from waiting
             waiting = []
         if i not in gone and i not in early:
@@ -202,10 +202,10 @@ def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 
 
 def _gemini(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
-    """Yield the contents with each turn of calls and, directly behind it, the one turn of its responses.
+    """Yield the contents with one turn of responses directly behind each turn of calls.
 
-    A user's words that came before the responses are a turn of their own behind them: Gemini 3 passes over words that
-    stand beside responses, and LiteLLM's translation for other providers puts them before these.
+    A user's words before the responses become a separate turn behind them. Gemini 3 ignores words beside responses, and
+    LiteLLM's translation for other providers moves them before the responses.
     """
     waiting: list[ToolResult] = []
     for i, message in enumerate(conversation.messages):
@@ -223,7 +223,7 @@ def _gemini(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 
 
 def _are_same(found: Sequence[Part], wanted: list[ToolResult]) -> bool:
-    """Whether these are the very results that are wanted, in whatever order."""
+    """Whether these are exactly the wanted results (the same objects), in any order."""
     return sorted(map(id, found)) == sorted(map(id, wanted))
 
 

@@ -1,4 +1,4 @@
-"""What a rule does: it returns a conversation that keeps it, and what was wrong before."""
+"""The signature of a rule: it returns a conversation that keeps the rule, and its repairs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Action = Literal["moved", "dropped", "added", "edited"]
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was wrong, at the index that the message had before, and what was done about it."""
+    """One repair: the problem, at the message's index before the repair, and the change."""
 
     rule: str
     message_index: int
@@ -30,7 +30,7 @@ class Rule(Protocol):
     def __call__(self, conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return a conversation that keeps the rule, and the repairs; the same object if nothing is broken.
 
-        `continues`: whether the provider stores earlier messages, which may hold the calls of results here.
+        `continues`: whether the provider stores earlier messages, which may contain the calls of results here.
         """
 
 
@@ -39,7 +39,7 @@ def rule_on_messages(find: Callable[[Conversation], Iterator[Change]]) -> Rule:
 
     @wraps(find)
     def repaired(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
-        del continues  # what a single message has to be does not depend on those before it
+        del continues  # these rules look at single messages only
         messages: list[Message | None] = list(conversation.messages)
         repairs = []
         for i, message, what in find(conversation):
