@@ -1,1 +1,1 @@
-"""The neutral, frozen model of a conversation, what stands or falls together in it, and what no step may touch."""
+"""The neutral, frozen model of a conversation, its inseparable exchanges, and the parts that no step may touch."""

@@ -1,6 +1,6 @@
-"""The texts that a compaction has cut, by the handles that its placeholders name.
+"""The removed texts of a compaction, by the handles in its placeholders.
 
-A handle names a text to its tenant, and says nothing to anyone else.
+A handle identifies a text for its tenant, and tells nobody else anything.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 
 HANDLE_CHARS = 12
-"""60 bits. Of a million texts of one tenant two share a handle with a probability of 4 in ten million (n²/2⁶¹), and a guess
+"""60 bits. Two of a million texts of one tenant share a handle with a probability of 4 in ten million (n²/2⁶¹). A guess
 hits one of them once in 10¹² tries (2⁶⁰/n)."""
 _DIGEST_BYTES = 8
 _HANDLE = re.compile(rf"(?<![A-Za-z0-9])[a-z2-7]{{{HANDLE_CHARS}}}(?![A-Za-z0-9])")
@@ -24,7 +24,7 @@ class Handles:
     """The handles of one tenant's texts: the same text has the same handle in every process.
 
     Attributes:
-        key: the tenant's key, at most 64 bytes. Without it nobody can tell which text a handle is of, nor make a handle.
+        key: the tenant's key, at most 64 bytes. Without it nobody can find the text of a handle, or make a handle.
 
     >>> Handles(b"key of a tenant").of("1,204 lines of a log")
     'pz5bbqm3fvxm'
@@ -45,12 +45,12 @@ def is_handle(text: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where the whole of a text is that was cut.
+    """Where the archive has the whole of a shortened or removed text.
 
     Attributes:
-        handle: names the text.
-        kept_days: how long it is kept at most.
-        is_offered: whether the model is offered the tool that returns it.
+        handle: identifies the text.
+        kept_days: the archive keeps the text for at most so many days.
+        is_offered: whether the request offers the model the tool that returns the text.
     """
 
     handle: str
@@ -60,12 +60,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Retrievable:
-    """How what is removed from a request can be had again.
+    """How a model can retrieve the text that was removed from a request.
 
     Attributes:
-        handles: of the tenant whose texts they are.
-        kept_days: how long they are kept at most.
-        tool: the definition of the tool that returns them, which goes with the first reference; None if none is offered.
+        handles: the handles of the tenant that owns the texts.
+        kept_days: the archive keeps the texts for at most so many days.
+        tool: the definition of the tool that returns them, sent with the first reference; None if no tool is offered.
     """
 
     handles: Handles
@@ -75,13 +75,13 @@ class Retrievable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutTexts:
-    """Gives references to texts that are about to be cut, and remembers the texts. For one compression, in one thread.
+    """Gives references to texts before a step cuts them, and remembers the texts. For one compression, in one thread.
 
     Attributes:
-        handles: of the tenant whose texts they are.
-        kept_days: how long they are kept at most.
-        is_offered: whether the model is offered the tool that returns them.
-        remakes: whether compactions are made anew, so that all of their texts are known, though they are remembered.
+        handles: the handles of the tenant that owns the texts.
+        kept_days: the archive keeps the texts for at most so many days.
+        is_offered: whether the request offers the model the tool that returns the texts.
+        remakes: whether remembered compactions are made again, so that all of their texts are known.
 
     >>> from ctx_hooks.conversation.model import Message, Text
     >>> cut = CutTexts(Handles(b"tenant"), kept_days=7, is_offered=True)
@@ -100,17 +100,17 @@ class CutTexts:
 
     @property
     def digested(self) -> tuple[str, float, bool]:
-        """What the bytes of placeholders depend on."""
+        """The fields that change the bytes of placeholders."""
         return self.handles.key.hex(), self.kept_days, self.is_offered
 
     def reference(self, text: str) -> Reference:
-        """Return a reference to the whole of a text, of which less is kept."""
+        """Return a reference to the whole of a text that a step shortens."""
         handle = self.handles.of(text)
         self._texts[handle] = text
         return Reference(handle, self.kept_days, self.is_offered)
 
     def named_in(self, messages: Iterable[Message]) -> dict[str, str]:
-        """Return the texts whose handles stand in the messages, by handle; others were references to what was not cut."""
+        """Return the texts whose handles the messages contain, by handle: only these were removed."""
         if not self._texts:
             return {}
         named = (found for text in _texts(messages) for found in _HANDLE.findall(text))

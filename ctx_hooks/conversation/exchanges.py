@@ -1,4 +1,4 @@
-"""Who speaks in a message, and what the model is to answer next, as pure functions of messages."""
+"""Who speaks in a message, and which request the model answers next, as pure functions of messages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Message
 
 QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
-"""Of Latin and most other scripts, of Chinese and Japanese, Arabic, Greek, Armenian and Ethiopic."""
+"""Question marks of Latin and most other scripts, Chinese and Japanese, Arabic, Greek, Armenian and Ethiopic."""
 
 
 def request_of_first_speaker(messages: Sequence[Message]) -> int | None:
-    """Return the index of the newest message of the user who speaks first, None when there is none.
+    """Return the index of the newest message of the user who speaks first, None without one.
 
-    Multi-agent frameworks send other agents' output as named user messages behind the question that all of them work on.
+    Multi-agent frameworks send the output of other agents as named user messages, after the question that all work on.
     """
     user = next((m.name for m in messages if is_request(m)), None)
     newest_first = range(len(messages) - 1, -1, -1)
@@ -26,15 +26,15 @@ def request_of_first_speaker(messages: Sequence[Message]) -> int | None:
 
 
 def prefill_of(messages: Sequence[Message]) -> int | None:
-    """Return the index of the beginning that the caller gives the answer: an assistant's last message that calls nothing."""
+    """Return the index of a prefilled answer: the last message, if the assistant's and without tool calls."""
     last = len(messages) - 1
     return last if messages and messages[last].role == "assistant" and not messages[last].calls else None
 
 
 def is_request(message: Message) -> bool:
-    """Whether a user speaks here: user messages that carry tool results back are the client's, not the user's.
+    """Whether a user speaks here: user messages that return tool results are the client's words, not the user's.
 
-    Nor is a message that stands for a removed one. A result that a repair has put before words was not sent by the client.
+    A message that replaces a removed one is no request either. A result that a repair added before words does not count.
     """
     if message.role != "user" or message.text == placeholders.REMOVED_MESSAGE:
         return False
@@ -43,6 +43,6 @@ def is_request(message: Message) -> bool:
 
 
 def is_question(message: Message) -> bool:
-    """Whether a user speaks here and asks: a question mark stands in what is said."""
+    """Whether a user speaks here and asks: the words contain a question mark."""
     text = message.text if is_request(message) else ""
     return any(mark in text for mark in QUESTION_MARKS)

@@ -1,7 +1,7 @@
 """The neutral, frozen model of a conversation that every room works on.
 
-A part or message keeps the provider's own value in `raw`, so that whatever this model does not name (unknown fields,
-citations, cache markers) is written back unchanged. An unedited message is written as the very object that was read.
+A part or message keeps the provider's own value in `raw`. So formats write fields that this model does not know
+(citations, cache markers) back unchanged. They write an unedited message as the same object that they read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctx_hooks.conversation.exchanges import is_request, prefill_of
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
 MediaKind = Literal["image", "audio", "file", "sealed"]
-"""`sealed` is what a provider encrypted for itself: reasoning, or its own compaction."""
+"""`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Text:
 
     Attributes:
         text: the text.
-        raw: the provider's own value, written back with every field it came with.
-        came_text: the text it came with, None while no step has cut it.
-        is_signed: whether the provider has signed it: it stays whole or goes with its exchange.
+        raw: the provider's own value, written back with all of its fields.
+        came_text: the original text, None while no step has cut it.
+        is_signed: whether the provider has signed it: steps keep it whole, or remove it with its exchange.
 
     >>> Text("Hello").text
     'Hello'
@@ -41,12 +41,12 @@ class Text:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a step has taken some of the text away."""
+        """Whether a step has removed some of the text."""
         return self.came_text is not None
 
     @property
     def original_text(self) -> str:
-        """The text that it came with."""
+        """The text as the client sent it."""
         return self.text if self.came_text is None else self.came_text
 
 
@@ -54,7 +54,7 @@ class Text:
 class Media:
     """An image, a sound or a file; `size_chars` is the length of its payload as sent, URL or base64.
 
-    `text` is what it holds to be read beside its payload, such as a document's plain text.
+    `text` is its readable text beside the payload, such as a document's plain text.
     """
 
     kind: MediaKind
@@ -65,7 +65,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A model's thinking. Providers sign or encrypt it: it stays whole or goes whole, and is never edited.
+    """A model's thinking. Providers sign or encrypt it: steps keep or remove it whole, and never edit it.
 
     `media` is its sealed part.
     """
@@ -79,7 +79,7 @@ class Reasoning:
 class ToolCall:
     """A call of a tool; `arguments` is the JSON text of its arguments.
 
-    `is_signed` says that the provider has signed it: it stays whole or goes with its exchange.
+    `is_signed` says that the provider has signed it: steps keep it whole, or remove it with its exchange.
     """
 
     id: str
@@ -91,7 +91,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something this model does not know: counted by `text` and by the `media` found in it, never changed."""
+    """A part of unknown kind: the counter counts its `text` and the `media` found in it, and no step changes it."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
@@ -104,11 +104,11 @@ class ToolResult:
 
     Attributes:
         call_id: the id of the call.
-        parts: what the tool returned.
+        parts: the tool's output.
         is_error: whether the provider's own field says that the tool failed.
         raw: the provider's own value.
-        came_text: the text it came with, None while no step has cut it; known only here, no text can claim it.
-        is_missing: whether none was recorded, and a repair has put this one in its place.
+        came_text: the original text, None while no step has cut it. No message text can set this field.
+        is_missing: whether the client sent no result, and a repair added this one.
 
     >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
     ['total 2', 'a.py']
@@ -128,12 +128,12 @@ class ToolResult:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a step has taken some of its text away."""
+        """Whether a step has removed some of its text."""
         return self.came_text is not None
 
     @property
     def original_text(self) -> str:
-        """The text that the result came with."""
+        """The text of the result as the client sent it."""
         return self.text if self.came_text is None else self.came_text
 
 
@@ -145,12 +145,12 @@ class Message:
     """One message or item of the provider's list.
 
     Attributes:
-        role: `other` is an item of no known role: a provider's own.
+        role: `other` is a provider's own item, of no known role.
         parts: its content, calls and results in order.
         raw: the provider's own value.
-        name: who speaks, if several users or agents do.
+        name: who speaks, if there are several users or agents.
         pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
-        edited: whether it has to be written anew from `parts`.
+        edited: whether the format must write it from `parts` instead of `raw`.
 
     >>> asked = Message("user", (Text("Hello"),), raw={"role": "user", "content": "Hello"})
     >>> shorter = asked.with_parts((Text("Hi"),))
@@ -166,7 +166,7 @@ class Message:
     edited: bool = False
 
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
-        """Return this message with other parts; itself when nothing differs."""
+        """Return this message with other parts; itself if the parts are the same."""
         if parts == self.parts:
             return self
         return Message(self.role, parts, self.raw, self.name, self.pinned, edited=True)
@@ -192,12 +192,12 @@ class Conversation:
     """A conversation of one format.
 
     Attributes:
-        format: how providers write it.
+        format: the provider's format.
         messages: the messages or items, oldest first.
-        preamble: the texts that are sent and counted but stand outside the messages: Anthropic's `system`, Responses'
-            `instructions` and the tool definitions. It is never changed.
-        preamble_markers: how many of these carry a cache marker.
-        settled: how many messages at its beginning are what an earlier compaction left: no step touches them.
+        preamble: the texts that are sent and counted outside the messages: Anthropic's `system`, Responses'
+            `instructions` and the tool definitions. No step changes it.
+        preamble_markers: how many of these texts have a cache marker.
+        settled: how many of the first messages an earlier compaction left: no step touches them.
 
     >>> talk = Conversation("openai-chat", (Message("user", (Text("Hi"),)), Message("assistant", (Text("Hello"),))))
     >>> talk.newest_request, talk.exchanges
@@ -211,7 +211,7 @@ class Conversation:
     settled: int = 0
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
-        """Return this conversation with other messages; itself when nothing differs."""
+        """Return this conversation with other messages; itself if the messages are the same."""
         if len(messages) == len(self.messages) and all(a is b for a, b in zip(messages, self.messages, strict=True)):
             return self
         return replace(self, messages=messages)
@@ -226,9 +226,9 @@ class Conversation:
 
     @cached_property
     def exchanges(self) -> tuple[range, ...]:
-        """Ranges of messages that stand or fall together: a cut between two of them never parts a call from its result.
+        """Ranges of messages that are kept or removed together: a cut between two never separates a call from its result.
 
-        Assistant messages side by side are one answer in Responses: reasoning, text and calls belong together.
+        In Responses, neighbouring assistant messages are one answer: reasoning, text and calls belong together.
         """
         messages, joins_items = self.messages, self.format == "openai-responses"
         ends: list[int] = []
@@ -245,14 +245,14 @@ class Conversation:
 
     @cached_property
     def newest_request(self) -> int | None:
-        """Index of the newest message in a user's own words, whoever speaks; None when there is none."""
+        """Index of the newest message in any user's own words; None without one."""
         return next((i for i in range(len(self.messages) - 1, -1, -1) if is_request(self.messages[i])), None)
 
     @cached_property
     def newest_loop(self) -> range:
-        """The tool loop that waits for the model's next step, else an empty range: the last exchange before a prefill.
+        """The tool loop that waits for the model's next step (the last exchange before a prefill), else an empty range.
 
-        Reasoning may stand before a prefill, and be one exchange with it.
+        Reasoning before a prefill may be in the same exchange.
         """
         before, newest = (range(0), range(0), *self.exchanges)[-2:]
         if prefill_of(self.messages) in newest and not self._holds_tools(newest):
@@ -264,5 +264,5 @@ class Conversation:
 
 
 def _joined(parts: tuple[Part, ...]) -> str:
-    """Return the texts among some parts, a line break between two."""
+    """Return the texts of some parts, joined by line breaks."""
     return "\n".join([part.text for part in parts if isinstance(part, Text)])

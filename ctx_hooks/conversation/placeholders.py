@@ -1,7 +1,7 @@
-"""What the model is told where something was cut: that it was, why, and how to get it back. Never a silent cut.
+"""Placeholders tell the model that text was removed, why, and how to get it back. No step removes text silently.
 
-Each placeholder says only what is true of the text it stands for, whatever other steps do to the rest, and what that was: a
-call can be made again, a pasted text cannot be had again. If the text is archived, the placeholder has a reference to it.
+A placeholder describes only the text that it replaces, and stays true whatever other steps do. It says what the text was:
+a call can be repeated, a pasted text is lost. If the text is archived, the placeholder has a reference to it.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 Below = Literal["nothing", "record", "summary"]
 
 MARK = "[ctx_hooks]"
-"""Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
+"""Every placeholder starts with it, for the model. The code decides nothing by it: any text may contain it."""
 GAP = "…"
 REMOVED_MESSAGE = f"{MARK} An earlier message was removed here."
-"""A message in place of a removed one, so that the roles around it alternate."""
+"""The text that replaces a removed message, so that the roles around it alternate."""
 RETRIEVE = "ctx_retrieve"
-"""The tool that returns what was cut."""
+"""The tool that returns removed text."""
 MOST_NAMES = 40
-"""So many left out blocks are listed by name; of a hundred files the first names say what they were."""
+"""A placeholder lists at most so many names of removed blocks: of a hundred files the first names show the kind."""
 LINE_BREAKS = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}
-"""What ends a line and is left as it is by JSON."""
+"""Characters that end a line, which JSON does not escape."""
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def quoted(text: str) -> str:
-    """Return `text` as one JSON string on one line, which nothing in it can close and whose mark is none of ours."""
+    """Return `text` as one JSON string on one line. No character in it can end it, and our mark in it is escaped."""
     return _JSON.encode(text).translate(LINE_BREAKS).replace(MARK, "\\u005b" + MARK[1:])
 
 
 def spoken(text: str) -> str:
-    """Return what a user or the assistant said as it stands behind its source: verbatim if that can be nothing else.
+    """Return the words of a user or the assistant as a quotation after their source: verbatim if that is unambiguous.
 
-    A text of one line cannot write another source's. One with a line break or our mark, or a quote first, is made JSON.
+    A text of one line cannot imitate another source. A text with a line break, our mark or a quote first becomes JSON.
     """
     plain = text.strip()
     is_plain = plain.isprintable() and MARK not in plain and not plain.startswith('"')
@@ -47,7 +47,7 @@ def spoken(text: str) -> str:
 
 
 def whole(reference: Reference | None, language: Language) -> str:
-    """Return the clause that says where the whole of a text is, and for how long at most; "" if it is not kept."""
+    """Return the clause that says where the whole text is, and for how many days at most; "" if it is not archived."""
     if reference is None:
         return ""
     days = f"{reference.kept_days:g}"
@@ -64,13 +64,13 @@ def whole(reference: Reference | None, language: Language) -> str:
 
 
 def _again(reference: Reference | None, otherwise: str, language: Language) -> str:
-    """Return where the whole is, or how else a model gets it that has no tool to retrieve it."""
+    """Return where the whole text is, or another way to get it if the model has no tool to retrieve it."""
     is_offered = reference is not None and reference.is_offered
     return ("" if is_offered else otherwise) + whole(reference, language)
 
 
 def oversized(kept_chars: int, total_chars: int, language: Language, reference: Reference | None = None) -> str:
-    """Return the placeholder inside a result that was larger than one may be; `total_chars` may be less than it came with."""
+    """Return the placeholder inside an oversized result; `total_chars` may be less than its original length."""
     if language == "zh":
         where = _again(reference, ",如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具", language)
         return f"{MARK} 此输出过大,为适应上下文窗口,在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个{where}。"
@@ -82,7 +82,7 @@ def oversized(kept_chars: int, total_chars: int, language: Language, reference: 
 
 
 def lines_left_out(language: Language, reference: Reference | None = None, names: Sequence[str] = ()) -> str:
-    """Return the placeholder above the lines that an older result kept, with names in what it did not keep."""
+    """Return the placeholder above the kept lines of an older result, with names from its removed lines."""
     if language == "zh":
         where = _again(reference, ",需要时请重新调用", language)
         return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{_named(names, language)}{where}。"
@@ -91,7 +91,7 @@ def lines_left_out(language: Language, reference: Reference | None = None, names
 
 
 def _named(names: Sequence[str], language: Language) -> str:
-    """Return the clause that lists names in what was cut, "" where there are none."""
+    """Return the clause that lists names in the removed text, "" without names."""
     return (",其中有 " if language == "zh" else ", which named ") + ", ".join(names) if names else ""
 
 
@@ -105,9 +105,9 @@ def removed(
     may_repeat: bool = True,
     names: Sequence[str] = (),
 ) -> str:
-    """Return the one line that stands for an older result: of which call, how large it was and, if given, how it ended.
+    """Return the line that replaces an older result: its call, its size and, if given, how it ended.
 
-    Only of a call that changes nothing it says that it may be made again.
+    It says that the call may be repeated only if the call changes nothing.
     """
     if language == "zh":
         where = _again(reference, ",需要时请重新调用" * may_repeat, language)
@@ -119,14 +119,14 @@ def removed(
 
 
 def repeated(tool: str, language: Language) -> str:
-    """Return what stands for a result that a later call, of `tool`, returned as well, to the letter."""
+    """Return the placeholder of a result that a later call of `tool` returned again, character for character."""
     if language == "zh":
         return f"{MARK} 之后的一次 {tool} 调用返回了完全相同的输出,此处省略。"
     return f"{MARK} A later {tool} call returned the same output; this earlier copy was left out."
 
 
 def repeated_system_text(beginning: str, language: Language) -> str:
-    """Return what stands for a system text that an earlier message holds to the letter."""
+    """Return the placeholder of a system text that an earlier message contains, character for character."""
     begins = quoted(f"{beginning}{GAP}")
     if language == "zh":
         return f"{MARK} 此处的系统文本以 {begins} 开头,与前面的一条完全相同,从这里起同样有效;此处省略。"
@@ -134,7 +134,7 @@ def repeated_system_text(beginning: str, language: Language) -> str:
 
 
 def superseded(tool: str, language: Language, reference: Reference | None = None) -> str:
-    """Return what stands for what was read, and was read again later by the same call with another result."""
+    """Return the placeholder of a read result, if the same call returned another result later."""
     where = whole(reference, language)
     if language == "zh":
         return f"{MARK} 之后以相同参数再次调用 {tool},返回了更新的结果,此处的旧结果已省略{where}。"
@@ -142,7 +142,7 @@ def superseded(tool: str, language: Language, reference: Reference | None = None
 
 
 def shortened(total_chars: int, language: Language, reference: Reference | None = None) -> str:
-    """Return the placeholder inside a long older text of the assistant's or of a call's arguments."""
+    """Return the placeholder inside a long older text: the assistant's, or a call's argument."""
     where = whole(reference, language)
     if language == "zh":
         return f"{MARK} 原文 {total_chars:,} 个字符,部分内容已省略以节省上下文{where}。"
@@ -152,7 +152,7 @@ def shortened(total_chars: int, language: Language, reference: Reference | None 
 def blocks_left_out(
     names: Sequence[str], gone_chars: int, total_chars: int, language: Language, reference: Reference | None = None
 ) -> str:
-    """Return the placeholder in a user's older text of which whole blocks were left out, with the names that they have."""
+    """Return the placeholder in a user's older text that lost whole blocks, with the names of these blocks."""
     listed = ", ".join(names[:MOST_NAMES]) + (f" {GAP}" if len(names) > MOST_NAMES else "")
     if language == "zh":
         end = f",包括:{listed}" if names else ""
@@ -177,7 +177,7 @@ def retrieved_heading(language: Language) -> str:
 
 
 def source_of_call(call: str, language: Language) -> str:
-    """Return the line above what is quoted of a tool's results."""
+    """Return the line above quotations from a tool's results."""
     return f"工具 {quoted(call)} 返回:" if language == "zh" else f"tool {quoted(call)} returned:"
 
 
@@ -187,7 +187,7 @@ def source_of_arguments(tool: str, language: Language) -> str:
 
 
 def source_of_speaker(role: str, name: str | None, language: Language) -> str:
-    """Return the line above what is quoted of what a user or the assistant said."""
+    """Return the line above quotations from a user or the assistant."""
     named = f" {quoted(name)}" if name else ""
     if language == "zh":
         return f"{'用户' if role == 'user' else '助手'}{named} 说:"
@@ -202,7 +202,7 @@ def dropped(
     is_scattered: bool = False,
     below: Below = "nothing",
 ) -> str:
-    """Return what stands where messages were removed, some perhaps further below, and what of them is quoted `below` it."""
+    """Return the placeholder of removed messages (some perhaps further below); `below` says which quotations follow it."""
     quoted_below, where = BELOW[language][below], whole(reference, language)
     if language == "zh":
         place = "此处及以下消息之间" if is_scattered else "此处"
@@ -213,12 +213,12 @@ def dropped(
 
 
 def block_quoted(text: str) -> str:
-    """Return `text` with a mark in front of every line, so that none can stand outside the quotation, and without ours."""
+    """Return `text` without our mark, and with a quotation mark before every line: no line can leave the quotation."""
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
 def said_by(source: str, texts: Sequence[str], language: Language) -> str:
-    """Return the line of a source with what it said behind it, quoted below it if that has several lines or messages."""
+    """Return a source's line followed by its words; words of several lines or messages are quoted below the line."""
     if len(texts) > 1:
         source += "(每行一条消息)" if language == "zh" else " (each line is a message)"
     text = "\n".join(texts)
@@ -226,7 +226,7 @@ def said_by(source: str, texts: Sequence[str], language: Language) -> str:
 
 
 def record_end(language: Language) -> str:
-    """Return the last line of a record that stands before the words of the user in the same message."""
+    """Return the last line of a record that precedes the user's words in the same message."""
     return f"{MARK} 记录结束。用户说:" if language == "zh" else f"{MARK} End of the record. The user says:"
 
 
@@ -250,7 +250,7 @@ SUMMARY_SECTIONS = {
         "named": "",
     },
 }
-"""What was said needs no title: each entry says whose words it quotes; one entry has all other names."""
+"""Quoted words need no title: each entry says whose words it quotes; one entry has all other names."""
 BELOW = {
     "en": {
         "nothing": "",
@@ -259,13 +259,13 @@ BELOW = {
     },
     "zh": {"nothing": "", "record": "以下按来源引用其要点:", "summary": "以下引用模型为此前对话所写的摘要:"},
 }
-"""Behind the line that says how many messages were removed."""
+"""Text after the number of removed messages."""
 EXTRACTS = {
     "en": f"{MARK} Quoted from messages that were removed here, by source:",
     "zh": f"{MARK} 以下按来源引用此处移除的消息的要点:",
 }
-"""Before what is quoted of removed messages themselves, above a model's summary of them."""
+"""Title of quotations from removed messages, above a model's summary of them."""
 ELSEWHERE = {"en": "Other names that stood there", "zh": "其中的其他名称"}
-"""Before names that stood in no file that was read."""
+"""Title of names that came from no read file."""
 FAILED = {"en": "the last change failed", "zh": "最后一次更改失败"}
-"""Behind a changed file, before the reason."""
+"""Text after a changed file, before the reason."""

@@ -1,4 +1,4 @@
-"""What no step may touch, and what is older than that."""
+"""The messages that no step may touch, and the older messages that steps may shrink or remove."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -9,11 +9,11 @@ from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolResu
 
 T = TypeVar("T")
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
-"""Types of the blocks and items in which Anthropic and OpenAI, and Codex for them, keep their own compaction."""
+"""Types of blocks and items that contain a compaction made by Anthropic, OpenAI or Codex."""
 
 
 def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
-    """Return `compute` with its answer kept in the conversation, which never changes, as a cached_property keeps it."""
+    """Return `compute` with its result cached in the (frozen) conversation, as a cached_property does it."""
     name = f"_{compute.__name__}"
 
     @wraps(compute)
@@ -31,8 +31,8 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
 
-    So do what has settled, a provider's own compaction, and items of no known role: a reference is not ours to judge. In a
-    group, the newest message of who speaks first stays, too: it is the question that all work on.
+    Settled messages, a provider's own compaction and items of no known role stay, too: we cannot judge references. In a
+    group, the newest message of the first speaker stays as well: it is the question that all work on.
     """
     stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
     messages = conversation.messages
@@ -44,9 +44,9 @@ def protected(conversation: Conversation) -> frozenset[int]:
 
 @_once
 def newest_words(conversation: Conversation) -> int | None:
-    """Return the older message with the newest of what a user says beside tool results, None if words came after it.
+    """Return the older message with the newest user words beside tool results, None if a user spoke after it.
 
-    Anthropic's and Google's clients put there what is typed while a tool runs. The words stay; the results may be cut.
+    Anthropic's and Google's clients put there words typed while a tool runs. The words stay; steps may cut the results.
     """
     older = older_messages(conversation)
     behind = range(len(conversation.messages) - 1, conversation.newest_request or 0, -1)
@@ -55,15 +55,15 @@ def newest_words(conversation: Conversation) -> int | None:
 
 
 def stays(message: Message) -> bool:
-    """Whether the message stays whole wherever it stands: system text, pinned, a provider's own, or of no known role.
+    """Whether the message stays whole at any place: system text, pinned, a provider's own, or of no known role.
 
-    No text says so: whoever writes one that begins as ours do would keep it for ever.
+    Message text never decides this: else anybody could write a message that stays for ever.
     """
     return message.role in ("system", "other") or message.pinned or replaces_history(message)
 
 
 def replaces_history(message: Message) -> bool:
-    """Whether it holds a provider's summary of the messages before it, which the client need not have any more.
+    """Whether it contains a provider's summary of the messages before it, which the client may have dropped.
 
     Anthropic: "If a later request leaves the block out, Claude gets no summary", and a signed block comes first in
     `messages`. LiteLLM keeps the blocks of a chat message in `provider_specific_fields`.
@@ -84,7 +84,7 @@ def newest_replacement(conversation: Conversation) -> int:
 
 @_once
 def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
-    """Return the exchanges that hold nothing protected, oldest first: they may be shrunk or removed."""
+    """Return the exchanges without protected messages, oldest first: steps may shrink or remove them."""
     stay = protected(conversation)
     return tuple(g for g in conversation.exchanges if stay.isdisjoint(g))
 
@@ -97,7 +97,7 @@ def older_messages(conversation: Conversation) -> frozenset[int]:
 
 @_once
 def older_results(conversation: Conversation) -> tuple[tuple[int, int, ToolResult], ...]:
-    """Return the tool results of the older exchanges, each behind the index of its message and of its part."""
+    """Return the tool results of the older exchanges as (message index, part index, result)."""
     return tuple(
         (i, k, part)
         for exchange in older_exchanges(conversation)
@@ -108,11 +108,11 @@ def older_results(conversation: Conversation) -> tuple[tuple[int, int, ToolResul
 
 
 def reasoning_may_go(conversation: Conversation, index: int) -> bool:
-    """Whether the message's reasoning may be left out: only in turns before the newest request.
+    """Whether a step may remove the message's reasoning: only in turns before the newest request.
 
     Anthropic, with thinking enabled: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking`
     is enabled, a final `assistant` message must start with a thinking block".
     """
     newest = conversation.newest_request
-    # A Responses reasoning item is a message of its own that its item may need; it goes only with its exchange.
+    # A Responses reasoning item is a separate message that its item may need; it goes only with its exchange.
     return newest is not None and index < newest and conversation.format != "openai-responses"
