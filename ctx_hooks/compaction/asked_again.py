@@ -1,12 +1,12 @@
-"""Calls that an agent makes once more, and whether it has to: what they returned before is no longer shown to it.
+"""Calls that an agent repeats, and whether it must: compaction has removed their earlier results from its view.
 
-So a gateway sees what compaction costs an agent, as a pure function of the history: what the request before showed is found
-again from its compaction. In doubt a call is no re-read, which hides a cost and invents none:
+So a gateway sees what compaction costs an agent. The count is a pure function of the history, which gives the previous
+request's compaction again. In doubt a call is no re-read: the count may miss a cost, and never invents one.
 
-- a file that was changed since is read for its own sake, whatever its folder: only the names of files are compared;
-- what names no file may depend on anything that was changed since, by an edit or by a tool whose name says that it acts;
-- the changes behind so many calls that to read them takes long are not looked for;
-- what changes a file or states a plan, done twice, is no reading at all.
+- A file that changed since is read for its own sake. Only file names are compared, not folders.
+- A call that names no file may depend on any later change: by an edit, or by a tool whose name says that it acts.
+- The search for changes stops after MOST_READ_CHARS.
+- A repeated call that changes a file or states a plan is no reading.
 """
 
 from collections import Counter
@@ -24,20 +24,20 @@ from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall, ToolResult
 
 MOST_CALLS = 32
-"""Of one answer that are looked for: agents make a few at once, and each is looked for in the whole history."""
+"""Calls of one answer that are searched: agents make a few at once, and each search takes the whole history."""
 MOST_READ_CHARS = 200_000
-"""Of the arguments of calls that may have changed something: a quarter of a second, which the request waits for."""
+"""Most characters read of the arguments of calls that may change something: the request waits a quarter of a second."""
 READING = ("read", "ran")
-"""The kinds of actions that may be repeated for what they return."""
+"""The kinds of actions that an agent may repeat for their result."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The calls of the newest answer that had been made before and had returned something, by the tool's name.
+    """The calls of the newest answer that had an earlier call with a result, counted by the tool's name.
 
     Attributes:
-        rereads: what the call had returned was removed or shortened in what the model saw.
-        repeats: it still stood there whole, or something was changed since: the agent has its own reasons.
+        rereads: the earlier result was removed or shortened in the previous request.
+        repeats: the model still saw it whole, or something changed since: the agent has its own reasons.
     """
 
     rereads: Mapping[str, int] = field(default_factory=dict)
@@ -48,10 +48,10 @@ NOTHING = AskedAgain()
 
 
 def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) -> AskedAgain:
-    """Return the calls of the newest answer that had been made before, each at the first request that has its result.
+    """Return the repeated calls of the newest answer; each counts at the first request that has its result.
 
     Raises:
-        MalformedConversationError: a message that has to be read is none.
+        MalformedConversationError: a message that must be read is malformed.
         CompressionTimeoutError: the deadline of the budget's counter is over.
     """
     index, points = history.index, request_points(history.index)
@@ -78,7 +78,7 @@ def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) 
 
 
 def _call_with_result(history: History, start: int, digest: bytes, end: int) -> tuple[ToolCall, int, ToolResult] | None:
-    """Return the call of that digest at `start`, and the place of its result and this; None if the user speaks before it."""
+    """Return the call with the digest at `start`, the place of its result, and the result; None if the user speaks first."""
     call = next(c for c in history.messages.message(start).calls if call_digest(c) == digest)
     for i in range(start + 1, end):
         for result in history.messages.message(i).results:
@@ -90,7 +90,7 @@ def _call_with_result(history: History, start: int, digest: bytes, end: int) -> 
 
 
 class _Changes:
-    """What the calls of a history may have changed: each is read once, and only as many as are read quickly."""
+    """Changes that the calls of a history may have made. Each call is read once, up to MOST_READ_CHARS in all."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -98,14 +98,14 @@ class _Changes:
         self._left_chars = MOST_READ_CHARS
 
     def of(self, call: ToolCall, places: range) -> bool:
-        """Whether a call of the messages at `places` may have changed what a call returns; with too many it may."""
+        """Whether a call of the messages at `places` may have changed the result of `call`; true if there are too many."""
         names = _file_names(action_of(call, None))
         for i in places:
             for n, other in enumerate(self._history.messages.message(i).calls if self._history.index[i].calls else ()):
                 if not names and acts(other):
                     return True
                 if names and not any(name in other.arguments or not name.isascii() for name in names):
-                    continue  # it names none of them, in whatever form JSON has it
+                    continue  # it names none of these files, in any JSON escape
                 if (i, n) not in self._read:
                     self._left_chars -= len(other.arguments)
                     self._read[i, n] = action_of(other, None) if self._left_chars >= 0 else None

@@ -1,7 +1,7 @@
-"""The compacted form of the first messages of a history, and what of it the compactions after it begin with.
+"""The compacted form of the first messages of a history, and its settled part, with which later compactions begin.
 
-A compaction that is made anew from the first message on is written into the provider's prompt cache whole. So the few after
-it begin with what has settled in it, to the byte: all but its newest exchanges, which it has left whole.
+The prompt cache must store a compaction that starts again from the first message as a whole. So the next few compactions
+begin with the settled part of the one before, byte for byte: all but its newest exchanges, which it has left whole.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolCall
 from ctx_hooks.runtime.content_cache import json_bytes
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
-"""What a message and a part of it take beside their texts (measured)."""
+"""Memory of a message, and of a part of it, beside their texts (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class Compaction:
     """The compacted form of the first `length` messages of a history.
 
     Attributes:
-        messages: what is sent instead of these, `tokens` local tokens.
-        reason: why it is larger than its target, None where it is not.
-        summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
-        handles: name the removed texts that its placeholders refer to.
-        unsettled: how many messages at its end are the history's own, in whole exchanges; those before them have settled.
+        messages: the messages that are sent instead, `tokens` local tokens.
+        reason: why it is larger than its target, None if it is not.
+        summary: the model's summary that replaces the removed messages, None for the extractive summary.
+        handles: the handles of the removed texts in its placeholders.
+        unsettled: how many messages at its end are unchanged originals, in whole exchanges; those before them have settled.
     """
 
     length: int
@@ -39,7 +39,7 @@ class Compaction:
 
     @property
     def settled(self) -> tuple[Message, ...]:
-        """What the compaction after it may begin with; nothing where not even its newest exchange is the history's own."""
+        """The messages with which the next compaction may begin; none if even its newest exchange was changed."""
         return self.messages[: -self.unsettled] if self.unsettled else ()
 
     @property
@@ -52,9 +52,9 @@ NONE_YET = Compaction(0, (), 0)
 
 
 def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bool) -> int:
-    """Return how many messages at the end of what was `made` of a conversation are its own, in whole exchanges.
+    """Return how many messages at the end of `made` are unchanged originals, in whole exchanges.
 
-    With `newest_only` those of one exchange count. In a group it is none: all messages tell who spoke first.
+    With `newest_only` only one exchange counts. In a group it is 0: all messages together decide who spoke first.
     """
     if any(message.name is not None for message in originals.messages):
         return 0

@@ -1,14 +1,14 @@
-"""What compactions cost: whether one saves more than the prompt cache that it invalidates."""
+"""The price of compactions: whether one saves more than the invalidated prompt cache costs."""
 
 from dataclasses import dataclass
 
 EXPECTED_REQUESTS = 20
-"""Further requests of a conversation that is compacted: an agent at its window is in the middle of its work."""
+"""Expected requests of a conversation after its compaction: an agent at its window is in the middle of its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What one input token costs plain, read from the provider's prompt cache, and written into it, in any one currency."""
+    """Prices of an input token, in one currency: plain, read from the provider's prompt cache, and written into it."""
 
     plain: float
     cache_read: float
@@ -21,25 +21,25 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class WritingPrices:
-    """What one token costs that the model of summaries reads, and one that it writes, in the currency of `Prices`."""
+    """Prices of a token that the summary model reads, and of one that it writes, in the currency of `Prices`."""
 
     read: float
     written: float
 
     def of_summary(self, history_tokens: int, max_tokens: int) -> float:
-        """Return what a summary costs at most: all of the history is read, and as much written as it may have."""
+        """Return the most that a summary costs: the model reads the whole history and writes `max_tokens`."""
         return history_tokens * self.read + max_tokens * self.written
 
 
 def cost_of(cached_tokens: int, new_tokens: int, prices: Prices) -> float:
-    """Return the price of one request's input: what the cache serves, and what is written into it."""
+    """Return the price of one request's input: the tokens that the cache serves, and those written into it."""
     return cached_tokens * prices.cache_read + new_tokens * prices.cache_write
 
 
 def pays(before_tokens: int, after_tokens: int, prices: Prices, summary_cost: float = 0.0) -> bool:
-    """Whether rewriting `before_tokens`, which the cache holds, to `after_tokens` pays within EXPECTED_REQUESTS.
+    """Whether rewriting `before_tokens` of the cache to `after_tokens` pays within EXPECTED_REQUESTS.
 
-    The rewrite is written into the cache once, its summary costs `summary_cost`; then each request reads the shorter prompt.
+    The provider writes the rewrite into its cache once, and the summary costs `summary_cost`; each later request reads less.
     """
     rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices) + summary_cost
     saved = (before_tokens - after_tokens) * prices.cache_read * EXPECTED_REQUESTS

@@ -1,7 +1,7 @@
-"""Where in a conversation compactions are due: from the sizes of its messages alone, no text is read.
+"""Where in a conversation compactions are due. Only the sizes of its messages decide; no text is read.
 
-The points at which the client must have sent a request are gone through from the start: where the compacted form so far and
-what came since exceed the trigger tokens, a compaction of everything up to there is due.
+`CutPoints` goes from the start through the points at which the client must have sent a request. If the compacted form so
+far and the messages since exceed the trigger tokens, a compaction of everything up to the point is due.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.tokens.units import LocalTokens
 
 MOST_GENERATIONS = 8
-"""So many compactions are made behind the first: a process that knows none of them makes each once."""
+"""At most so many compactions build on the first: a process that knows none of them must make each once."""
 NEWER_FRACTION = 0.3
-"""What a compaction behind another leaves of what came since that one, beside its newest exchange. Less is written anew with
-a smaller share, and names that were read last are lost (docs/appendix/fidelity.md)."""
+"""A compaction that builds on another leaves this share of the messages since, beside its newest exchange. A smaller share
+rewrites less, and loses the names that were read last (docs/appendix/fidelity.md)."""
 LEAST_FREE_FRACTION = 0.03
-"""One that would leave less of the room free is made from the first message on: answers need room, too."""
+"""If a compaction would leave less of the room free, it starts from the first message: answers need room, too."""
 LEAST_SETTLING_TOKENS = 8_000
-"""Of a smaller goal later ones leave less free than a token ratio may be wrong by: first attempts to Claude were refused."""
+"""With a smaller goal, later ones leave less free than the error of a token ratio: Claude refused first attempts."""
 MOST_TOO_LARGE = 2
-"""After so many compactions in a row that exceed the goal the next is of all messages: what is protected seldom shrinks."""
+"""After so many too large compactions in a row the next one covers all messages: protected text seldom shrinks."""
 OLDER_FRACTION = 0.5
-"""Of its room, what older text has beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
-0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step takes stay; 0.94, 0.85 and 0.99 where it has none."""
+"""Share of its room for older text beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
+0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step uses stay; without it 0.94, 0.85 and 0.99."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A compaction of the first `length` messages that is due: `tokens` are expected of its messages.
+    """A due compaction of the first `length` messages, with the expected `tokens` of its messages.
 
-    `number` counts the compactions from 1; the cut of no message is none. `is_whole` says that it also holds what its
-    request ended with and the next one may lack: else there would be no room for that. `base` is the compaction before it
-    whose settled messages it begins with, None where it is made from the first message on.
+    `number` counts the compactions from 1; a cut of no message is none. `is_whole` says that it also contains the end of
+    its request that the next one may lack (a reminder), for which there is no room otherwise. `base` is the compaction
+    with whose settled messages it begins, None if it starts from the first message.
     """
 
     length: int = 0
@@ -51,14 +51,14 @@ class Cut:
     base: Cut | None = None
 
     def bases(self) -> list[Cut]:
-        """Return the compactions that it is made behind, the newest first."""
+        """Return the compactions that it builds on, newest first."""
         return [] if self.base is None else [self.base, *self.base.bases()]
 
 
 class CutPoints:
-    """The points of one history, of which no message is read, at which compactions are due.
+    """The points of one history at which compactions are due, without reading a message.
 
-    `arrived_tokens` has those of each message as it is sent while it is not compacted, oversized results cut.
+    `arrived_tokens` has the tokens of each message as sent before its compaction, with oversized results cut.
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:
@@ -78,15 +78,15 @@ class CutPoints:
         self._shares = Shares(history, thresholds.trigger)
 
     def newest(self) -> Cut:
-        """Return the newest compaction that is due, that of no message where the request fits as it is."""
+        """Return the newest due compaction; one of no message if the request fits unchanged."""
         none = Cut()
         return none if self.tokens_since(none) <= self._room_tokens(none) else self.newest_after(none)
 
     def newest_after(self, cut: Cut) -> Cut:
-        """Return the newest compaction due after `cut`, itself when none is."""
+        """Return the newest compaction due after `cut`, itself if none is."""
         points = range(len(self._points))
         while True:
-            # What came since a compaction only grows, so the first point that has more than its room is found by bisection.
+            # The tokens since a compaction only grow, so bisection finds the first point that exceeds its room.
             since_tokens = partial(self._since_tokens, cut, self.share(cut))
             next_point = bisect_right(self._settled, cut.length)
             due = bisect_right(points, self._room_tokens(cut), next_point, key=since_tokens)
@@ -95,7 +95,7 @@ class CutPoints:
             cut = self._after(cut, self._settled[due])
 
     def last_after(self, cut: Cut) -> Cut:
-        """Return the compaction of all that may be compacted, due after `cut`, itself when that holds as much."""
+        """Return the compaction after `cut` of all messages that may be compacted; `cut` itself if it has as many."""
         return cut if cut.length >= self._settled[-1] else self._after(cut, self._settled[-1])
 
     def is_too_large(self, cut: Cut) -> bool:
@@ -103,7 +103,7 @@ class CutPoints:
         return self._room_tokens(cut) < 0
 
     def fitting(self, cut: Cut, made_tokens: int) -> Cut:
-        """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too."""
+        """Return `cut` if it leaves room for the end of its request (a reminder), else one that contains this end too."""
         length = self._points[bisect_right(self._settled, cut.length) - 1]
         sent_tokens = self._sent_tokens(cut, length)
         if not sent_tokens or sent_tokens <= self._room_tokens(replace(cut, tokens=made_tokens)):
@@ -111,35 +111,35 @@ class CutPoints:
         return self._expected(replace(cut, length=length, is_whole=True))
 
     def begins_anew(self, cut: Cut) -> bool:
-        """Whether the compaction after `cut` is made from the first message on, by what will have come when it is due."""
+        """Whether the compaction after `cut` starts from the first message, by the tokens expected when it is due."""
         length = self._settled[-1]
         return not cut.length or not self._may_follow(
             cut, length, max(self._room_tokens(cut), self._sent_tokens(cut, length))
         )
 
     def free_tokens(self, cut: Cut) -> int:
-        """Return what may come behind the last request before the compaction after `cut` is due."""
+        """Return how many tokens may follow the last request before the compaction after `cut` is due."""
         return self._room_tokens(cut) - self._since_tokens(cut, self.share(cut), len(self._points) - 1)
 
     def share(self, cut: Cut) -> Share:
-        """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
+        """Return the share of compacted text for user turns after a compaction; without a compaction nothing."""
         if not cut.length:
             return Share()
         return self._shares.behind(cut.length, self._room_tokens(cut))
 
     def left_tokens(self, cut: Cut, turn: int) -> int:
-        """Return what is left free by the request that was sent with a user's message at the index `turn` behind a cut."""
+        """Return the free tokens of the first request with the user's message at the index `turn`, after a cut."""
         return self._room_tokens(cut) - self._sent_tokens(cut, self._points[bisect_right(self._points, turn)])
 
     def rewrites(self, cut: Cut) -> bool:
-        """Whether the last request is the first with a compaction: none of the request before, or that was not compacted."""
+        """Whether the last request is the first one with this compaction."""
         is_first = self._seen_tokens <= self._thresholds.trigger.goal_tokens
         return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
 
     def target_tokens(self, cut: Cut) -> LocalTokens:
-        """Return what a compaction compacts down to: nothing behind its messages is looked at.
+        """Return the target tokens of a compaction, which depend only on its own messages.
 
-        Where protected text would take all the room, older text has a share: the next one compacts what is protected now.
+        If protected text would take all the room, older text keeps a share: the next compaction shrinks the protected text.
         """
         if cut.base is not None:
             return LocalTokens(
@@ -156,13 +156,13 @@ class CutPoints:
         return max(usual_tokens, min(LocalTokens(beside_tokens), most_tokens))
 
     def _after(self, before: Cut, length: int) -> Cut:
-        """Return the compaction of the first `length` messages, due after another one: made behind it while it may be."""
+        """Return the compaction of the first `length` messages, due after `before`; it builds on `before` if it may."""
         anew = Cut(length, 0, before.number + 1)
         may_follow = before.length and self._may_follow(before, length, self._sent_tokens(before, length))
         return self._expected(replace(anew, base=before) if may_follow else anew)
 
     def _may_follow(self, before: Cut, length: int, sent_tokens: int) -> bool:
-        """Whether a compaction of the first `length` messages may be made behind another, after which `sent_tokens` came."""
+        """Whether a compaction of the first `length` messages may build on `before`, `sent_tokens` after it."""
         goal_tokens = self._thresholds.trigger.goal_tokens
         settles = self._thresholds.target_tokens is None and goal_tokens >= LEAST_SETTLING_TOKENS
         if not settles or len(before.bases()) >= MOST_GENERATIONS:
@@ -172,32 +172,32 @@ class CutPoints:
         return left_tokens <= min(most_tokens, self._shares.most_target_tokens(length))
 
     def _behind_tokens(self, before: Cut, length: int, sent_tokens: int) -> int:
-        """Return what a compaction behind another leaves: what has settled, the newest loop, a share of the rest."""
+        """Return the tokens that a compaction after `before` leaves: settled messages, newest loop, share of the rest."""
         settled_tokens = before.tokens - self._loop_tokens(before.length)
         newest_tokens = self._loop_tokens(length)
         since_tokens = sent_tokens + self._loop_tokens(before.length) - newest_tokens
         return settled_tokens + int(since_tokens * NEWER_FRACTION) + newest_tokens
 
     def tokens_since(self, cut: Cut) -> int:
-        """Return the tokens of all that a compaction does not hold, as it is sent while it is not compacted."""
+        """Return the tokens of all messages outside a compaction, as sent before their own compaction."""
         return self._sent_tokens(cut, len(self._index))
 
     def _room_tokens(self, cut: Cut) -> int:
         return self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
 
     def _sent_tokens(self, cut: Cut, length: int) -> int:
-        """Return the tokens of the first `length` messages that a compaction does not hold."""
+        """Return the tokens of those of the first `length` messages that are outside a compaction."""
         held_tokens = self._arrived_tokens[cut.length] if cut.is_whole else self._settled_tokens(cut.length)
         return self._arrived_tokens[length] - held_tokens
 
     def _settled_tokens(self, length: int) -> int:
-        """Return the tokens of the first `length` messages without what the last of them has beside tool results."""
+        """Return the tokens of the first `length` messages, without the last one's parts behind tool results."""
         return self._arrived_tokens[length] - (self._index[length - 1].beside_tokens if length else 0)
 
     def _since_tokens(self, cut: Cut, share: Share, point: int) -> int:
-        """Return the tokens between a compaction and a request, with the most compacted text that its turns may be given.
+        """Return the tokens between a compaction and a request, with the most compacted text that its turns may quote.
 
-        What the request ends with and the next one may lack counts as the margin where it is less, and is given nothing.
+        The request's end that the next one may lack counts as at least the margin, and gets no quotation.
         """
         length = self._settled[point]
         turns, questions = (
@@ -208,7 +208,7 @@ class CutPoints:
         return sent_tokens + max(0, self._thresholds.margin_tokens - moving_tokens) + share.reserved_tokens(turns, questions)
 
     def _expected(self, cut: Cut) -> Cut:
-        """Return a compaction with the tokens that it leaves: the target tokens, or what is protected."""
+        """Return a compaction with its expected tokens: the target tokens, or the protected ones if these are more."""
         protected = self._protected_tokens(cut.length)
         if not cut.is_whole:
             protected -= self._arrived_tokens[cut.length] - self._settled_tokens(cut.length)
@@ -216,13 +216,13 @@ class CutPoints:
         return replace(cut, tokens=max(expected, int(protected + summary_tokens(self._thresholds.trigger.goal_tokens))))
 
     def _protected_tokens(self, length: int) -> int:
-        """Return the tokens of what no step touches among the first `length` messages."""
+        """Return the tokens of the protected messages among the first `length`."""
         requests = bisect_left(self._requests, length)
         newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
         return self._staying_tokens[length] + newest_turn_tokens + self._loop_tokens(length)
 
     def _loop_tokens(self, length: int) -> int:
-        """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""
+        """Return the tokens of the tool loop (calls and results) at the end of the first `length` messages."""
         start = length
         while start and self._index[start - 1].role != "assistant" and not self._index[start - 1].is_request:
             start -= 1

@@ -1,4 +1,4 @@
-"""A conversation as compaction gets it: its messages, still to be read, and what is known of each without reading it."""
+"""The input of a compaction: a conversation's unread messages, and the stats of each, known without reading it."""
 
 from dataclasses import dataclass
 from itertools import takewhile
@@ -12,13 +12,13 @@ from ctx_hooks.tokens.units import LocalTokens
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A conversation, the stats of its messages, and the size and digest of what precedes them.
+    """A conversation, the stats of its messages, and the size and digest of its preamble.
 
     Attributes:
-        messages: reads the messages as the client sent them; only what is needed is ever read.
-        index: the stats of each message. Messages behind these are not part of the history.
-        preamble_tokens: of what is sent beside the messages; its digest stands for the same in cache keys.
-        continues: whether the provider stores what came before these messages.
+        messages: reads the client's messages, and only those that are needed.
+        index: the stats of each message. Later messages are not part of the history.
+        preamble_tokens: tokens of the preamble, which is sent beside the messages; its digest replaces it in cache keys.
+        continues: whether the provider stores earlier messages.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
 
     >>> from ctx_hooks.compaction.message_index import message_stats
@@ -40,7 +40,7 @@ class History:
     other_tokens: LocalTokens = LocalTokens(0)
 
     def conversation(self, counter: Counter, start: int = 0, end: int | None = None) -> Conversation:
-        """Return the messages from `start` to `end`; `counter` learns their sizes from the index and need not count them."""
+        """Return the messages from `start` to `end`; `counter` gets their sizes from the index instead of counting."""
         conversation = self.messages.conversation(start, len(self.index) if end is None else end)
         for message, stats in zip(conversation.messages, self.index[start:], strict=False):
             counter.know(message, stats.tokens)
@@ -61,7 +61,7 @@ class History:
 
     @property
     def fixed_tokens(self) -> LocalTokens:
-        """The tokens in front of the conversation that no compaction makes smaller."""
+        """The tokens before the conversation, which no compaction reduces."""
         fixed = takewhile(lambda m: m.role == "system", self.index)
         return LocalTokens(self.preamble_tokens + sum(m.tokens for m in fixed))
 

@@ -1,6 +1,6 @@
-"""What is sent where a compression would take too long: whole exchanges are dropped, oldest first, without counting.
+"""The fallback if a compression would take too long: drop whole exchanges, oldest first, without counting tokens.
 
-Time and memory are linear in the request, with a small factor: each text is measured once and no vocabulary is used.
+Time and memory are linear in the request, with a small factor: it measures each text once and uses no vocabulary.
 """
 
 from ctx_hooks import message_rules
@@ -21,16 +21,16 @@ from ctx_hooks.tokens.units import LocalTokens
 
 NAME = "last_resort"
 BYTES_PER_TOKEN = 2
-"""English, code and JSON have three to four UTF-8 bytes a token, hex digits and base64 about two: an estimate that is
-rarely too small, where one that is too large costs some history."""
+"""English, code and JSON have three to four UTF-8 bytes a token, hex digits and base64 about two. So the estimate is rarely
+too small; if it is too large, it costs some history."""
 MOST_BYTES_PER_CHAR = 4
-"""UTF-8's longest character."""
+"""The longest character of UTF-8."""
 PLACEHOLDER_CHARS = 250
-"""The longest placeholder that is put into a text, with its line breaks."""
+"""The longest placeholder inside a text, with its line breaks."""
 
 
 def message_tokens(message: Message, fmt: Format) -> LocalTokens:
-    """Return the estimated tokens of a message: rarely less than what a vocabulary counts."""
+    """Return the estimated tokens of a message: rarely fewer than a vocabulary counts."""
     return LocalTokens(MESSAGE_TOKENS + text_tokens(message.name or "") + sum(_part_tokens(p, fmt) for p in message.parts))
 
 
@@ -46,7 +46,7 @@ def estimated_tokens(conversation: Conversation) -> LocalTokens:
 
 
 def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
-    """Return the stats of each message: its tokens are all guessed, and its digest is empty: nothing remembers it."""
+    """Return the stats of each message, with estimated tokens and an empty digest: no cache remembers it."""
     sizes = (message_tokens(m, conversation.format) for m in conversation.messages)
     return tuple(
         MessageStats(b"", tokens, m.role, is_request(m), stays=stays(m), guessed_tokens=tokens)
@@ -55,10 +55,10 @@ def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
 
 
 def compress(conversation: Conversation, budget: Budget, *, continues: bool = False) -> Outcome:
-    """Return the conversation with its newest exchanges alone, as many as the goal holds by estimate.
+    """Return the conversation with only as many of its newest exchanges as fit the goal by estimate.
 
-    What is protected and the newest words stay; where these are too large, results beside words are cut, and those of the
-    newest loop if the budget allows that. A message says how many were removed.
+    Protected messages and the newest words stay. If these are too large, results beside words are cut, and those of the
+    newest loop if the budget allows it. A message says how many messages were removed.
     """
     before = estimated_tokens(conversation)
     if before <= budget.goal_tokens:
@@ -104,7 +104,7 @@ def _part_tokens(part: Part, fmt: Format) -> int:
 
 
 def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:
-    """Return the conversation with the results of its newest loop cut to equal shares of what is left for them."""
+    """Return the conversation with the results of its newest loop cut to equal shares of the room left for them."""
     cut = frozenset(conversation.newest_loop if budget.cut_newest else ()) | {newest_words(conversation)}
     texts = [r.text for i, m in enumerate(conversation.messages) if i in cut for r in m.results]
     if not texts:

@@ -1,6 +1,6 @@
-"""What is known of each message by its content alone, so that a conversation seen before is not read again.
+"""The stats of each message, cached by its content, so that a known conversation is not read again.
 
-The stats of a message hold figures, never text: how large it is and who speaks, which is all that most requests need.
+Stats have figures, never text: the size of a message and who speaks. Most requests need no more.
 """
 
 import json
@@ -23,28 +23,28 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 BLOCK_MESSAGES = 32
-"""A block of so many messages is known by one digest: of a long history in a third of the time that each of its own takes,
-and of one that has grown only the last block is looked at message by message."""
+"""One digest identifies a block of so many messages. A long history takes a third of the time of one digest a message, and
+after it has grown only the last block is looked up message by message."""
 SMALL_SLICE_CHARS = 64
-"""Up to this length a text is written as it is where a large value is digested in slices: its digest is no shorter."""
+"""If a large value is digested in slices, texts up to this length are written unchanged: a digest is no shorter."""
 CALL_DIGEST_BYTES = 8
-"""Calls are compared within one conversation only."""
+"""Short, since calls are compared only within one conversation."""
 SORTED = orjson.OPT_SORT_KEYS
 FIGURES_BYTES = 96
-"""What the three numbers of tokens in the stats take."""
+"""Memory of the three numbers of tokens in the stats."""
 
 
 class MessageStats(NamedTuple):
-    """What is known of one message without reading it again.
+    """The facts about one message that need no second reading.
 
     Attributes:
-        digest: of its JSON, 16 bytes.
+        digest: the digest of its JSON, 16 bytes.
         is_request: whether it is in a user's own words.
         result_chars: the length of its longest tool result.
         stays: whether no compaction removes it.
-        guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
+        guessed_tokens: tokens of its media, reasoning and unknown parts, which may be far fewer provider tokens.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
-        beside_tokens: those of what stands behind its tool results, which the next request may lack.
+        beside_tokens: tokens of the parts behind its tool results, which the next request may lack.
         calls: the digest of each of its tool calls.
     """
 
@@ -70,7 +70,7 @@ _blocks: ContentCache[_Block] = ContentCache()
 def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
     """Return the stats of each message; raises MalformedConversationError as reading the conversation would.
 
-    Messages are looked up in blocks; of one that is not known, such as the last, only messages that are unknown are read.
+    It looks up messages in blocks. Of an unknown block, such as the last, it reads only the unknown messages.
     """
     found: list[MessageStats] = []
     for start in range(0, len(messages.items), BLOCK_MESSAGES):
@@ -79,7 +79,7 @@ def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageSta
 
 
 def call_digest(call: ToolCall) -> bytes:
-    """Return 8 bytes that are the same for calls of one tool whose arguments say the same, in whatever order and layout."""
+    """Return 8 bytes, equal for calls of one tool with equal arguments in any order and layout."""
     value = parsed(call.arguments)
     try:
         arguments = call.arguments.encode("utf-8", "replace") if value is None else orjson.dumps(value, option=SORTED)
@@ -95,10 +95,10 @@ def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
 
 
 def settled_length(index: Sequence[MessageStats], length: int) -> int:
-    """Return how many of the first `length` messages, those of one request, the next one begins with in any case.
+    """Return how many of a request's `length` messages the next request certainly begins with.
 
-    Some clients end every request with a reminder, which the next request lacks or has at its own end: a user's message
-    behind tool results or another such message. Nothing shows whether it will stay.
+    Some clients end every request with a reminder: a user's message behind tool results or another such message. The next
+    request lacks it or has it at its own end. Nothing shows whether a message will stay.
     """
     while length > 1 and index[length - 1].is_request and index[length - 2].role not in ("assistant", "system"):
         length -= 1
@@ -106,15 +106,15 @@ def settled_length(index: Sequence[MessageStats], length: int) -> int:
 
 
 def without_beside(message: Message) -> Message:
-    """Return a message without what stands behind its tool results: there, too, clients put their reminders."""
+    """Return a message without the parts behind its tool results: clients put their reminders there, too."""
     last = max((i for i, part in enumerate(message.parts) if isinstance(part, ToolResult)), default=len(message.parts))
     return message.with_parts(message.parts[: last + 1])
 
 
 def is_first_request(index: Sequence[MessageStats]) -> bool:
-    """Whether no assistant has answered yet: nothing shows that turns will follow, for which room has to be left.
+    """Whether no assistant has answered yet: nothing shows that turns will follow that need room.
 
-    What an assistant seems to have said at the very end is the beginning that the caller gives the answer.
+    Assistant messages at the very end do not count: they are a prefilled answer.
     """
     roles = [stats.role for stats in index]
     while roles and roles[-1] == "assistant":
@@ -123,7 +123,7 @@ def is_first_request(index: Sequence[MessageStats]) -> bool:
 
 
 def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequence[int]:
-    """Return the indices of the newest turns of the user, from the user's words on, and of system text and summaries."""
+    """Return the indices of the newest user turns (each starts with the user's words), of system text and summaries."""
     starts = [i for i, stats in enumerate(index) if stats.is_request]
     if max_turns is None or len(starts) <= max_turns:
         return range(len(index))
@@ -132,13 +132,13 @@ def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequen
 
 
 def from_newest_summary(index: Sequence[MessageStats]) -> Sequence[int]:
-    """Return the indices from the newest summary of a provider's on, and of the system text before it; all without one."""
+    """Return the indices from the provider's newest summary on, and of system text before it; all if there is none."""
     start = max((i for i, stats in enumerate(index) if stats.replaces_history), default=0)
     return [i for i, stats in enumerate(index) if i >= start or stats.role == "system"]
 
 
 def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
-    """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
+    """Return the digest of each prefix of the index by length; length 0 has the digest of `start`."""
     running = sha256(start)
     digests = [running.digest()[:DIGEST_BYTES]]
     for stats in index:
@@ -148,16 +148,16 @@ def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
 
 
 def digest_behind(start: bytes, index: Sequence[MessageStats]) -> bytes:
-    """Return the last digest of `chain`, which is made in a tenth of the time."""
+    """Return the last digest of `chain` in a tenth of the time."""
     return digest_of_bytes(start + b"".join([stats.digest for stats in index]))
 
 
 def digest_of(value: Any) -> bytes:
-    """Return 16 bytes that stand for a JSON value; raises MalformedConversationError when it is nested too deeply."""
+    """Return the 16-byte digest of a JSON value; raises MalformedConversationError if it is nested too deeply."""
     try:
         text = orjson.dumps(_in_slices(value))
     except TypeError:
-        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        # orjson refuses lone surrogates, huge integers and foreign objects; the standard library accepts them.
         try:
             text = json.dumps(value, default=str).encode()
         except (RecursionError, ValueError):
@@ -166,9 +166,9 @@ def digest_of(value: Any) -> bytes:
 
 
 def _in_slices(value: Any) -> Any:
-    """Return a JSON value, a large one with the digests of what it holds, which no other JSON value is written as.
+    """Return a JSON value; a large one gets digests instead of its contents, in a form that no other JSON value has.
 
-    Writing all of it is one call that holds Python's lock, and with it the event loop.
+    Writing all of it in one call would keep Python's lock, and so block the event loop.
     """
     kind = type(value)
     if kind not in (dict, list) or _chars(value) <= AT_ONCE_CHARS:
@@ -183,7 +183,7 @@ def _slice(value: Any) -> Any:
 
 
 def _chars(value: dict[str, Any] | list[Any]) -> int:
-    """Return about how many characters a JSON value is written in, without its keys."""
+    """Return about how many characters a JSON value has, without its keys."""
     chars = 0
     for inner in value.values() if isinstance(value, dict) else value:
         kind = type(inner)

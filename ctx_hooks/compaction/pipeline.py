@@ -1,4 +1,4 @@
-"""Runs the steps until the goal is met, and says what each did."""
+"""Runs the steps until the goal is met, and reports what each did."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ STEPS: tuple[Step, ...] = (
     oldest_turns.STEP,
     newest_loop.STEP,
 )
-"""In the order in which they run: repeats compares results before anything changes them."""
+"""The steps in their order: repeats compares results before any other step changes them."""
 GENTLE_STEPS = frozenset({repeats.STEP, oversized_results.STEP})
-"""What `compaction: gentle` runs: what removes text that says the same again, and the caps."""
+"""The steps of `compaction: gentle`: they remove repeated text, and apply the caps."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """What one step did.
 
-    `messages_touched` were edited, removed or added; `why` is "" in events of earlier versions.
+    `messages_touched` counts edited, removed and added messages; `why` is "" in events of earlier versions.
     """
 
     name: str
@@ -41,14 +41,14 @@ class Outcome:
     """A compressed conversation with its figures, in local tokens of the whole request.
 
     Attributes:
-        conversation: the compressed form; the very object that was given where nothing was done.
+        conversation: the compressed form; the given object itself if nothing was done.
         fits: whether the goal was met.
-        steps: what each step did that changed something, in order.
-        reason: why the goal was not met, None where it was.
-        rewrites: whether it begins otherwise than the request before it: the provider's prompt cache does not hold it.
-        choice: which form the newest compaction in it has; None without one, and where no model writes summaries.
-        cut: by handle, the removed texts that it refers to; None for a text that an earlier request has removed.
-        offers: whether a placeholder in it says that the model can retrieve the whole of what was cut.
+        steps: reports of the steps that changed something, in order.
+        reason: why the goal was not met, None if it was.
+        rewrites: whether it does not share its prefix with the previous request: the prompt cache has no such prefix.
+        choice: the form of the newest compaction in it; None without one, and if no model writes summaries.
+        cut: the removed texts that it refers to, by handle; None for a text that an earlier request has removed.
+        offers: whether a placeholder in it says that the model can retrieve the whole removed text.
     """
 
     conversation: Conversation
@@ -64,9 +64,9 @@ class Outcome:
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:
-    """Run steps in order, stopping as soon as the goal is met. One that would make the conversation larger is passed over.
+    """Run steps in order until the goal is met. Skip a step that would not make the conversation smaller.
 
-    `steps` are by default those of the policy, and those that other packages have installed.
+    `steps` are by default those of the policy and of installed packages.
 
     Raises:
         CompressionTimeoutError: the deadline of the budget's counter is over.
@@ -101,7 +101,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
 
 
 def steps_of(budget: Budget) -> tuple[Step, ...]:
-    """Return the steps of the budget's policy in their order, with those that other packages have installed."""
+    """Return the steps of the budget's policy in their order, with those of installed packages."""
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
     return (STEPS[0], *extra_steps(), *STEPS[1:])

@@ -1,9 +1,9 @@
-"""Compaction as a pure function of the history: what a stateful session, compacted along the way, would send now.
+"""Compaction as a pure function of the history: it returns what a stateful session with compactions would send now.
 
-Where compactions are due is known without reading (`cut_points.py`); of these the newest one alone is made, from the
-originals, behind what has settled of a few before it (`compaction.py`). Between two compactions messages are only appended:
-consecutive requests share their prefix byte for byte, on any worker and after any restart. A compaction may hold a summary
-that a model has written: which one, is chosen once (`summary/model_written.py`).
+`cut_points.py` finds the due compactions without reading text. Only the newest one is made, from the original messages,
+after the settled part of a few before it (`compaction.py`). Between two compactions messages are only appended. So
+consecutive requests share their prefix byte for byte, on any worker and after any restart. A compaction may contain a
+model's summary, which is chosen once (`summary/model_written.py`).
 """
 
 from collections.abc import Callable, Mapping
@@ -34,10 +34,10 @@ _capped_tokens: ContentCache[LocalTokens] = ContentCache()
 
 
 def compacted(history: History, thresholds: Thresholds, summaries: Summaries = NO_SUMMARIES) -> tuple[Outcome, Cut]:
-    """Return the conversation as it is to be sent, and the newest compaction in it.
+    """Return the compacted conversation to send, and the newest compaction in it.
 
     Raises:
-        MalformedConversationError: a message that has to be read is none.
+        MalformedConversationError: a message that must be read is malformed.
         CompressionTimeoutError: the deadline of the budget's counter is over.
     """
     assembly = _Assembly(history, thresholds, summaries)
@@ -46,7 +46,7 @@ def compacted(history: History, thresholds: Thresholds, summaries: Summaries = N
 
 
 def shown_results(history: History, thresholds: Thresholds, summaries: Summaries) -> Callable[[int, ToolResult], bool]:
-    """Return what says of a tool result, by the place of its message, whether it is sent whole there or elsewhere.
+    """Return a predicate on (message index, tool result): whether the request contains the whole result anywhere.
 
     The arguments and errors are those of `compacted`.
     """
@@ -57,14 +57,14 @@ def shown_results(history: History, thresholds: Thresholds, summaries: Summaries
     def is_shown(place: int, result: ToolResult) -> bool:
         if place < compaction.length:
             return digest(result.text) in left
-        # without a compaction the request fits as it is
+        # without a compaction the request fits unchanged
         return not compaction.length or any(arrived.text == result.text for arrived in assembly.arrived(place).results)
 
     return is_shown
 
 
 class _Assembly:
-    """Assembles the request from the newest compaction that is due and the messages since."""
+    """Assembles the request from the newest due compaction and the messages since."""
 
     def __init__(self, history: History, thresholds: Thresholds, summaries: Summaries) -> None:
         self._history = history
@@ -82,10 +82,10 @@ class _Assembly:
         self._forms = Forms(history, summaries, digest_behind(self._start, ()))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
-        """Return the newest compaction that is due.
+        """Return the newest due compaction.
 
-        One that comes out larger than expected, because more is protected than its size told, is counted as it is, until the
-        next one that is due by sizes alone: a request finds both whatever requests came before it.
+        A compaction may be larger than expected, if more text is protected than sizes show. Then its real size counts until
+        the next one is due. So every request finds the same compactions, whatever requests came before it.
         """
         cut = self._cut_points.newest()
         compaction = NONE_YET
@@ -104,7 +104,7 @@ class _Assembly:
         return cut, compaction
 
     def sent(self, compaction: Compaction, cut: Cut) -> Outcome:
-        """Return the request: the compaction, what came since, and the compacted text that is relevant to its user turns."""
+        """Return the request: the compaction, the messages since, and quotations of compacted text for its user turns."""
         budget = self._thresholds.trigger
         start = compaction.length
         originals = self._history.messages.conversation(start, len(self._history.index))
@@ -137,7 +137,7 @@ class _Assembly:
         )
 
     def _with_beside(self, compaction: Compaction, cut: Cut) -> tuple[Message, ...]:
-        """Return what a compaction sends, with what its last message has behind tool results where that is no part of it."""
+        """Return a compaction's messages, with its last message's parts behind tool results if it lacks them."""
         length = compaction.length
         if not length or cut.is_whole or not self._history.index[length - 1].beside_tokens:
             return compaction.messages
@@ -149,7 +149,7 @@ class _Assembly:
         return (*others, last, message.with_parts(beside))
 
     def _tokens(self, compaction: Compaction, cut: Cut, texts: Mapping[int, str]) -> LocalTokens:
-        """Return the tokens of the request as it is assembled, of which no message has to be counted again."""
+        """Return the tokens of the assembled request, without counting a message again."""
         count = self._thresholds.trigger.counter.text
         beside_tokens = sum(map(count, self._history.messages.preamble))
         given_tokens = sum(count(retrieval.appended(text)) for text in texts.values())
@@ -157,10 +157,10 @@ class _Assembly:
         return LocalTokens(beside_tokens + compaction.tokens + since_tokens + given_tokens)
 
     def _compaction(self, cut: Cut) -> Compaction:
-        """Return the compaction that is due, with a model's summary where it has one and comes out no larger than expected.
+        """Return the due compaction, with its model's summary if it has one and is then no larger than expected.
 
-        So a summary changes neither what fits nor when the next compaction is due. One that was written for a much larger
-        window is left out, too: it would cost more lines than it tells.
+        So a summary changes neither what fits nor when the next compaction is due. A summary for a much larger window is
+        left out, too: it would displace more than it says.
         """
         budget = self._thresholds.trigger
         summary = self._forms.summary_of(cut.length, None if cut.base is None else cut.base.length)
@@ -177,7 +177,7 @@ class _Assembly:
         return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), size_bytes)
 
     def _digest(self, cut: Cut, summary: WrittenSummary | None) -> bytes:
-        """Return what stands for the first messages, and for all else that a compaction of them depends on."""
+        """Return the digest of the first messages and of all else that their compaction depends on."""
         start = self._weighed
         if summary is not None or cut.is_whole or cut.base is not None:
             written = (summary.length, summary.text) if summary is not None else ()
@@ -196,24 +196,24 @@ class _Assembly:
         return Choice(self._forms.digest(length), "" if summary is None else summary.prefix, length, is_new, free_tokens)
 
     def _base_of(self, cut: Cut, summary: WrittenSummary | None) -> Cut | None:
-        """Return the compaction that one with this summary is made behind: with another summary it begins anew."""
+        """Return the compaction that one with this summary builds on; None if it starts from the first message."""
         return cut.base if cut.base is not None and self._forms.held(cut.base.length) == summary else None
 
     def arrived(self, i: int) -> Message:
-        """Return a message as it is sent while it is not compacted: with oversized results cut."""
+        """Return a message as sent before its compaction: with oversized results cut."""
         message = self._history.messages.message(i)
         return on_arrival(message, self._thresholds.trigger) if i in self._oversized else message
 
     def _capped_tokens(self, i: int) -> LocalTokens:
-        """Return the tokens of a message with oversized results as it is sent while it is not compacted."""
+        """Return the tokens of a message with oversized results as sent before its compaction."""
         counter, fmt = self._thresholds.trigger.counter, self._history.messages.format
         key = (self._weighed, self._history.index[i].digest)
         return _capped_tokens.get(key, lambda: counter.message(self.arrived(i), fmt))
 
     def _originals(self, cut: Cut, base: Compaction, *, capped: bool) -> Conversation:
-        """Return what is compacted as the client sent it, behind what has settled; the newest results as they arrived.
+        """Return the settled messages and the client's originals after them; the newest results are capped as on arrival.
 
-        With `capped` so are all the others: none of them is shortened, and a large one must not cost the others their place.
+        With `capped` all other results are, too: they stay whole or go, and a large one must not displace the others.
         """
         counter = self._thresholds.trigger.counter
         originals = self._history.conversation(counter, base.settled_length, cut.length)
@@ -226,14 +226,14 @@ class _Assembly:
         return replace(originals, messages=(*base.settled, *rest), settled=len(base.settled))
 
     def _made(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
-        """Return the compaction that is due: behind one before it, or anew, then with a model's summary if there is one."""
+        """Make the due compaction: on top of one before it, or from the first message, then with `summary` if given."""
         before = self._base_of(cut, summary)
         base = NONE_YET if before is None else self._remembered(before, summary)
         new = summary if not base.settled else None
         originals = self._originals(cut, base, capped=new is not None)
         conversation = self._repaired(originals)
         trigger = self._thresholds.trigger
-        # The newest results are cut for the window's sake alone, never to reach the target tokens.
+        # The newest results are cut only to fit the window, never to reach the target tokens.
         target_tokens = self._cut_points.target_tokens(cut)
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
         steps = pipeline.steps_of(trigger)
@@ -249,7 +249,7 @@ class _Assembly:
         if outcome.tokens_after > trigger.goal_tokens and trigger.cut_newest:
             least = pipeline.compress(conversation, trigger, _instead(steps, oldest_turns.SMALLEST))
             outcome = least if least.tokens_after < outcome.tokens_after else outcome
-        # Read again from what is sent: the edited messages would hold on to all that was cut.
+        # Read again from the written form: the edited messages would keep all removed text in memory.
         codec = WIRE_FORMATS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
         is_placed = summary is not None and any(placeholders.block_quoted(summary.text) in m.text for m in sent)
@@ -263,7 +263,7 @@ class _Assembly:
             outcome.reason,
             summary if is_placed else None,
             tuple(dict.fromkeys((*base.handles, *named))),
-            # What a summary leaves whole stays so, until another one stands for it: it is most of what the cache has.
+            # Messages beside a summary stay whole until another summary replaces them: they are most of the cached text.
             unsettled_in(conversation, outcome.conversation, newest_only=new is not None)
             if conversation is originals
             else 0,
@@ -274,5 +274,5 @@ class _Assembly:
 
 
 def _instead(steps: tuple[Step, ...], other: Step) -> tuple[Step, ...]:
-    """Return steps with another one for the oldest turns, unless a model's summary stands for these."""
+    """Return steps with another one for the oldest turns, unless a model's summary replaces these."""
     return tuple(other if step is oldest_turns.STEP else step for step in steps)

@@ -1,7 +1,7 @@
-"""What was said in compacted dialogue and fits a later user turn is appended to that turn; the cached prefix is unchanged.
+"""Relevant compacted dialogue is quoted after a later user turn, with its speaker; the cached prefix is unchanged.
 
-It is quoted there behind its speaker. Results of tools are not: an agent's tools find them again, and in recorded sessions
-of agents no quotation of them held a name that the next step took.
+Tool results are not quoted: an agent's tools find them again. In recorded sessions of agents no quotation of them contained
+a name that the next step used.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,11 +24,11 @@ from ctx_hooks.runtime.content_cache import ContentCache
 from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
-"""A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
+"""A piece with less than this share of the best score is left out: it shares only common words with the turn."""
 LONGEST_PIECE_CHARS = 600
-"""A longer turn is ranked in pieces of this length: what answers a question is rarely longer."""
+"""A longer turn is ranked in pieces of this length: the answer to a question is rarely longer."""
 _Pieces: TypeAlias = tuple[tuple[int, int, str], ...]
-"""Each behind the index of its message, and its number among the pieces of that message."""
+"""Pieces as (message index, number within the message, text)."""
 _texts: ContentCache[str] = ContentCache()
 _cut_pieces: ContentCache[_Pieces] = ContentCache()
 
@@ -41,10 +41,10 @@ class Retrieval:
         history: the conversation as the client sent it.
         length: how many of its messages are compacted.
         left: the messages that the compaction left.
-        digest: stands for the compacted messages, and for all else that their compaction depends on.
-        budget: of the whole request.
-        share: what of it each user turn may be given.
-        left_tokens: what is free of it in the request that a turn, given by its index, was sent with.
+        digest: the digest of the compacted messages and of all else that their compaction depends on.
+        budget: the budget of the whole request.
+        share: how much of it each user turn may get.
+        left_tokens: the free tokens of the first request with a turn, by the turn's index.
     """
 
     history: History
@@ -58,7 +58,7 @@ class Retrieval:
     def texts(self) -> dict[int, str]:
         """Return the text that is appended to each user turn since the compaction, by the index of its message.
 
-        A turn may have what those before it have left of their share.
+        A turn may also use what earlier turns left of their share.
         """
         index, share = self.history.index, self.share
         texts: dict[int, str] = {}
@@ -78,9 +78,9 @@ class Retrieval:
         return texts
 
     def text(self, turn: int, room_tokens: float) -> str:
-        """Return the pieces that fit the user turn at the index `turn` best and are not sent, "" for none.
+        """Return the removed pieces that fit the user turn at the index `turn` best, "" for none.
 
-        They have at most `room_tokens`, in order. None is quoted where a turn that is still sent fits as well as the best.
+        They have at most `room_tokens`, in order. If a turn that is still sent fits as well as the best, none is quoted.
         """
         request = self._message(turn).text
         if room_tokens < 1 or not request.strip():
@@ -97,13 +97,13 @@ class Retrieval:
         kept = self._kept(fitting[np.lexsort((-fitting, -pieces[fitting]))], room_tokens)
         text = self._quoted(sorted(kept))
         while kept and self.budget.counter.text(appended(text)) > room_tokens:
-            # Lines side by side may have a token more than each alone.
+            # Neighbouring lines may have a token more than their sum.
             kept.pop()
             text = self._quoted(sorted(kept))
         return text
 
     def _kept(self, ranked: Iterable[int], room_tokens: float) -> list[int]:
-        """Return the numbers of the pieces that the room holds by estimate, of pieces ranked best first."""
+        """Return the numbers of the best-ranked pieces that fit the room by estimate."""
         count = self.budget.counter.text
         room_tokens -= count(appended(placeholders.retrieved_heading(self.budget.policy.language)))
         kept: list[int] = []
@@ -120,7 +120,7 @@ class Retrieval:
         return kept
 
     def _quoted(self, kept: Sequence[int]) -> str:
-        """Return the pieces of these numbers, in order, quoted by message under a heading; "" for none."""
+        """Return the pieces with these numbers, in order, quoted by message under a heading; "" for none."""
         lines = [placeholders.retrieved_heading(self.budget.policy.language)] if kept else []
         for index, found in groupby(kept, key=lambda n: self._cut[n][0]):
             numbers = list(found)
@@ -150,13 +150,13 @@ class Retrieval:
         return tuple((i, number, piece) for i, m in cut for number, piece in enumerate(pieces_of(m)))
 
     def _said(self, n: int) -> str:
-        """Return a piece of the compacted messages without the speaker's role, by its number among these."""
+        """Return a removed piece by its number, without the speaker's role."""
         index, number, piece = self._cut[n]
         return piece if number else piece.removeprefix(f"{self._message(index).role}: ")
 
 
 def pieces_of(message: Message) -> list[str]:
-    """Return what a user or the assistant said behind the speaker's role, in pieces of bounded length."""
+    """Return the speaker's role and the words of a user or the assistant, in pieces of bounded length."""
     if message.role not in ("user", "assistant") or not message.text.strip():
         return []
     text = f"{message.role}: {message.text}"
@@ -164,17 +164,17 @@ def pieces_of(message: Message) -> list[str]:
 
 
 def added(message: Message, text: str) -> Message:
-    """Return a user's message with `text` behind his own words, which stay as they are."""
+    """Return a user's message with `text` after its own words, which stay unchanged."""
     return replace(message, parts=(*message.parts, Text(appended(text))), edited=True)
 
 
 def appended(text: str) -> str:
-    """Return `text` as it stands behind the user's words."""
+    """Return `text` in the form that follows the user's words."""
     return f"\n{text}"
 
 
 def _behind(text: str) -> str:
-    """Return what somebody said as it stands behind its speaker: on the same line, or quoted below it line by line."""
+    """Return words in the form that follows their speaker: on the same line, or quoted below it line by line."""
     plain = text.strip()
     is_plain = plain.isprintable() and placeholders.MARK not in plain
     return f" {plain}" if is_plain else f"\n{placeholders.block_quoted(plain)}"

@@ -1,7 +1,7 @@
-"""How much compacted dialogue the user turns behind a compaction may be given.
+"""How much compacted dialogue the user turns after a compaction may get.
 
-It follows how much of the conversation is plain dialogue, from the sizes and roles of its compacted messages alone: an agent
-finds out again by its tools what it has lost, in dialogue what was said long ago stands nowhere else.
+It depends on how much of the conversation is plain dialogue, only by the sizes and roles of its compacted messages. An
+agent finds lost text again with its tools; no other place has lost dialogue.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,31 +15,31 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
 USUAL_FRACTION = 0.1
-"""The share of a user turn that asks nothing, in a conversation that is plain dialogue throughout."""
+"""The share of a user turn without a question, in a conversation of plain dialogue only."""
 QUESTION_FRACTION = 1 / 3
-"""That of a question. Of 250 questions about five long dialogues (LoCoMo), at a quarter of the tokens, the turns that answer
-are sent to 0.81 with it, to 0.68 with a tenth and the ranking before; a prefix cache serves 0.82 of what is sent instead of
-0.80, since a compaction of dialogue leaves room for it."""
+"""The share of a question. For 250 questions about five long dialogues (LoCoMo), at a quarter of the tokens, requests have
+0.81 of the turns that answer; with a tenth and the earlier ranking 0.68. A prefix cache serves 0.82 of the requests' text
+instead of 0.80, since a compaction of dialogue leaves room for the share."""
 MOST_TOKENS = 8_000
-"""The most of it: an answer's source is rarely longer, and each turn's text is new to the prompt cache."""
+"""The largest share: an answer's source is rarely longer, and each turn's text is new to the prompt cache."""
 LONGEST_TURN_TOKENS = 2_000
-"""A user's turn of more, such as a pasted file, brings its own."""
+"""A longer user turn, such as a pasted file, brings its own text."""
 LONGEST_TALK_TOKENS = 150
-"""A longer answer is no talk: a question's share would hold few of them, and what chats about code lose by a deep compaction
-no question brings back. Retrieval takes 600 characters for a piece."""
+"""Longer answers are no dialogue: a question's share has room for few of them, and no question brings back what chats about
+code lose by a deep compaction. Retrieval takes 600 characters for a piece."""
 LATER_TURN_FRACTION = 0.5
-"""What each later user turn behind a compaction adds, of the usual share: it may use what those before it left."""
+"""Fraction of the usual share that each later user turn adds; a turn may use what earlier turns left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one user turn behind a compaction may be given, in tokens: a question, and any other."""
+    """The most quoted tokens of one user turn after a compaction: for a question, and for any other turn."""
 
     question_tokens: float = 0.0
     usual_tokens: float = 0.0
 
     def reserved_tokens(self, turns: int, questions: int) -> int:
-        """Return the most that the first `turns` user turns may be given together, so many `questions` among them."""
+        """Return the most tokens that the first `turns` user turns may get together, with so many `questions` among them."""
         if not turns:
             return 0
         first_tokens = self.question_tokens if questions else self.usual_tokens
@@ -47,7 +47,7 @@ class Share:
 
 
 class Shares:
-    """The shares behind the compactions of one history."""
+    """The shares after the compactions of one history."""
 
     def __init__(self, history: History, budget: Budget) -> None:
         self._budget = budget
@@ -59,9 +59,9 @@ class Shares:
         self._answer_tokens = list(accumulate([n if i in answers else 0 for i, n in enumerate(other)], initial=0))
 
     def behind(self, length: int, free_tokens: int) -> Share:
-        """Return the share behind a compaction of the first `length` messages that leaves `free_tokens` of the budget.
+        """Return the share after a compaction of the first `length` messages that leaves `free_tokens` of the budget.
 
-        It is at most half of these: the messages that follow need room as well.
+        It is at most half of these: later messages need room as well.
         """
         quoting = self._budget.policy.quoting
         most_tokens = max(0.0, min(quoting if isinstance(quoting, int) else MOST_TOKENS, free_tokens / 2))
@@ -80,14 +80,14 @@ class Shares:
         return LocalTokens(int(goal_tokens - 2 * share_tokens * self._dialogue_fraction(length)))
 
     def _dialogue_fraction(self, length: int) -> float:
-        """Return how much of what users have not said is short plain answers; 0 while nobody has answered."""
+        """Return the fraction of short plain answers in all messages but users' words; 0 before the first answer."""
         return self._answer_tokens[length] / max(1, self._other_tokens[length])
 
 
 def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
-    """Whether the user's turn at `i` is given compacted text: a longer one, such as a pasted file, brings its own.
+    """Whether the user's turn at `i` gets compacted text: a longer one, such as a pasted file, brings its own.
 
-    Neither is one behind tool results that asks nothing: a client's reminder, new with each request.
+    A turn after tool results without a question gets none: it is a client's reminder, new with each request.
     """
     message = index[i]
     if i and not message.is_question and index[i - 1].role in ("user", "tool") and not index[i - 1].is_request:
@@ -100,7 +100,7 @@ def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
 
 
 def _plain_answers(index: Sequence[MessageStats]) -> Iterator[int]:
-    """Yield the indices of the assistant's short answers that a user's words follow."""
+    """Yield the indices of the assistant's short answers directly before a user's words."""
     for request in (i for i, message in enumerate(index) if message.is_request):
         answered = takewhile(lambda i: index[i].role == "assistant", range(request - 1, -1, -1))
         yield from (i for i in answered if index[i].tokens <= LONGEST_TALK_TOKENS)

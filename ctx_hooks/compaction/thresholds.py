@@ -1,4 +1,4 @@
-"""When a compaction is due, and what it leaves."""
+"""When a compaction is due, and how many tokens it leaves."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
 COMPACTION_FIELDS = frozenset({"compaction", "keep_recent", "language", "quoting", "tool_results"})
-"""The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor
-rewrite what a provider's prompt cache holds."""
+"""The policy fields that a compaction depends on beside its budget. No other field may cost a conversation its summary, or
+change a prefix in a provider's prompt cache."""
 MARGIN_FRACTION = 0.02
-"""So much of the goal is taken for what a request ends with and the next one may lack, such as a reminder, where it is not
-more: whether a compaction was due is then found again, whichever of the two a request is."""
+"""At least this share of the goal counts for a request's end that the next one may lack, such as a reminder. So both
+requests agree on whether a compaction was due."""
 TARGET_FRACTION, SMALL_TARGET_FRACTION = 0.5625, 0.625
 SMALL_GOAL_TOKENS = 20_000
-"""What a compaction leaves of the room behind fixed text; more below this goal (docs/appendix/compaction_depth.md)."""
+"""A compaction leaves this share of the room beside fixed text; more below this goal (docs/appendix/compaction_depth.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Thresholds:
 
     @property
     def margin_tokens(self) -> int:
-        """What is taken for what a request ends with and the next one may lack."""
+        """The least tokens that count for a request's end that the next one may lack."""
         return int(self.trigger.goal_tokens * MARGIN_FRACTION)
 
     def target_tokens_behind(self, fixed_tokens: LocalTokens) -> LocalTokens:
-        """Return what a compaction compacts down to, where no compaction makes `fixed_tokens` smaller."""
+        """Return the target tokens of a compaction, if no compaction can reduce `fixed_tokens`."""
         if self.target_tokens is not None:
             return self.target_tokens
         fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
@@ -40,9 +40,9 @@ class Thresholds:
         return LocalTokens(fixed_tokens + int(room_tokens * fraction))
 
     def digest(self) -> bytes:
-        """Return 16 bytes that stand for what a compaction depends on beside the history."""
+        """Return the 16-byte digest of all that a compaction depends on beside the history."""
         budget = self.trigger
-        # Nobody knows what an installed step reads. A field that is not set says nothing: a new one changes no digest.
+        # Nobody knows which fields an installed step reads. Unset fields are left out, so a new field changes no digest.
         fields = None if extra_steps() else set(COMPACTION_FIELDS)
         policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)

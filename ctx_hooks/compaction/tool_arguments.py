@@ -1,4 +1,4 @@
-"""The JSON arguments of tool calls: shortened where they are long, and what they say of files and commands."""
+"""The JSON arguments of tool calls: shortening long ones, and finding the files and commands in them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -13,20 +13,20 @@ from ctx_hooks.texts.json_text import parsed, strings
 from ctx_hooks.texts.pieces import head_end, tail_start
 
 DIGEST_CHARS = 80
-"""One line of a terminal: a path or the beginning of a command."""
+"""One terminal line: a path, or the beginning of a command."""
 HEAD_FRACTION = 0.8
-"""What a call was about stands at the start of its arguments."""
+"""The start of the arguments says what a call was about."""
 PATH_KEYS = ("file_path", "filePath", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
-"""What the file tools of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI and nanobot call a file."""
+"""Keys for a file in the file tools of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI and nanobot."""
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern", "url")
-"""What their shell, search and web tools call what is run or looked for."""
+"""Keys for a command or a query in their shell, search and web tools."""
 
 
 def shortened(arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None]) -> str:
-    """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
+    """Return the arguments with the middle cut from every string value longer than `longest_chars`, all else unchanged.
 
-    It keeps so many characters and says where the whole of it is, as `reference` tells of its value. Arguments that are not
-    JSON, and those that do not get shorter, come back as they are.
+    A cut value keeps so many characters and says where the whole value is (`reference`). Arguments that are not JSON, or
+    would not get shorter, come back unchanged.
     """
     if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (dict, list)):
         return arguments
@@ -46,7 +46,7 @@ def shortened(arguments: str, longest_chars: int, language: Language, reference:
 
 
 def digest(arguments: str) -> str:
-    """Return what tells this call from another, in at most DIGEST_CHARS characters: a path or command before the rest."""
+    """Return at most DIGEST_CHARS characters that identify this call: a path or command before the rest."""
     value = parsed(arguments)
     if isinstance(value, dict):
         first = [v for v in (*_values(value, PATH_KEYS), *_values(value, COMMAND_KEYS)) if v]
@@ -57,7 +57,7 @@ def digest(arguments: str) -> str:
 
 
 def beginning(text: str, chars: int) -> str:
-    """Return a text in one line, of a longer one the beginning with a mark behind it: at most `chars` characters."""
+    """Return a text in one line of at most `chars` characters; a longer one is its beginning and a mark."""
     line = " ".join(text[: 4 * chars].split())
     return line if len(line) <= chars else line[: chars - 1] + placeholders.GAP
 
@@ -78,7 +78,7 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
 
 
 def _long_value(string: str, longest_chars: int) -> str:
-    """Return the value of a JSON string; "" where that is short enough or was cut before."""
+    """Return the value of a JSON string; "" if it is short enough or was cut before."""
     if len(string) <= longest_chars:
         return ""
     value: str = orjson.loads(string)

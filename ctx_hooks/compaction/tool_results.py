@@ -1,4 +1,4 @@
-"""Editing of the older tool results, shared by the steps that rewrite their text."""
+"""Edits of older tool results, shared by the steps that rewrite their text."""
 
 from collections.abc import Collection, Mapping
 
@@ -6,7 +6,7 @@ from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
 
 
 def with_results(conversation: Conversation, results: Mapping[tuple[int, int], ToolResult]) -> Conversation:
-    """Return the conversation with other results in the places of some, by (message index, part index)."""
+    """Return the conversation with some results replaced, by (message index, part index)."""
     messages = list(conversation.messages)
     for i in {i for i, _ in results}:
         messages[i] = messages[i].with_parts(tuple(results.get((i, k), part) for k, part in enumerate(messages[i].parts)))
@@ -14,7 +14,7 @@ def with_results(conversation: Conversation, results: Mapping[tuple[int, int], T
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:
-    """Return the cut result: `text` in the place of its first text, its other texts gone and everything else kept."""
+    """Return the cut result: `text` replaces its first text, its other texts go, and everything else stays."""
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
     parts = (first if first is not None and first.text == text else Text(text, first.raw if first else None), *kept)
@@ -22,9 +22,9 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:
-    """Return tool name and arguments of the call that each result answers, by (message index, part index).
+    """Return the tool name and arguments of each result's call, by the result's (message index, part index).
 
-    Ids may repeat across turns, so a result belongs to the nearest call before it with its id.
+    Ids may repeat across turns, so a result belongs to the nearest earlier call with its id.
     """
     open_calls: dict[str, tuple[str, str]] = {}
     found = {}
