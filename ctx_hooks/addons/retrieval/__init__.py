@@ -1,1 +1,1 @@
-"""Removed texts are archived, and a model gets them back by a tool whose calls no client sees."""
+"""The archive of removed texts, and the tool by which a model reads them; no client sees its calls."""

@@ -1,4 +1,4 @@
-"""Retrieval: what compaction removes is archived, and a model gets it back by a tool whose calls no client sees."""
+"""Retrieval: it archives removed texts, and a model reads them by a tool whose calls no client sees."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,14 +21,14 @@ class Retrieval(Addon):
         self.rounds = ToolRounds(self.archiving, further_call.asking(core.fitted_before_choice), core.running)
 
     async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:
-        """Return the fields with the provider's own messages for answers that hide something."""
+        """Return the fields with the provider's own messages in place of answers that lack hidden calls."""
         settings = policy.archive_in_use
         if settings is None or not policy.retrieval:
             return request.fields
         return await self.rounds.restored(request.fields, settings)
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
-        """Have what is removed named for the archive, and store it there."""
+        """Give handles to the removed texts, and archive them."""
         request, to = undecided.request, undecided.to
         comes_whole = not request.wire.has_items or further_call.takes_items_back()
         if to.policy.retrieval and not (comes_whole and further_call.can_call_again()):  # no round could follow an answer
@@ -39,5 +39,5 @@ class Retrieval(Addon):
         return decided
 
     async def shown(self, fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:
-        """Return an answer without the calls of the tool, continued by what the model says once they are answered."""
+        """Return an answer without the calls of the tool; it goes on with the model's text after their results."""
         return self.rounds.streamed(fields, answer) if streamed else await self.rounds.whole(fields, answer)

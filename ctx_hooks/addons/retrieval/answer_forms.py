@@ -11,7 +11,7 @@ from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerStream, Turn
 from ctx_hooks.litellm_compat.errors import failing_open
 
 HIDDEN = "_hidden_params"
-"""What LiteLLM notes of an answer for its headers and logs, beside the answer's fields."""
+"""LiteLLM's notes on an answer, for its headers and logs, beside the answer's fields."""
 EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 """An empty line ends an event (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -19,19 +19,19 @@ LONGEST_END_BYTES = 4
 
 
 def plain(answer: Any) -> Mapping[str, Any]:
-    """Return an answer, or a chunk of a stream, as a mapping; an empty one where it is neither."""
+    """Return an answer, or a chunk of a stream, as a mapping; an empty mapping for anything else."""
     if isinstance(answer, BaseModel):
         return answer.model_dump(exclude_none=True)
     return answer if isinstance(answer, Mapping) else {}
 
 
 def like(answer: Any, fields: Mapping[str, Any]) -> Any:
-    """Return what has the form of `answer` and other fields."""
+    """Return `fields` in the form of `answer`."""
     if not isinstance(answer, BaseModel):
         return dict(fields)
     try:
         made = type(answer)(**fields)
-    except ValidationError:  # LiteLLM reads what its models do not describe in the same way
+    except ValidationError:  # LiteLLM reads fields that its models do not describe in the same way
         made = type(answer).model_construct(**fields)
     if hasattr(answer, HIDDEN):
         setattr(made, HIDDEN, getattr(answer, HIDDEN))
@@ -39,7 +39,7 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def with_changes(answer: Any, before: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
-    """Return an answer whose fields were `before` with others, the very answer where none differs; all else stays."""
+    """Return an answer with its fields `before` replaced by `fields`; the same object if no field differs."""
     changed = [name for name in fields if fields is not before and fields[name] != before.get(name)]
     if not (changed and isinstance(answer, BaseModel)):
         return {**answer, **fields} if changed else answer
@@ -48,14 +48,14 @@ def with_changes(answer: Any, before: Mapping[str, Any], fields: Mapping[str, An
 
 
 class EventBuffer:
-    """Takes the bytes of a stream and gives its events back, each as the bytes that it came in; `rest` is no whole one."""
+    """Divides the bytes of a stream into events and keeps their bytes unchanged; `rest` is an incomplete event."""
 
     def __init__(self) -> None:
         self.rest = bytearray()
         self._searched = 0
 
     def add(self, piece: bytes) -> list[bytes]:
-        """Return the events that are whole with this piece, in their order."""
+        """Return the events that this piece completes, in order."""
         self.rest += piece
         found, start = [], 0
         while (end := EVENT_END.search(self.rest, max(start, self._searched))) is not None:
@@ -67,7 +67,7 @@ class EventBuffer:
 
 
 def data_of(event: bytes) -> Mapping[str, Any] | None:
-    r"""Return the JSON object that an event brings, None where it brings none, such as a comment or `[DONE]`.
+    r"""Return the JSON object of an event, None if it has none, such as a comment or `[DONE]`.
 
     >>> data_of(b'event: ping\ndata: {"type": "ping"}\n\n')
     {'type': 'ping'}
@@ -86,10 +86,10 @@ def event_bytes(data: Mapping[str, Any]) -> bytes:
 
 
 class ShownStream:
-    """The chunks of one request's streams as the client is to see them, each in the form in which it came.
+    """The chunks of one request's streams as the client sees them, each in its original form.
 
-    Bytes come as the network cuts them. An event is yielded whole, with the chunk that ends it, before which no client can
-    read it.
+    The network may divide an event into several chunks. The event is yielded with its last chunk; no client can read it
+    before.
     """
 
     def __init__(self, stream: AnswerStream) -> None:
@@ -115,7 +115,7 @@ class ShownStream:
         return [chunk if seen is fields else like(chunk, seen)]
 
     def turn(self) -> Turn | None:
-        """Return what the provider has said since its last stream began, None where that cannot be read."""
+        """Return the provider's turn since its last stream began, None if it cannot be read."""
         with failing_open("shows the end of an answer as it came"):
             return self._stream.turn()
         return None

@@ -1,4 +1,4 @@
-"""What is cut goes to the archive, and comes back where a model asks for it."""
+"""Stores removed texts in the archive, and returns them if a model asks for them."""
 
 import asyncio
 import logging
@@ -36,20 +36,20 @@ NAME = "retrieval"
 logger = logging.getLogger("ctx_hooks")
 
 MOST_BEHIND_FRACTION = 0.05
-"""Of the time is spent on making texts again, however many are too large or find a store that fails."""
+"""The largest share of time for making texts again, even if many are too large or the store fails."""
 BYTES_PER_BUDGET_TOKEN = 1.0
-"""Of all texts that one turn gets: about a quarter of the budget in English, half of it in Chinese. The next request is then
-within the window whatever the model asks for, with the newest results whole."""
+"""Limits all texts of one turn to about a quarter of the budget in English, half of it in Chinese. So the next request fits
+in the window, whatever the model asks for, and its newest results stay complete."""
 MOST_CALLS = 50
-"""Of one turn are answered, each in a thread for up to PAGE_SECONDS; a model that is told to can write thousands."""
+"""Answered calls of one turn, each in a thread for up to PAGE_SECONDS; a model can be made to write thousands."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
 
 
 class Offer(NamedTuple):
-    """A request whose model is offered the tool, until it is answered.
+    """A request that offers the tool to its model, until the answer is complete.
 
-    `most_bytes`: of the texts that one turn of the model gets.
+    `most_bytes`: the limit for the texts that one turn of the model gets.
     """
 
     settings: ArchiveSettings
@@ -60,13 +60,13 @@ class Offer(NamedTuple):
 
 @dataclass
 class KeptRequest:
-    """A request that is kept to be cut again.
+    """A request that is kept so that its removed texts can be made again.
 
     Attributes:
-        decided_by: request, target, and what was known, by which it is decided about again.
-        timeout_seconds: how long that may take.
-        size_bytes: about how much memory its messages take, and what is cut from them.
-        texts: what was cut from it, once that had to be found out again.
+        decided_by: request, target and knowledge of the first decision, by which the engine repeats it.
+        timeout_seconds: the limit for repeating it.
+        size_bytes: the estimated memory of its messages and the removed texts.
+        texts: the removed texts, after they were made again.
     """
 
     decided_by: tuple[Request, Target, Known] = field(repr=False)
@@ -76,14 +76,14 @@ class KeptRequest:
 
 
 class Archiving:
-    """Stores what requests lose, and answers the calls of the retrieval tool. Used on the event loop only.
+    """Stores removed texts, and answers the calls of the retrieval tool. Used on the event loop only.
 
-    A client sends its whole history with each request: what the archive has lost, or another worker's memory holds, is cut
-    again from the request that names it.
+    A client sends its whole history with each request. If the archive has lost a text, or only another worker has it, the
+    request that names the text is compacted again.
 
     Attributes:
-        archives: where the texts are.
-        storing: what is made again to be stored, behind requests; None before that was ever necessary.
+        archives: the stores of the texts.
+        storing: the task that makes texts again behind requests; None before the first one.
     """
 
     def __init__(self, store: SharedStore, running: Running) -> None:
@@ -94,7 +94,7 @@ class Archiving:
         self._workers = Workers()
 
     def named(self, request: Request, to: Target) -> Target:
-        """Return where a request goes with how what is cut from it can be had again, where that is archived."""
+        """Return the target of a request with the handles of its removed texts, if the policy archives them."""
         with failing_open("cuts without an archive"):
             settings = to.policy.archive_in_use
             if settings is not None and to.policy.mode == "enforce":
@@ -104,9 +104,9 @@ class Archiving:
         return to
 
     def decided(self, request: Request, to: Target, decided: Decided) -> None:
-        """Store what a decision cuts, and remember the request if its model is offered the tool.
+        """Store the texts that a decision removes, and keep the request if it offers the tool.
 
-        A request that was fitted before the Router chose its deployment has the tool when that is decided about: it stays
+        A request that was fitted before the Router chose its deployment has the tool at the second decision: it stays
         offered.
         """
         settings = to.policy.archive_in_use
@@ -138,7 +138,7 @@ class Archiving:
         return self._kept(request_id)[0] is not None
 
     async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
-        """Return what the calls of one turn return: no more than the window has room for. Raises nothing."""
+        """Return the results of one turn's calls, at most as much as the window has room for. Raises nothing."""
         offer, _ = self._kept(request_id)
         left_bytes = offer.most_bytes if offer is not None else 0
         texts: list[str] = []
@@ -150,7 +150,7 @@ class Archiving:
     async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:
         """Return the messages that a request had before it was fitted to `items`.
 
-        Return `items` where that is not known, or where another hook has changed them since.
+        Return `items` if those are unknown, or if another hook has changed `items` since.
         """
         _, kept = self._kept(request_id)
         with failing_open("fits a further call from what was fitted before"):
@@ -165,9 +165,9 @@ class Archiving:
         return items
 
     async def answer(self, request_id: str, arguments: str, most_bytes: float = math.inf) -> str:
-        """Return what a call of the tool returns, `most_bytes` of it at most.
+        """Return the result of a call of the tool, at most `most_bytes` of it.
 
-        A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
+        An unknown, an expired and another tenant's handle take the same path to the same answer. Raises nothing.
         """
         start = time.monotonic()
         offer, kept = self._kept(request_id)
@@ -179,19 +179,19 @@ class Archiving:
         return page
 
     async def noted(self, call: Call, settings: ArchiveSettings, keys: Sequence[str]) -> dict[str, str]:
-        """Return what was noted under keys by the tenant of a request, by key."""
+        """Return the notes of a request's tenant by their keys."""
         tenant = self._tenant_of(call, settings)
         handles = {_note_handle(tenant, key): key for key in keys}
         texts = await self.archives.get_all(settings, tenant, list(handles))
         return {handles[handle]: text for handle, text in texts.items()}
 
     async def note(self, call: Call, settings: ArchiveSettings, key: str, text: str) -> bool:
-        """Note a text under a key for the tenant of a request, in the place of what was noted there."""
+        """Store a note under a key for the tenant of a request; it replaces an earlier one."""
         tenant = self._tenant_of(call, settings)
         return await self.archives.store(settings, tenant, _note_handle(tenant, key), text)
 
     def forget(self, request_id: str) -> None:
-        """Keep a request no longer: it is answered."""
+        """Drop a request that is answered."""
         state = self._running.of(request_id)
         state.notes.get(NAME, {}).pop("offer", None)
         state.held.pop(NAME, None)
@@ -216,7 +216,7 @@ class Archiving:
                 source, text = "request", (await self._made_again(offer.settings, offer.tenant, kept)).get(asked.handle)
             if text is not None:
                 return source, await self._workers.run(lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
-        except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
+        except Exception as error:  # noqa: BLE001 - the model goes on without; the log names neither text nor owner
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         return "none", NOT_AVAILABLE
 
@@ -228,10 +228,10 @@ class Archiving:
         return kept.texts
 
     def _store_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
-        """Store, behind a request, what it refers to and another has removed.
+        """Store, behind a request, texts that it refers to and an earlier request has removed.
 
-        The other's caller may have left, or the store may have failed. One request at a time is made again; until it is the
-        turn of a conversation, its later requests come here as well.
+        The earlier caller may have left, or the store may have failed. It handles one request at a time. If a conversation
+        has to wait, its later requests come here too.
         """
         if time.monotonic() < self._store_behind_at:
             return
@@ -252,5 +252,5 @@ class Archiving:
 
 
 def _note_handle(tenant: bytes, key: str) -> str:
-    """Return the handle of a note, which no model is told: no text that a client sends can be cut under it."""
+    """Return the handle of a note. No model sees it, and no removed text of a client can get it."""
     return Handles(blake2b(b"notes", key=tenant).digest()).of(key)

@@ -1,8 +1,8 @@
-"""Digests of a conversation: of all that was sent and said up to each answer, whoever sends it again.
+"""Digests of a conversation: of all texts up to each answer, the same whoever sends them again.
 
-Left out is what clients change in a history that they send again: cache markers, thinking, white space, ids of items, empty
-fields, and how a content is divided into blocks and messages. Chat's and Anthropic's messages and the items of Responses are
-read alike: a field that a format does not have is absent.
+They ignore what clients change when they send a history again: cache markers, thinking, white space, ids of items, empty
+fields, and the division of a content into blocks and messages. The same code reads messages of chat and of Anthropic and
+items of Responses: a field that a format does not have is absent.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,23 +17,23 @@ TEXTS = frozenset({"", "text", "input_text", "output_text"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 ASSISTANT = "assistant"
 ITEM = "type"
-"""What every item has that a provider of Responses gives, and no message."""
+"""A field that every item of a Responses provider has, and no message."""
 REASONING = "reasoning"
 REFERENCE = "item_reference"
 MESSAGE = "message"
 CALLS = frozenset({"tool_use", "function_call", "custom_tool_call"})
 ENVELOPE = frozenset({"role", "content", "tool_calls", ITEM})
-"""Fields of a message that are read by themselves, or say how it is sent."""
+"""Fields of a message that are read separately, or say how it is sent."""
 UNSAID = frozenset({CACHE_MARKER, "context", "id", "status"})
-"""Fields that say nothing: marks for the cache and for this package, and what a provider of Responses notes of an item."""
+"""Fields without content: marks for the cache and for this package, and a Responses provider's notes on an item."""
 BEFORE = ("system", "instructions", "prompt", "previous_response_id", "conversation")
 """The fields beside the messages that hold what was sent before them."""
 BILLING_HEADER = "x-anthropic-billing-header:"
-"""A block of the system text that Claude Code writes anew with each request, for Anthropic's books."""
+"""A block of the system text that Claude Code writes anew with each request, for Anthropic's accounting."""
 PIECE_CHARS = 65_536
 """Some 0.5 ms."""
 GIVEN_BY_CLIENT = ("_output", "_response")
-"""How the types of the items end by which clients answer; what else names no role is the model's."""
+"""Endings of the types of items by which clients answer; any other item without a role is the model's."""
 
 
 class Heard(NamedTuple):
@@ -42,7 +42,7 @@ class Heard(NamedTuple):
     Attributes:
         digest: of all that was sent.
         role: who spoke last.
-        anchors: for each message the anchor that an answer has there, "" for what is no answer.
+        anchors: the anchor of each message that is an answer, "" for any other.
     """
 
     digest: blake2b
@@ -51,16 +51,16 @@ class Heard(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it."""
+        """Whether the last message, or item, is the assistant's, even if empty: the answer continues it."""
         return bool(self.anchors) and bool(self.anchors[-1])
 
     def anchor_of(self, answer: Iterable[Any]) -> str:
-        """Return the anchor that an answer to it has, by the answer's messages."""
+        """Return the anchor of an answer to it, from the answer's messages."""
         return heard(answer, self).digest.hexdigest()
 
 
 def heard(messages: Iterable[Any], before: Heard | None = None) -> Heard:
-    """Return a conversation's digests, behind those of what was sent before it."""
+    """Return a conversation's digests, which continue those of `before`."""
     digest, role = (blake2b(digest_size=DIGEST_BYTES), "") if before is None else (before.digest.copy(), before.role)
     anchors = []
     for message in messages:
@@ -80,7 +80,7 @@ def says_anything(message: Mapping[str, Any]) -> bool:
 
 
 def sent_before(fields: Mapping[str, Any], asker: Sequence[str]) -> dict[str, Any]:
-    """Return who asks, and in which format, and what a request sends before its messages, as a message of its own."""
+    """Return a message with the asker, the format and the fields that a request sends before its messages."""
     before = {name: fields.get(name) for name in BEFORE}
     if isinstance(before["system"], (list, tuple)):
         texts = [text_or_empty(mapping_or_empty(block).get("text")) for block in before["system"]]
@@ -91,7 +91,7 @@ def sent_before(fields: Mapping[str, Any], asker: Sequence[str]) -> dict[str, An
 
 
 def _said(message: Any) -> Iterator[str]:
-    """Yield what a message says: of an answer its words and calls, of any other all of it."""
+    """Yield the content of a message: the words and calls of an answer, all fields of any other."""
     if not isinstance(message, Mapping) or message.get(ITEM) == REASONING:
         return
     kind, content, calls = text_or_empty(message.get(ITEM)), message.get("content"), message.get("tool_calls")
@@ -128,14 +128,14 @@ def _call(call: Any) -> Iterator[str]:
 
 
 def _fields(value: Mapping[str, Any], unsaid: AbstractSet[str]) -> Iterator[str]:
-    """Yield the fields of a message or block that say something, nothing where none does."""
+    """Yield the fields of a message or block that have content, nothing if none has."""
     said = {name: inner for name, inner in value.items() if name not in unsaid and inner is not None}
     if said:
         yield from _values(said)
 
 
 def _values(value: Any) -> Iterator[str]:
-    """Yield a JSON value in pieces: its fields by name, as encoders order them differently, without those that are None."""
+    """Yield a JSON value in pieces, its fields by name since encoders differ in order, without None values."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -164,7 +164,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def role_of(message: Any) -> str:
-    """Return who says a message or item, "" for what is neither."""
+    """Return the role of a message or item, "" for anything else."""
     role, kind = (text_or_empty(mapping_or_empty(message).get(name)) for name in ("role", ITEM))
     if role or not kind:
         return role

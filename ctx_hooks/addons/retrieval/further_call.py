@@ -1,6 +1,6 @@
-"""A further call for a request that the proxy has checked and routed already, on the same account.
+"""A further call, on the same account, for a request that the proxy has already checked and routed.
 
-What LiteLLM 1.100 to 1.106 do, and what follows:
+What LiteLLM 1.100 to 1.106 do, and the consequences:
 
 1. The fields that the proxy's hooks get behind a call are those that it gave the Router, with the changes of all pre-call
    hooks: the Router takes them again. `deployment` and `_litellm_client_requested_model` the proxy adds behind the call.
@@ -28,14 +28,14 @@ from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, instal
 from ctx_hooks.request.request import Request, format_of
 
 Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
-"""Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
+"""Repeats a call with changes to the request's fields; returns the new call's fields, and its answer or stream."""
 
 OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
 RESERVATION = "user_api_key_budget_reservation"
 
 
 def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a further call: those of the first, with changes, and without what only that call had."""
+    """Return the fields of a further call: the first call's with changes, without those that belong only to the first."""
     own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
     first = Call(fields)
     name = "litellm_metadata" if fields.get("litellm_metadata") is first.metadata else "metadata"
@@ -43,7 +43,7 @@ def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dic
 
 
 def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]) -> Ask:
-    """Return what asks the proxy's Router again for a request that has been arranged; its retries stay as they were."""
+    """Return a function that calls the proxy's Router again for a prepared request; its retries stay unchanged."""
 
     async def ask(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         data = with_request_id(further_fields(fields, changes))
@@ -78,9 +78,9 @@ def _metadata(first: Call) -> dict[str, Any]:
 
 
 FIRST_WHOLE = (1, 106)
-"""Of a stream that LiteLLM translates from another API, 1.100 to 1.103 repeat the thinking in what a client is to send back,
-which the provider then refuses ("`thinking` blocks cannot be modified"), and give two items one number; 1.106 was seen to do
-neither.
+"""If LiteLLM 1.100 to 1.103 translate a stream from another API, they repeat the thinking in the items that the client sends
+back. The provider then refuses these ("`thinking` blocks cannot be modified"). They also give two items one number. 1.106
+was seen to do neither.
 """
 
 

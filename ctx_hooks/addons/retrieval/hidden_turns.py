@@ -1,13 +1,13 @@
-"""What the provider said out of a client's sight, put back into the client's next request.
+"""Puts the provider's hidden messages back into the client's next request.
 
-A client sends back the answer that it was shown, which lacks the calls of the hidden tool and their results. For each such
-answer the provider's own messages are kept: with these in its place call ids and signatures are the provider's, its prompt
-cache matches, and the model still knows what it learned.
+A client sends back the answer that it has seen, without the calls of the hidden tool and their results. The add-on keeps the
+provider's own messages for each such answer, and puts them in its place. So call ids and signatures are the provider's, its
+prompt cache matches, and the model still has the retrieved texts.
 
-They are found by the answer's anchor, a digest of who asks and of all that was sent and said up to it. So nothing that was
-retrieved in one conversation reaches another: whoever gets it has sent the same texts, system text, results and media
-included. Whoever changes more than `conversation_digest.py` leaves out gets no hidden turn back, and his history goes on as
-he sends it.
+The key is the answer's anchor, a digest of the asker and of all texts up to the answer. So no text that was retrieved in one
+conversation reaches another: only a client that has sent the same texts gets it, including system text, results and media.
+If a client changes more than `conversation_digest.py` ignores, it gets no hidden turn back, and its history is sent
+unchanged.
 """
 
 import json
@@ -23,12 +23,12 @@ from ctx_hooks.formats.fields import CACHE_MARKER
 
 @dataclass(frozen=True, slots=True)
 class HiddenTurn:
-    """What stands for one answer that hides something.
+    """The provider's messages that replace one answer with hidden calls.
 
     Attributes:
-        anchor: of the answer as the client was shown it.
+        anchor: the anchor of the answer that the client has seen.
         messages: the provider's answers, and the results of hidden calls between them.
-        results: those of its last answer, which stand beside the client's: messages of chat, blocks of a user's, or items.
+        results: hidden results of its last answer, sent beside the client's: chat messages, blocks of a user's, or items.
     """
 
     anchor: str
@@ -46,7 +46,7 @@ def written(turn: HiddenTurn) -> str:
 
 
 def read(text: str) -> HiddenTurn | None:
-    """Return the turn of a text, None for one that is broken: whoever has the store can write to it."""
+    """Return the turn of a text, None for a broken text: whoever has the store can write to it."""
     try:
         return _TURN.validate_python(json.loads(text))
     except (ValueError, RecursionError):
@@ -54,12 +54,12 @@ def read(text: str) -> HiddenTurn | None:
 
 
 def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[HiddenTurn]) -> Sequence[Any]:
-    """Return the messages with the provider's own in place of each answer that hides something.
+    """Return the messages with the provider's own in place of each answer with hidden calls.
 
-    What is in place already is found no more: its hidden calls are said, and so its anchor is another.
+    Messages that are in place already are not replaced again: their hidden calls give them another anchor.
 
     Returns:
-        A new list; the very messages where no anchor is among them.
+        A new list; the same object if none of the messages has an anchor.
     """
     known = {turn.anchor: turn for turn in turns}
     found = [known.get(anchor) for anchor in anchors]
@@ -79,9 +79,9 @@ def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[Hid
 
 
 def _is_answer(turn: HiddenTurn, run: int, following: Sequence[Any]) -> bool:
-    """Whether an assistant's last `run` messages are the answer that a turn stands for, and not half of it.
+    """Whether an assistant's last `run` messages are the whole answer that a turn replaces, and not half of it.
 
-    Of Responses it is all items up to what the assistant does not say; of the others one message.
+    In Responses an answer is all items up to one that is not the assistant's; in the other formats one message.
     """
     if ITEM in turn.messages[0]:
         return not any(role_of(message) == ASSISTANT for message in following)
@@ -89,7 +89,7 @@ def _is_answer(turn: HiddenTurn, run: int, following: Sequence[Any]) -> bool:
 
 
 def _with_results(message: Any, results: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the message behind an answer with the results of the answer's hidden calls before what it says itself."""
+    """Return the message after an answer, with the results of the answer's hidden calls before its own content."""
     own = [] if message is None else [message]
     if not results:
         return own
@@ -103,7 +103,7 @@ def _with_results(message: Any, results: Sequence[Mapping[str, Any]]) -> list[An
 
 
 def _marked(messages: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Any]:
-    """Return the provider's messages with the client's cache marker of the message that they stand for, on their last."""
+    """Return the provider's messages; their last gets the client's cache marker from the message that they replace."""
     content = shown.get("content")
     blocks = [b for b in content if isinstance(b, Mapping)] if isinstance(content, (list, tuple)) else []
     markers = [b[CACHE_MARKER] for b in blocks if b.get(CACHE_MARKER)]

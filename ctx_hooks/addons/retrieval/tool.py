@@ -1,4 +1,4 @@
-"""The tool by which a model asks for what was cut: its definition, where it is offered, and what a call of it returns."""
+"""The tool by which a model asks for removed text: its definition, when it is offered, and the results of its calls."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -17,16 +17,16 @@ from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.texts.pieces import utf8_bytes
 
 PAGE_CHARS = 8_000
-"""What one call returns unless it asks for less or more: 2,000 tokens, as much as the package appends by itself."""
+"""Default for the result of one call: 2,000 tokens, as much as the package appends by itself."""
 MOST_PAGE_CHARS = 40_000
-"""10,000 tokens: a third of the smallest window that is not warned of."""
+"""10,000 tokens: a third of the smallest window without a warning."""
 NOT_AVAILABLE = "not available"
-"""The answer to a handle that is unknown, expired or somebody else's: the same, so that it tells nothing."""
+"""The answer to an unknown, an expired and another tenant's handle: the same, so that it reveals nothing."""
 NO_ROOM = "the context window has no room for this text now: ask for fewer texts at once"
 LEAST_PAGE_BYTES = 200
 """Less says too little to be worth its frame."""
 LONGEST_LINE_CHARS = 400
-"""A longer line is matched in pieces: of a text that is one line a query would else return all or nothing."""
+"""A longer line is matched in pieces: if a text were one line, a query would return all or nothing."""
 _DESCRIPTION = (
     "Returns text that was removed from this conversation to save context. A line that begins with [ctx_hooks] names the "
     "handle. With `query`, the lines that match it best come first; without, the text from character `offset` on."
@@ -50,13 +50,12 @@ _PARAMETERS: Mapping[str, Any] = {
 
 
 def may_be_offered(request: Request, policy: Policy) -> bool:
-    """Whether the tool is added to a request from which something is cut.
+    """Whether the tool is added to a request with removed text. It is not added:
 
-    Not to one without tools: the tool would have to be defined in later requests too, for earlier calls of it. Not where
-    the client has a tool of that name, nor where it has the model call a tool in any case: the model could then call only
-    ours, again and again. Nor where calls cannot be hidden, or the provider keeps the answer: a later request could go on
-    from it, with a call of ours unanswered. Nor beside tools of MCP servers: LiteLLM answers calls of its own there by
-    itself, and ours with an error.
+    if a request has no tools: later requests would have to define the tool too, for its earlier calls; if the client has a
+    tool of that name; if the client forces a tool call: the model could then call only ours, again and again; if calls
+    cannot be hidden; if the provider keeps the answer: a later request could continue it with our call unanswered;
+    beside tools of MCP servers: LiteLLM answers their calls itself, and ours with an error.
     """
     if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
         return False
@@ -69,10 +68,10 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
 
 
 def can_hide_calls(request: Request) -> bool:
-    """Whether what the model says before and behind a call of the tool can be one answer.
+    """Whether the model's texts before and after a call of the tool can be joined to one answer.
 
-    Not where several answers are wanted, each of which may call for other texts; nor where the answer is to be one JSON
-    document: the model may write one beside its call, and another behind it.
+    Not if the client wants several answers, each of which may ask for other texts. Not if the answer is one JSON document:
+    the model may write one beside its call, and another after it.
     """
     fields = request.fields
     within = [holder.get("format") for holder in map(fields.get, ("text", "output_config")) if isinstance(holder, dict)]
@@ -81,7 +80,7 @@ def can_hide_calls(request: Request) -> bool:
 
 
 def is_among_tools(request: Request) -> bool:
-    """Whether a request has a tool of that name: ours, where it was offered before, or the client's."""
+    """Whether a request has a tool of that name: the client's, or ours if it was offered before."""
     tools = request.fields.get("tools")
     return isinstance(tools, (list, tuple)) and RETRIEVE in map(_name, tools)
 
@@ -99,7 +98,7 @@ def definition(fmt: Format) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a call asks for: of the text with this handle, "" for none, the lines that match the query, or else a page."""
+    """What a call asks for: the lines of a text that match the query, or else a page; the handle "" names no text."""
 
     handle: str
     query: str = ""
@@ -108,7 +107,7 @@ class Asked:
 
 
 def asked_of(arguments: str) -> Asked:
-    """Return what the arguments of a call, as JSON, ask for; what they say wrongly counts as not said."""
+    """Read the arguments of a call, which are JSON; a wrong argument counts as absent."""
     fields = mapping_or_empty(parsed(arguments))
     handle = text_or_empty(fields.get("handle")).strip().lower()
     return Asked(
@@ -120,7 +119,7 @@ def asked_of(arguments: str) -> Asked:
 
 
 def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
-    """Return what a call asks for of a text, `most_bytes` of it at most, under a line that says which part of it this is.
+    """Return the requested part of a text, at most `most_bytes`, below a line that names the part.
 
     >>> print(page_of("one two three", Asked("", offset_chars=4, limit_chars=3)))
     [characters 4 to 7 of 13]
@@ -155,7 +154,7 @@ def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
 
 
 def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line of a text behind its offset, a long one in pieces."""
+    """Yield each line of a text after its offset, a long one in pieces."""
     start = 0
     for line in text.splitlines(keepends=True):
         for at in range(0, len(line), LONGEST_LINE_CHARS):
@@ -164,7 +163,7 @@ def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _number(value: Any, otherwise: int) -> int:
-    """Return a number that a model gave, some as texts and some with a fraction; `otherwise` for what is none."""
+    """Return a model's number, also one in a string or with a fraction; `otherwise` for any other value."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

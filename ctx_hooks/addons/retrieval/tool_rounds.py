@@ -1,13 +1,13 @@
-"""The rounds of the hidden tool: what is called of it is answered here, and the provider goes on, out of the client's sight.
+"""The rounds of the hidden tool: this module answers its calls, and the provider continues, unseen by the client.
 
-A turn that waits for hidden calls only is answered by a further request: the client's messages, the provider's turn and the
-results. A turn that calls tools of the client too goes to the client without the hidden calls; their results are put beside
-the client's in its next request, where the provider's own messages stand in place of what the client was shown.
+If a turn waits for hidden calls only, a further request answers it: the client's messages, the provider's turn and the
+results. If a turn also calls tools of the client, it goes to the client without the hidden calls. The client's next request
+then gets their results beside its own, and the provider's own messages in place of the answer that the client has seen.
 
-A further call that fails: of an answer that is not streamed, the client gets what was said before it, marked as cut off;
-where nothing was said it gets the error of the further call, which LiteLLM words as it words the first one's. Of a stream
-the client has what was said already, and gets the error in the stream, as LiteLLM tells of one that fails halfway. A call
-that is too long is made once more without the texts, and is no error: what was said before it is then the answer.
+If a further call fails, a client without a stream gets the earlier text, marked as cut off. If there is none, it gets the
+error of the further call, in LiteLLM's words for a first call. A client with a stream already has the earlier text, and gets
+the error in the stream, as LiteLLM reports a stream that fails halfway. A call that is too long is made once more without
+the texts. If that is too long too, it is no error: the earlier text is the answer.
 """
 
 import logging
@@ -34,9 +34,9 @@ from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.running import RequestState, Running
 
 MOST_ROUNDS = 3
-"""Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
+"""Further requests for one of the client's; the last one may call no tool, so that it ends with an answer."""
 MOST_ANSWERS = 256
-"""The newest answers of a conversation, whose hidden turns are looked for; compaction keeps little of older ones."""
+"""Newest answers of a conversation whose hidden turns are looked up; compaction keeps little of older ones."""
 RESTORE_SECONDS = 10.0
 """For all of a conversation; 30 MB take about 1 s."""
 
@@ -45,9 +45,9 @@ T = TypeVar("T")
 
 
 class View(NamedTuple):
-    """A conversation as its client sent it, and the archive that has what is hidden of it.
+    """A conversation as its client sent it, and the archive of its hidden turns.
 
-    `shows_calls`: whether the model sees calls of the tool in it, and may make others where it is not offered.
+    `shows_calls`: whether the model sees calls of the tool in it; it may then call the tool without an offer.
     """
 
     heard: Heard
@@ -56,7 +56,7 @@ class View(NamedTuple):
 
 
 class Rounds:
-    """The rounds of one request; `form` is how its format has calls."""
+    """The rounds of one request; `form` reads and writes the calls of its format."""
 
     def __init__(
         self, archiving: Archiving, ask: Ask, form: AnswerForm, fields: Mapping[str, Any], view: View | None
@@ -81,9 +81,9 @@ class Rounds:
         return turn.waits and self._left > 0
 
     async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
-        """Return the fields and the answer, or stream, of the request that goes on behind a turn.
+        """Return the fields and the answer, or stream, of the request that continues a turn.
 
-        One that is too long is sent once more without the texts, and is the last; None where that is too long as well.
+        If it is too long, it is sent once more without the texts, as the last; None if that is too long too.
         """
         before = (*self._messages, *turn.messages)
         self._shown += turn.shown
@@ -108,9 +108,9 @@ class Rounds:
         return None
 
     async def keep(self, turn: Turn | None) -> None:
-        """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
+        """Keep the hidden part of an answer, whose last turn this is, for the client's next request."""
         if turn is None or self._view is None or self._view.heard.is_open:
-            return  # what goes on from the assistant's own is not found again as an answer, or found with that
+            return  # a continued prefill is not found again as an answer, or is found with the prefill
         with failing_open("does not keep what was retrieved"):
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
             last = turn.messages if results else turn.shown
@@ -124,7 +124,7 @@ class Rounds:
             await self._archiving.note(call, self._view.settings, anchor, hidden_turns.written(kept))
 
     def end(self) -> None:
-        """Have nothing more kept for these requests."""
+        """Keep nothing more for these requests."""
         for request_id in self._request_ids:
             self._archiving.forget(request_id)
 
@@ -145,7 +145,7 @@ class ToolRounds:
         self._workers = Workers()
 
     async def restored(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> Mapping[str, Any]:
-        """Return the fields of a request with the provider's own messages for those that hide something."""
+        """Return the fields of a request with the provider's own messages for answers with hidden calls."""
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
             form, messages = FORMS.get(request.format), request.items
@@ -170,7 +170,7 @@ class ToolRounds:
         return fields
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client is to see it, the very answer where it hides nothing.
+        """Return an answer as the client sees it; the same object if it has no hidden calls.
 
         Raises:
             Exception: a further call failed, and nothing was said before it.
@@ -215,7 +215,7 @@ class ToolRounds:
         return answer
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
+        """Yield the chunks of a stream as the client sees them, each at once except the end of a round.
 
         Raises:
             Exception: a further call failed.
@@ -258,15 +258,15 @@ class ToolRounds:
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds:
         view = self._state_of(fields).notes.get(NAME, {}).get("view")
-        form = FORMS.get(format_of(fields), FORMS["openai-chat"])  # of a format without, no model knows of the tool
+        form = FORMS.get(format_of(fields), FORMS["openai-chat"])  # in any other format no model knows the tool
         return Rounds(self._archiving, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:
-        """Do in a thread what grows with the conversation."""
+        """Run work that grows with the conversation in a thread."""
         return await self._workers.run(work, Deadline(RESTORE_SECONDS))
 
 
 async def _close(stream: Any) -> None:
-    """Close a stream that may not have come to its end: the client has left, and nobody waits for more."""
+    """Close a stream that may be unfinished: the client has left, and nobody waits for more."""
     if hasattr(stream, "aclose"):
         await stream.aclose()

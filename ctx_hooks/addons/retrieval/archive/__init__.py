@@ -1,15 +1,15 @@
-"""What compaction cut, kept by tenant: in memory, on disk or in Redis, compressed and sealed."""
+"""Keeps removed texts by tenant: in memory, on disk or in Redis, compressed and sealed."""
 
 from dataclasses import dataclass
 
 MOST_READ_BYTES = 16_000_000
-"""Of texts that are read at once, in the order in which they are asked for: a few of the longest, or the hidden turns of any
-session but one that is made to be long."""
+"""Limits the texts of one read, in the order of the request: a few of the longest, or the hidden turns of any
+session except a deliberately long one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored of a tenant: its name, sizes, and when the texts expire, in epoch seconds."""
+    """A summary of a tenant's stored texts: name, sizes, and expiry in epoch seconds."""
 
     name: str
     texts: int

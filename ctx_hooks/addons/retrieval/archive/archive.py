@@ -1,4 +1,4 @@
-"""The archive of a worker process: the store that a policy names, the queue before it, and what is known to be there."""
+"""The archive of a worker process: the store that a policy names, and the queue of writes before it."""
 
 import asyncio
 import time
@@ -23,20 +23,20 @@ Place: TypeAlias = tuple[str, str | None]
 """A backend, and the folder of one on disk."""
 
 GET_SECONDS = 0.3
-"""A request waits for it: more than HURRY_SECONDS of a Redis, little beside the answer of a model that asked for it. What
-does not come in time is made again from the request."""
+"""How long a request waits: longer than HURRY_SECONDS for a Redis, short beside a model's answer. A late text is
+made again from the request."""
 READ_AGAIN_SECONDS = 10.0
-"""After a failure: one request waits for a store that hangs, the others do not."""
+"""The pause after a failure: only one request waits for a store that hangs."""
 STORE_SECONDS = 1.0
-"""Behind an answer, which took longer than that."""
+"""The limit for a write after an answer, which took longer."""
 
 
 class Archives:
-    """What compaction cut, by tenant and handle. Used on the event loop only; none of its methods fails.
+    """Removed texts by tenant and handle. Used on the event loop only; none of its methods fails.
 
     Args:
         store: what the workers share.
-        secret: the operator's; unset, the environment's. With one, what is stored is encrypted.
+        secret: the operator's; if unset, the environment's. With a secret, stored texts are encrypted.
     """
 
     def __init__(self, store: SharedStore, secret: bytes | None = None) -> None:
@@ -52,11 +52,11 @@ class Archives:
     def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str | None]) -> bool:
         """Queue texts to be stored, by their handles, and return at once.
 
-        What is too large, or finds the queue full, is dropped; what was stored lately is not stored again. None stands for
-        a text that is not known.
+        A text that is too large, or finds the queue full, is dropped. A text that was stored lately is not stored again.
+        None represents an unknown text.
 
         Returns:
-            Whether each waits to be written, or this process has written it lately.
+            Whether each text waits to be written, or was written by this process lately.
         """
         writer = self._at(settings)
         new = {h: text for h, text in texts.items() if text is not None and not writer.has(settings, tenant, h)}
@@ -64,20 +64,20 @@ class Archives:
         return all(writer.has(settings, tenant, handle) for handle in texts)
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
-        """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
+        """Store a text, which replaces one of the same handle; return whether this took at most STORE_SECONDS."""
         batch = self._at(settings).add(settings, tenant, {handle: text})
         with suppress(asyncio.TimeoutError):
             return batch is not None and await asyncio.wait_for(asyncio.shield(batch.written), STORE_SECONDS)
         return False
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
-        """Return a text of a tenant: None for what is not there, expired, broken or another's, or not read in time."""
+        """Return a text of a tenant, None if it is absent, expired, broken, another tenant's, or not read in time."""
         return (await self.get_all(settings, tenant, [handle])).get(handle) if is_handle(handle) else None
 
     async def get_all(self, settings: ArchiveSettings, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
         """Return the texts of a tenant by their handles, without those that `get` returns None for.
 
-        Beyond MOST_READ_BYTES, those that are asked for last are not read.
+        Beyond MOST_READ_BYTES, the last handles are not read.
         """
         writer = self._at(settings)
         waiting = ((handle, writer.waiting(tenant, handle)) for handle in handles)
@@ -89,7 +89,7 @@ class Archives:
             texts |= await asyncio.wait_for(self._read(writer.store, tenant, stored), GET_SECONDS)
         except UnavailableError:
             return texts  # Redis has one breaker for all who use it
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
             writer.read_again_at = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
             return texts

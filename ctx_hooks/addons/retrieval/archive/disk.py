@@ -1,7 +1,7 @@
 """Sealed texts in SQLite: in one file that the workers of a machine share, or in the memory of one worker process.
 
-Each operation opens the file anew, in a thread: a file that was deleted is made again, and a disk that hangs holds up its
-thread alone. With the write-ahead log readers wait for no writer, and what a dead process had half written is not there.
+Each operation opens the file anew, in a thread: a deleted file is made again, and a disk that hangs blocks only its thread.
+With the write-ahead log, readers wait for no writer, and half-written data of a dead process is never visible.
 """
 
 import os
@@ -21,11 +21,11 @@ from ctx_hooks.runtime.worker import Workers
 
 FILE = "ctx_hooks_archive.sqlite3"
 BROKEN = f"{FILE}.broken"
-"""What was the file, for an operator to look at; the next one takes its place."""
+"""Name of the damaged file, which an operator can examine; the next damaged file replaces it."""
 BUSY_SECONDS = 5.0
 """How long a writer waits for another one; a batch takes some 50 ms. No request waits for it."""
 OPERATION_SECONDS = 10.0
-"""Longer than a writer waits, so that a file that stays locked is told as that."""
+"""Longer than a writer waits, so that the error names a file that stays locked."""
 PAGE_BYTES = 4_096
 ROW_BYTES = 2 * PAGE_BYTES
 """A text's last page is half empty on average, and its row and index are in pages of others."""
@@ -42,7 +42,7 @@ CREATE INDEX IF NOT EXISTS texts_by_size ON texts (tenant, LENGTH(sealed));
 
 
 class Memory:
-    """The file of one process that is on no disk, for one thread at a time."""
+    """The in-memory file of one process, for one thread at a time."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -62,13 +62,13 @@ class Disk:
         self._workers = Workers()
 
     async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
-        """Store sealed texts in one transaction, all or none; one of the same handle is replaced.
+        """Store sealed texts in one transaction, all or none; a text replaces one of the same handle.
 
         Args:
             tenant: the tenant's name.
             sealed: the texts by their handles.
-            kept_seconds: how long they are kept from now on.
-            max_bytes: most that may be stored; of the tenant that has the most, the oldest go first.
+            kept_seconds: how long they are kept, from now.
+            max_bytes: the store's limit; above it, the oldest texts of the tenant with the most go first.
 
         """
         expires_at = time.time() + kept_seconds
@@ -76,14 +76,14 @@ class Disk:
         await self._workers.run(work, Deadline(OPERATION_SECONDS))
 
     async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the sealed texts that there still are, by their handles; see `read`."""
+        """Return the sealed texts that still exist, by their handles; see `read`."""
         return await self._workers.run(partial(read, self.place, tenant, handles), Deadline(OPERATION_SECONDS))
 
 
 def write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
-    """Store sealed texts, all or none; expired ones go, and above the bound the oldest of the tenant that has the most.
+    """Store sealed texts, all or none; remove expired ones, and above the limit the oldest of the tenant with the most.
 
-    A file that is damaged, or none of SQLite's, is set aside as BROKEN, and another one is begun.
+    A file that is damaged, or not SQLite's, is renamed to BROKEN, and a new one is begun.
 
     Raises:
         sqlite3.Error: The disk is full, or the file is locked for longer than BUSY_SECONDS.
@@ -105,7 +105,7 @@ def write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
 
 
 def _file_number(place: Place) -> int | None:
-    """Return the number by which the system knows the file of a place, 0 for memory, None where there is none."""
+    """Return the system's number of the file of a place, 0 for memory, None if there is no file."""
     if isinstance(place, Memory):
         return 0
     return (place / FILE).stat().st_ino if (place / FILE).exists() else None
@@ -120,11 +120,11 @@ def _write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: f
 
 
 def read(place: Place, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
-    """Return the sealed texts that there still are, by their handles; a file that is damaged raises sqlite3.Error."""
+    """Return the sealed texts that still exist, by their handles; a damaged file raises sqlite3.Error."""
     query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ? AND LENGTH(sealed) <= ?"
     found: dict[str, bytes] = {}
     if _file_number(place) is None:
-        return found  # nothing is made by reading
+        return found  # reading creates no file
     with _opened(place) as file:
         left_bytes = MOST_READ_BYTES
         for handle in handles:
@@ -136,7 +136,7 @@ def read(place: Place, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
 
 
 def tenants(folder: Path) -> list[Stored]:
-    """Return what is stored of each tenant; raises as `read` does."""
+    """Return a summary of each tenant's texts; raises as `read` does."""
     query = "SELECT tenant, COUNT(*), SUM(LENGTH(sealed)), MIN(expires_at), MAX(expires_at) FROM texts GROUP BY 1 ORDER BY 1"
     if _file_number(folder) is None:
         return []
@@ -145,7 +145,7 @@ def tenants(folder: Path) -> list[Stored]:
 
 
 def delete(folder: Path, tenant: str) -> int:
-    """Delete every text of a tenant and return how many there were; nothing of them stays in the file or its log.
+    """Delete every text of a tenant from the file and its log, without a trace; return how many there were.
 
     Raises as `write` does.
     """
@@ -153,7 +153,7 @@ def delete(folder: Path, tenant: str) -> int:
 
 
 def prune(folder: Path) -> int:
-    """Delete what has expired and return how many texts that were; raises as `write` does."""
+    """Delete the expired texts and return their number; raises as `write` does."""
     return _deleted(folder, "DELETE FROM texts WHERE expires_at <= ?", time.time())
 
 
@@ -166,9 +166,9 @@ def _deleted(folder: Path, statement: str, value: str | float) -> int:
 
 
 def _make_room(file: sqlite3.Connection, tenant: str, needed_bytes: int, max_bytes: int) -> None:
-    """Delete the oldest texts of the tenant that has the most, with what it is about to write, until there is room.
+    """Delete the oldest texts of the tenant with the most, its new texts included, until there is room.
 
-    It keeps an equal share, as far as others have more. A page that others share is not free, so more may have to go.
+    No tenant falls below an equal share while others have more. A shared page is not free, so more texts may have to go.
     """
     while (excess_bytes := _used_bytes(file) + needed_bytes - max_bytes) > 0:
         rows = file.execute("SELECT tenant, SUM(LENGTH(sealed)), COUNT(*) FROM texts GROUP BY 1")
@@ -202,12 +202,12 @@ def _opened(place: Place) -> Iterator[sqlite3.Connection]:
         return
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = place / FILE
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # for this user alone; SQLite gives the log the same rights
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # for this user only; SQLite gives the log the same rights
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as file:
         file.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
         file.execute("PRAGMA journal_mode = WAL")
-        file.execute("PRAGMA synchronous = NORMAL")  # after a power failure the newest texts may lack; the file is sound
-        file.execute("PRAGMA secure_delete = ON")  # what was deleted is overwritten
+        file.execute("PRAGMA synchronous = NORMAL")  # a power failure may lose the newest texts; the file is sound
+        file.execute("PRAGMA secure_delete = ON")  # overwrites deleted texts
         file.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         file.executescript(SCHEMA)
         yield file
@@ -215,6 +215,6 @@ def _opened(place: Place) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _transaction(file: sqlite3.Connection) -> Iterator[None]:
-    file.execute("BEGIN IMMEDIATE")  # the lock at once: one that is taken later cannot be waited for
+    file.execute("BEGIN IMMEDIATE")  # take the lock at once: SQLite cannot wait for a later one
     with file:
         yield

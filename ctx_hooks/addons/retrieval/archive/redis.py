@@ -1,7 +1,7 @@
 """Sealed texts in LiteLLM's Redis: one key a text, with its expiry, and an index a tenant.
 
-The index is a sorted set of handles by expiry and a hash of their sizes: a tenant's bound holds without a look at its texts.
-All keys of a tenant have the same hash tag: they are in one slot of a cluster, and a script may name them. Whoever has the
+The index is a sorted set of handles by expiry and a hash of their sizes: checking a tenant's bound reads no texts. All keys
+of a tenant have the same hash tag: they are in one slot of a cluster, and a script may name them. Anyone with access to the
 Redis can write anything there: keys of a wrong type are replaced.
 """
 
@@ -16,11 +16,11 @@ from ctx_hooks.store.shared_store import SharedStore, keys_like
 
 KEY_PREFIX = "ctx_hooks:archive:"
 WRITE_SECONDS = 5.0
-"""No request waits for it; a busy event loop takes seconds to hear what Redis has answered."""
+"""No request waits for it; a busy event loop takes seconds to read Redis's answer."""
 ROW_BYTES = 420
-"""Memory of a text's key and of its places in set and hash, beside the text (measured: 408)."""
+"""Memory of a text's key and its entries in set and hash, beside the text (measured: 408)."""
 LARGEST_VALUE_BYTES = LARGEST_TEXT_BYTES + 1_000
-"""A larger value is none of ours: texts that compression makes larger grow by a few bytes in a thousand."""
+"""A larger value is not ours: if compression makes texts larger, they grow by a few bytes in a thousand."""
 
 WRITE = f"""
 local index, sizes = KEYS[1], KEYS[1] .. ':sizes'
@@ -64,7 +64,7 @@ for i, handle in ipairs(ARGV) do
 end
 return found
 """
-"""`total` is no handle: that has twelve characters. Of an index that was lost it begins at nothing again."""
+"""`total` is no handle: a handle has twelve characters. If the index was lost, the total begins at zero again."""
 
 
 class Redis:
@@ -81,7 +81,7 @@ class Redis:
         await self._store.run(WRITE, key_of(tenant), args, WRITE_SECONDS)
 
     async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the sealed texts that there still are, by their handles; raises UnavailableError."""
+        """Return the sealed texts that still exist, by their handles; raises UnavailableError."""
         read = partial(self._store.run, READ, key_of(tenant), handles)
         found = await self._store.briefly(read, (tenant, *handles))
         return {handle: value for handle, value in zip(handles, found, strict=True) if isinstance(value, bytes)}
@@ -93,13 +93,13 @@ def key_of(tenant: str) -> str:
 
 
 async def tenants(client: Any) -> list[Stored]:
-    """Return what is stored of each tenant; raises whatever the connection raises."""
+    """Return a summary of each tenant's texts; raises the connection's errors."""
     found = [await _summed(client, index) for index in await keys_like(client, key_of("*"))]
     return [stored for stored in found if stored.texts]
 
 
 async def read(client: Any, tenant: str, handle: str) -> bytes | None:
-    """Return a sealed text, None where there is none; raises whatever the connection raises."""
+    """Return a sealed text, None if there is none; raises the connection's errors."""
     for key in await keys_like(client, f"{key_of(tenant)}:{handle}"):
         (found,) = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
         if isinstance(found, bytes):
@@ -108,7 +108,7 @@ async def read(client: Any, tenant: str, handle: str) -> bytes | None:
 
 
 async def _summed(client: Any, index: bytes) -> Stored:
-    """Return what an index names and has not expired; nothing of one that somebody else has written."""
+    """Return the unexpired entries of an index; none if somebody else has written it."""
     tenant = index.decode("utf-8", "replace").rpartition(KEY_PREFIX)[2].strip("{}")
     if await client.type(index) != b"zset" or await client.type(index + b":sizes") != b"hash":
         return Stored(tenant, 0, 0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Writes texts to one store behind the requests, in the order in which they came, and knows what it has written lately."""
+"""Writes texts to one store behind the requests, in the order of arrival, and remembers its recent writes."""
 
 import asyncio
 import math
@@ -20,19 +20,19 @@ from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
 
 Store: TypeAlias = Disk | Redis
-"""A backend. It sees names of tenants and sealed texts; it raises what fails, which costs no request anything."""
+"""A backend. It sees names of tenants and sealed texts; its errors cost no request anything."""
 
 QUEUE_BYTES = 32_000_000
-"""Memory of the texts that wait to be written, which the requests hold as well while they run: some thirty requests whose
-whole window was cut, or what comes in while a store does not answer for some seconds."""
+"""Memory of the texts that wait to be written; running requests have the same texts in memory. It suffices for some thirty
+requests that lose their whole window, or for some seconds without an answer of the store."""
 BATCH_BYTES = 2_000_000
-"""Of texts that are written at once: sealed in some 50 ms, during which a reader of Redis waits for a few of them."""
+"""Size of one batch: sealed in some 50 ms, during which a reader of Redis waits for a few texts."""
 SEAL_SECONDS = 10.0
-"""Most for a batch, on a machine that is busy with other things."""
+"""Limit for a batch, on a machine that is busy with other work."""
 MOST_KNOWN = 50_000
 """Handles that this process has written lately, 23 MB at most (measured): a hundred of each of 500 conversations."""
 KNOWN_FRACTION = 0.5
-"""Of the retention: a text that is cut again later than that is written again, and so is kept as long as it is in use."""
+"""Share of the retention: a text that is removed again after it is written again, so it is kept while it is in use."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class Batch:
 
     Attributes:
         size_bytes: their memory.
-        written: tells whether they were, once that is known.
+        written: resolves to whether they were written.
     """
 
     settings: ArchiveSettings
@@ -56,7 +56,7 @@ class Writer:
 
     Attributes:
         store: what it writes to.
-        read_again_at: until when no request reads from it, by the monotonic clock: after a failure.
+        read_again_at: after a failure, when requests read from it again, by the monotonic clock.
     """
 
     def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
@@ -69,9 +69,9 @@ class Writer:
         self._running: asyncio.Task[None] | None = None
 
     def add(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> Batch | None:
-        """Queue texts by their handles and return the batch of the last one, None if that is dropped.
+        """Queue texts by their handles and return the last text's batch, None if that text is dropped.
 
-        What is too large, or finds the queue full, is dropped.
+        A text that is too large, or finds the queue full, is dropped.
         """
         batch, dropped = None, 0
         for handle, text in texts.items():
@@ -91,7 +91,7 @@ class Writer:
         return batch
 
     def _batch(self, settings: ArchiveSettings, tenant: bytes, size_bytes: int) -> Batch:
-        """Return the last batch if it has room and the same owner and settings, else another one behind it."""
+        """Return the last batch if it has room and the same owner and settings, else a new one after it."""
         last = self._queue[-1] if self._queue else None
         if last is None or (last.tenant, last.settings) != (tenant, settings) or last.size_bytes + size_bytes > BATCH_BYTES:
             last = Batch(settings, tenant, asyncio.get_running_loop().create_future())
@@ -110,7 +110,7 @@ class Writer:
         return is_known or (tenant, handle) in self._newest
 
     def lose(self, tenant: bytes, handle: str) -> None:
-        """Note that the store has a text no longer."""
+        """Note that the store has lost a text."""
         self._known.pop((tenant, handle), None)
 
     async def _write_all(self) -> None:
@@ -118,11 +118,11 @@ class Writer:
             batch, written = self._queue.popleft(), False
             try:
                 written = await self._write(batch)
-            finally:  # also where this task is cancelled
+            finally:  # also if this task is cancelled
                 self._end(batch, written=written)
 
     def _end(self, batch: Batch, *, written: bool) -> None:
-        """Let go of a batch, and tell those who wait whether it is written."""
+        """Release a batch, and report to its waiters whether it is written."""
         outcome: Literal["stored", "failed"] = "stored" if written else "failed"
         emit(ArchiveEvent("archive", time.time(), outcome, len(batch.texts), batch.settings.backend))
         self._bytes -= batch.size_bytes
@@ -134,7 +134,7 @@ class Writer:
                 self._known.move_to_end(key)
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
-        if not batch.written.done():  # who waited for it may have gone
+        if not batch.written.done():  # the waiter may have left
             batch.written.set_result(written)
 
     async def _write(self, batch: Batch) -> bool:
@@ -146,7 +146,7 @@ class Writer:
         try:
             found = await self._workers.run(values, Deadline(SEAL_SECONDS))
             await self.store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
-        except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
             warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
             return False
         return True

@@ -1,7 +1,7 @@
-"""What the answers of all formats have in common where calls of the hidden tool are kept from the client.
+"""The common part of all formats' answers, for hiding calls of the hidden tool from the client.
 
-The provider answers, and calls the hidden tool; the calls are answered out of the client's sight, and the provider goes on
-in a further answer. The client sees the answers as one, without the calls.
+The provider answers, and calls the hidden tool. The add-on answers the calls, unseen by the client, and the provider
+continues in a further answer. The client sees the answers as one, without the calls.
 """
 
 import json
@@ -16,13 +16,13 @@ from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import mapping_or_empty
 
 Fields: TypeAlias = Mapping[str, Any]
-"""Of an answer, of an event of its stream, or of a part: a call of chat, a block of Anthropic's messages, an item of
-Responses."""
+"""The fields of an answer, of an event of its stream, or of a part: a call of chat, a block of Anthropic's messages,
+an item of Responses."""
 
 CUT_OFF = frozenset(
     {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded", "incomplete", "failed", ""}
 )
-"""Why OpenAI and Anthropic stop without the model having come to its end: a call before it may be half of one."""
+"""Reasons for which OpenAI and Anthropic stop before the model has finished: the last call may be incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Turn:
     """One answer of the provider.
 
     Attributes:
-        messages: what it goes back to the provider by, with all its calls: one assistant message, or items of Responses.
-        shown: the same without the hidden calls, which nothing answers.
-        hidden: the calls of the hidden tool, in their order.
+        messages: its messages for the provider, with all calls: one assistant message, or items of Responses.
+        shown: the same without the hidden calls, which have no results.
+        hidden: the calls of the hidden tool, in order.
         has_other_calls: whether it calls tools of the client, too.
-        is_whole: whether its calls can be answered: it came to its end, nothing cut it off, and each has an id of its own.
+        is_whole: whether its calls can be answered: it is finished, not cut off, and each call has its own id.
     """
 
     messages: Sequence[Fields]
@@ -45,27 +45,27 @@ class Turn:
 
     @property
     def waits(self) -> bool:
-        """Whether the provider waits for results of hidden calls only, so that it can be asked to go on."""
+        """Whether the provider waits for results of hidden calls only, so that a further request can continue."""
         return bool(self.hidden) and self.is_whole and not self.has_other_calls
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerForm:
-    """How one format has answers.
+    """Reads and writes the answers of one format.
 
     Attributes:
         format: the format.
         no_calls: the fields by which a request forbids every call.
-        cut_off: why an answer ends that was cut off.
-        ends: why an answer without calls ends, by why one with calls does.
+        cut_off: the reason with which a cut-off answer ends.
+        ends: from the end reason of an answer with calls to that of one without.
         parts: returns the parts of an answer.
-        call: returns a part as a call that somebody has to answer, its arguments unchanged; None for any other.
-        reason: returns why an answer ended, "" if that is not said.
-        sent_back: returns the messages by which an answer, with only these of its parts, goes back to the provider.
-        joined_fields: returns the fields by which answers as one differ from the first, but for the usage: of the answers,
-            the parts that are shown, and why they end.
-        stream: makes what takes in the streams of a request's answers, of the form itself.
-        cleaned: returns an answer without what it says of its request's tools.
+        call: returns a part as a call that needs an answer, its arguments unchanged; None for any other part.
+        reason: returns why an answer ended, "" if it gives no reason.
+        sent_back: returns the messages that bring an answer, with only these parts, back to the provider.
+        joined_fields: returns the fields in which the joined answer differs from the first, except the usage; it takes the
+            answers, the visible parts, and the end reason.
+        stream: makes the reader of the streams of a request's answers, from the form itself.
+        cleaned: returns an answer without the hidden tool among the request's tools.
     """
 
     format: Format
@@ -81,11 +81,11 @@ class AnswerForm:
     cleaned: Callable[[Fields], Fields] = lambda answer: answer
 
     def begun(self) -> "AnswerStream":
-        """Return what takes in the streams of a request's answers."""
+        """Return the reader of the streams of a request's answers."""
         return self.stream(self)
 
     def turn_of(self, answer: Fields) -> Turn:
-        """Return what a whole answer says."""
+        """Return a whole answer as a turn."""
         parts = self.parts(answer)
         calls = [call for part in parts if (call := self.call(part)) is not None]
         hidden = tuple(call for call in calls if call.name == RETRIEVE)
@@ -95,7 +95,7 @@ class AnswerForm:
         return Turn(sent, shown, hidden, len(hidden) < len(calls), are_named and self.reason(answer) not in CUT_OFF)
 
     def joined(self, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
-        """Return the answers of a request as one, without hidden calls; one that is not whole says that it is cut off."""
+        """Return the answers of a request as one, without hidden calls; if it is not whole, its reason is `cut_off`."""
         parts = [part for answer in answers for part in self.parts(answer)]
         shown, first = self.shown(parts), self.cleaned(answers[0])
         if len(answers) == 1 and is_whole and len(shown) == len(parts):
@@ -117,7 +117,7 @@ class AnswerForm:
 
 
 class AnswerStream(ABC):
-    """The streams of the answers of one request, as the client is to see them: as one, without calls of the hidden tool."""
+    """The streams of one request's answers as the client sees them: as one, without calls of the hidden tool."""
 
     def __init__(self, form: AnswerForm) -> None:
         self.form = form
@@ -130,7 +130,7 @@ class AnswerStream(ABC):
 
     @abstractmethod
     def seen(self, event: Fields) -> Fields | None:
-        """Return what the client sees of an event: the very event, a changed one, or None where it is hidden or withheld."""
+        """Return the client's view of an event: the same object, a changed one, or None if it is hidden or withheld."""
 
     @abstractmethod
     def answer(self) -> Fields:
@@ -138,10 +138,10 @@ class AnswerStream(ABC):
 
     @abstractmethod
     def ending(self, event: Fields, whole: Fields) -> Fields:
-        """Return a withheld event as the end of all answers, which are joined to `whole`."""
+        """Return a withheld event as the end of all answers, whose joined form is `whole`."""
 
     def turn(self) -> Turn:
-        """Return what the provider has said since the stream of its last answer began."""
+        """Return the provider's turn since the stream of its last answer began."""
         return self.form.turn_of(self.answer())
 
     def go_on(self) -> None:
@@ -156,20 +156,20 @@ class AnswerStream(ABC):
 
 
 def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> tuple[Fields, ...]:
-    """Return what answers the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
+    """Return the results of the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
     write = WIRE_FORMATS[fmt].tool_result
     answers = [write(call, text, is_error=False) for call, text in zip(calls, texts, strict=True)]
     return tuple(answer.results[0].raw or answer.raw for answer in answers)
 
 
 def messages_of(results: Sequence[Fields]) -> Sequence[Fields]:
-    """Return the messages that bring results of calls, where no others come with them."""
+    """Return the messages that bring only results of calls."""
     is_blocks = any("tool_use_id" in result for result in results)
     return ({"role": "user", "content": list(results)},) if is_blocks else results
 
 
 def total(usages: Sequence[Fields]) -> dict[str, Any]:
-    """Return the sum of usage records, their details included; what is no number is the last one's.
+    """Return the sum of usage records with their details; a value that is no number is the last record's.
 
     >>> total([{"prompt_tokens": 10, "details": {"cached": 1}}, {"prompt_tokens": 5, "details": None, "tier": "x"}])
     {'prompt_tokens': 15, 'details': {'cached': 1}, 'tier': 'x'}
@@ -185,7 +185,7 @@ def total(usages: Sequence[Fields]) -> dict[str, Any]:
 
 
 def object_of(arguments: str) -> dict[str, Any]:
-    """Return the arguments of a call as an object, an empty one where they are none: providers take nothing else back."""
+    """Return the arguments of a call as an object, empty if they are none: providers accept nothing else back."""
     try:
         return dict(mapping_or_empty(json.loads(arguments)))
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """Calls of the hidden tool in answers of OpenAI's chat completions.
 
-A turn is taken from the first choice: nobody asks for several answers and has tools called in them.
+A turn is read from the first choice: nobody combines several answers with tool calls.
 """
 
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats.fields import text_or_empty
 
 BETWEEN = "\n\n"
-"""Stands between the texts of two answers: a chat message has one text."""
+"""Separates the texts of two answers: a chat message has one text."""
 HEAD = ("id", "created", "model", "system_fingerprint")
-"""What all chunks of a stream have in common, and clients join them by."""
+"""The common fields of all chunks of a stream, by which clients join them."""
 TEXTS = ("content", "reasoning_content")
 SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
-"""What LiteLLM's chat messages have beside text and calls, and take back."""
+"""Fields of LiteLLM's chat messages beside text and calls, which it accepts back."""
 
 
 class _ChatStream(AnswerStream):
     """Text and thinking go on as they come.
 
-    From the chunk that says why an answer ended, which usage follows, everything is withheld until it is known whether that
-    is the end.
+    The chunk with the end reason, and all chunks after it, such as usage, are withheld until it is known whether a further
+    answer follows.
     """
 
     _head: Fields | None = None
@@ -49,7 +49,7 @@ class _ChatStream(AnswerStream):
             return event  # an error, or what a server adds
         chunk = {**event, **self._head} if self.before else event
         if choice.get("index"):
-            return chunk  # of another answer to the same request
+            return chunk  # belongs to another answer to the same request
         delta = choice.get("delta") or {}
         self._usage = chunk.get("usage") or self._usage
         self._reason = choice.get("finish_reason") or self._reason
@@ -62,7 +62,7 @@ class _ChatStream(AnswerStream):
         return {name: value for name, value in said.items() if name != "usage"} or None
 
     def _shown(self, delta: Fields) -> Fields:
-        """Note what a delta says and return what the client sees of it, the very delta where that is all."""
+        """Note a delta and return the client's view of it, the same object if nothing is hidden."""
         for name in TEXTS:
             self._texts[name] += [delta[name]] if delta.get(name) else []
         for piece in delta.get("thinking_blocks") or ():
@@ -84,7 +84,7 @@ class _ChatStream(AnswerStream):
         return {} if (changed or self.before) and not any(shown.values()) else shown
 
     def _note_thinking(self, piece: Fields) -> None:
-        """Note a piece of thinking, which goes on with the block before unless a signature has closed that."""
+        """Note a piece of thinking, which continues the block before unless a signature has closed that block."""
         last = self._thinking[-1][0] if self._thinking else {}
         if not (last.get("type") == "thinking" == piece.get("type")) or last.get("signature"):
             self._thinking.append(({}, []))
@@ -93,7 +93,7 @@ class _ChatStream(AnswerStream):
         texts.append(piece.get("thinking") or "")
 
     def _noted(self, piece: Fields) -> Fields | None:
-        """Note a piece of a call and return it as the client sees it, numbered among its own calls; None if it is hidden."""
+        """Note a piece of a call and return the client's view, numbered among its own calls; None if it is hidden."""
         index = piece.get("index")
         at = self._at.get(index)
         if at is None or (piece.get("id") and piece["id"] != self._calls[at][0].get("id")):
@@ -153,7 +153,7 @@ def _whole_call(first: Fields, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _call_sent_back(call: Fields) -> dict[str, Any]:
-    """Return a call as a message has it: servers behind LiteLLM read its arguments, and fail where they are no JSON."""
+    """Return a call in a message's form: servers behind LiteLLM read its arguments, and fail if they are not JSON."""
     sent = {name: value for name, value in call.items() if name != "index" and value is not None}
     if _name(call) == RETRIEVE and not object_of(call["function"].get("arguments") or ""):
         sent["function"] = {**call["function"], "arguments": "{}"}
@@ -163,7 +163,7 @@ def _call_sent_back(call: Fields) -> dict[str, Any]:
 def _whole_block(block: Fields, texts: Sequence[str]) -> Fields:
     """Return a block of thinking.
 
-    LiteLLM 1.100 repeats all of the thinking beside its signature; 1.106 has "" there.
+    LiteLLM 1.100 repeats all the thinking beside its signature; 1.106 has "" there.
     """
     *said, last = texts
     before = "".join(said)

@@ -23,8 +23,8 @@ CITATION = "citations_delta"
 class _MessageStream(AnswerStream):
     """Blocks of text and thinking go on as they come, numbered through.
 
-    `message_delta` and `message_stop` are withheld until it is known whether that is the end; `message_start` of a further
-    answer is hidden.
+    `message_delta` and `message_stop` are withheld until it is known whether a further answer follows; its `message_start`
+    is hidden.
     """
 
     _shown_blocks = 0
@@ -63,7 +63,7 @@ class _MessageStream(AnswerStream):
         return event if number == index else {**event, "index": number}
 
     def _note_usage(self, usage: Any) -> None:
-        """Note what an event states: later ones replace what earlier ones did."""
+        """Note the usage of an event: later events replace the figures of earlier ones."""
         self._usage |= {name: value for name, value in mapping_or_empty(usage).items() if value is not None}
 
     def _grow(self, index: Any, delta: Fields) -> None:
@@ -84,7 +84,7 @@ class _MessageStream(AnswerStream):
         return {"content": blocks, "stop_reason": self._reason, "usage": self._usage}
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
-        # Clients take its usage in place of what `message_start` stated. Anthropic: "The token counts shown in the usage
+        # Its usage replaces the figures of `message_start` for clients. Anthropic: "The token counts shown in the usage
         # field of the message_delta event are cumulative."
         delta = event.get("delta")
         if not isinstance(delta, Mapping):
@@ -105,7 +105,7 @@ def _call(part: Fields) -> ToolCall | None:
 
 
 def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
-    """Return one message, without empty texts, which providers refuse back."""
+    """Return one message without empty texts: providers refuse these if they come back."""
     said = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
     read = [{**part, "input": object_of(part["input"])} if isinstance(part.get("input"), str) else part for part in said]
     return ({"role": "assistant", "content": read},)

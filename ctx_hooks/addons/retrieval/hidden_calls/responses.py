@@ -17,9 +17,9 @@ REASONING = "reasoning"
 WAITS_FOR_NOBODY = frozenset(
     {"message", REASONING, "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"}
 )
-"""Items that no client answers. Any other, a call of a kind that is not known here too, goes to the client."""
+"""Items that no client answers. Any other item goes to the client, even a call of an unknown kind."""
 END = ("status", "incomplete_details", "error", "completed_at")
-"""The fields of a response that tell how it ended."""
+"""The fields of a response that say how it ended."""
 OPENING = frozenset({"response.created", "response.in_progress", "response.queued"})
 ITEM = frozenset({"response.output_item.added", "response.output_item.done"})
 EVENT = "response."
@@ -30,8 +30,8 @@ ENDED = frozenset({"completed", "incomplete", "failed"})
 class _ResponseStream(AnswerStream):
     """Items go on as they come, numbered through, and so are the events.
 
-    The event that ends a response is withheld until it is known whether that is the end; those that open a further answer
-    are hidden.
+    The event that ends a response is withheld until it is known whether a further answer follows. Events that open a
+    further answer are hidden.
     """
 
     _shown_items = 0
@@ -68,7 +68,7 @@ class _ResponseStream(AnswerStream):
         return self._numbered(event if number == key else {**event, "output_index": number})
 
     def _key(self, event: Fields) -> int | str:
-        """Return what names an event's item: its number, its id where a server gives no number, "" for no item."""
+        """Return the key of an event's item: its number, its id if the server gives no number, "" for no item."""
         index = event.get("output_index")
         item_id = str(event.get("item_id") or mapping_or_empty(event.get("item")).get("id") or "")
         if isinstance(index, int):
@@ -77,7 +77,7 @@ class _ResponseStream(AnswerStream):
         return self._keys.get(item_id, item_id) if item_id else ""
 
     def _numbered(self, event: Fields) -> Fields:
-        """Return an event with the next number, from the first one on that is hidden; before it, the provider's own."""
+        """Return an event with the next number after the first hidden event; before it, with the provider's own."""
         given = event.get("sequence_number")
         if not isinstance(given, int):
             return event
@@ -86,7 +86,7 @@ class _ResponseStream(AnswerStream):
         return event if number == given else {**event, "sequence_number": number}
 
     def answer(self) -> Fields:
-        """Return the answer as its end states it; some servers leave out there what they have streamed."""
+        """Return the answer of the last event, with the streamed items that some servers leave out there."""
         end = self.withheld[0] if self.withheld else {}
         response, kind = mapping_or_empty(end.get("response")), _kind(end).removeprefix(EVENT)
         ended = response if response.get("status") == kind else {**response, "status": kind if end else ""}
@@ -119,7 +119,7 @@ def _reason(answer: Fields) -> str:
 def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
     """Return the items as a request has them, for a provider that keeps none.
 
-    It takes reasoning back by its encrypted content, which the client may not have asked for: "Item 'rs_...' not found.
+    It accepts reasoning by its encrypted content, which the client may not have requested: "Item 'rs_...' not found.
     Items are not persisted when `store` is set to false." Without it the items go back without ids, since a call that is
     known by its id is refused "without its required 'reasoning' item".
     """
