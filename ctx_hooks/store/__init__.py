@@ -1,1 +1,1 @@
-"""What worker processes share: LiteLLM's Redis if it has one, otherwise the memory of this process."""
+"""The store that worker processes share: LiteLLM's Redis if it has one, else the memory of this process."""

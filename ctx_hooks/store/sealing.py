@@ -1,8 +1,8 @@
-"""A text as the bytes that a store holds: compressed, and sealed for one tenant under one handle.
+"""The stored bytes of a text: compressed, and sealed for one tenant under one handle.
 
-Whoever has the Redis or the file can write anything there. A value opens only if it was sealed for this tenant under this
-handle, which the tag of AES-GCM shows. Without a secret of the operator's the key follows from the tenant's id: it is hidden
-then from nobody who knows that.
+Anyone with access to the Redis or the file can write anything there. A value opens only if it was sealed for this tenant
+under this handle; the tag of AES-GCM proves that. Without an operator's secret, the key is derived from the tenant's id:
+anyone who knows the id can then read the text.
 """
 
 import os
@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 LARGEST_TEXT_BYTES = 4_000_000
-"""As UTF-8: ten times the largest tool result that a request keeps. A value that would open to more is none of ours: a few
+"""As UTF-8: ten times the largest tool result that a request keeps. A value that would open to more is not ours: a few
 KB can open to gigabytes."""
 ZLIB_LEVEL = 1
 """8 MB of recorded tool results become 2.7 times smaller in 160 ms; with level 6 2.9 times, in nearly twice the time."""
@@ -24,55 +24,55 @@ SECRET_VARIABLE = "CTX_HOOKS_ARCHIVE_KEY"  # noqa: S105 - the name of the variab
 KEY_BYTES = 32
 NAME_BYTES = 16
 _FOR_KEY, _FOR_NAME, _FOR_CIPHER = (b"ctx_hooks." + use for use in (b"key", b"name", b"cipher"))
-"""What a digest is for: one says nothing about another."""
+"""The purpose of a digest: digests for different purposes reveal nothing about each other."""
 
 
 def secret_of_environment() -> bytes:
-    """Return the operator's secret, b"" for none."""
+    """Return the operator's secret, b"" if there is none."""
     return os.environ.get(SECRET_VARIABLE, "").encode("utf-8", "surrogateescape")
 
 
 def tenant_key(kind: str, identifier: str, secret: bytes) -> bytes:
     """Return the key of a tenant, KEY_BYTES long."""
-    short_secret = blake2b(secret, digest_size=KEY_BYTES).digest() if secret else b""  # of any length, which a key is not
+    short_secret = blake2b(secret, digest_size=KEY_BYTES).digest() if secret else b""  # a secret of any length becomes a key
     text = f"{kind}:{identifier}".encode("utf-8", "surrogatepass")
     return blake2b(text, key=short_secret, digest_size=KEY_BYTES, person=_FOR_KEY).digest()
 
 
 def tenant_name(tenant: bytes) -> str:
-    """Return the name that stores know a tenant by, which does not show its key."""
+    """Return a tenant's name for stores, which does not reveal its key."""
     return blake2b(key=tenant, digest_size=NAME_BYTES, person=_FOR_NAME).hexdigest()
 
 
 def fits(text: str) -> bool:
-    """Whether a text has LARGEST_TEXT_BYTES at most, at four bytes a character where it is not ASCII: nothing is encoded."""
+    """Whether a text has at most LARGEST_TEXT_BYTES, at four bytes a character if it is not ASCII; it encodes nothing."""
     return len(text) <= LARGEST_TEXT_BYTES // (1 if text.isascii() else 4)
 
 
 def sealed(text: str, tenant: bytes, handle: str, secret: bytes) -> bytes:
-    """Return what is stored of a text.
+    """Return the stored form of a text.
 
     Args:
-        text: what was cut; one that does not fit would not open.
+        text: the removed text; if it does not fit, it would not open.
         tenant: the tenant's key.
-        handle: the text's handle; it opens under no other.
-        secret: the operator's, b"" for none.
+        handle: the text's handle; the text opens under no other.
+        secret: the operator's, b"" if there is none.
     """
     nonce, body = secrets.token_bytes(NONCE_BYTES), zlib.compress(text.encode("utf-8", "surrogatepass"), ZLIB_LEVEL)
     return nonce + _cipher(tenant, secret).encrypt(nonce, body, handle.encode("ascii"))
 
 
 def opened(value: bytes, tenant: bytes, handle: str, secret: bytes) -> str | None:
-    """Return the text that was sealed, None for a value that is broken, or of another tenant, handle or secret."""
+    """Return the sealed text, None if the value is broken, or has another tenant, handle or secret."""
     stream = zlib.decompressobj()
     try:
         body = _cipher(tenant, secret).decrypt(value[:NONCE_BYTES], value[NONCE_BYTES:], handle.encode("ascii"))
         plain = stream.decompress(body, LARGEST_TEXT_BYTES)
         return plain.decode("utf-8", "surrogatepass") if stream.eof else None
-    except (InvalidTag, ValueError, zlib.error):  # what else was there is none of ours
+    except (InvalidTag, ValueError, zlib.error):  # any other value is not ours
         return None
 
 
 def _cipher(tenant: bytes, secret: bytes) -> AESGCM:
-    """Return the cipher of a tenant: a key of its own, so that no value of another opens."""
+    """Return the cipher of a tenant, with its own key: no value of another tenant opens."""
     return AESGCM(blake2b(tenant + secret, digest_size=32, person=_FOR_CIPHER).digest())

@@ -1,7 +1,7 @@
-"""Scripts in LiteLLM's Redis, which no request waits for longer than once.
+"""Scripts in LiteLLM's Redis. A request waits for a slow Redis at most once.
 
 The first request that Redis answers too late waits HURRY_SECONDS. Until Redis is fast again, later requests do not wait:
-their commands run in the background, and what these find is there for the requests after them.
+their commands run in the background, and later requests use the results.
 """
 
 import asyncio
@@ -16,20 +16,19 @@ T = TypeVar("T")
 logger = logging.getLogger("ctx_hooks")
 
 HURRY_SECONDS = 0.25
-"""How long a request waits for a Redis that was fast before: a hundred times what one in the same data centre takes."""
+"""How long a request waits for a Redis that was fast before: a hundred times the time of one in the same data centre."""
 SLOW_SECONDS = 0.05
-"""A request may need three commands one after another. Of a slower Redis it would wait noticeably for each."""
+"""A request may need three commands one after another. If Redis is slower, the wait for each is noticeable."""
 DEAD_SECONDS = 30.0
-"""A command without an answer is given up, and its connection with it. LiteLLM's own limit is 5 s, unless Redis is named by
-a URL."""
+"""A command without an answer is dropped with its connection. LiteLLM's own limit is 5 s, unless a URL configures Redis."""
 MOST_RUNNING, MOST_RUNNING_SLOW = 32, 8
-"""Work of requests at once. LiteLLM's pool has 50 connections unless configured, and its own commands need most of them."""
+"""Concurrent work of requests. LiteLLM's pool has 50 connections unless configured; its own commands need most of them."""
 PAUSE_SECONDS = 1.0
-"""After a failure nothing is read for requests for so long."""
+"""After a failure, requests read nothing for this long."""
 WARNING_SECONDS = 60.0
-"""A Redis that fails in turns is warned of once a minute."""
+"""If Redis fails repeatedly, one warning a minute is logged."""
 KEYS_AT_ONCE = 1_000
-"""Looked at, or deleted, for an operator before Redis serves others again: below a millisecond."""
+"""Keys that an operator's command scans or deletes in one step: it delays others by less than a millisecond."""
 
 
 READ = """
@@ -44,19 +43,19 @@ if redis.sha1hex(known) ~= ARGV[2] then return 0 end
 redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[4])
 return 1
 """
-"""Writes a value where the one that its writer has read is still there, and returns whether it was."""
+"""Writes a value if the value that its writer has read is still there; returns whether it was."""
 MOST_SWAPS = 20
-"""Of one change: as many other writers would have to be first, one after another."""
+"""Tries of one change: as many other writers would have to be first, one after another."""
 SWAP_PAUSE_SECONDS = 0.02
 """The longest pause before the second try; it grows with each. Without it 40 of 60 writers at once gave up."""
 
 
 class UnavailableError(Exception):
-    """Redis has not answered in time, or has failed: what it holds is not known."""
+    """Redis has not answered in time, or has failed: its content is unknown."""
 
 
 class SharedCache(Protocol):
-    """The part of LiteLLM's RedisCache that is used."""
+    """The part of LiteLLM's RedisCache that this package uses."""
 
     def async_register_script(self, script: str) -> Callable[..., Awaitable[Any]]:
         """Return a function of `keys` and `args` that runs a Lua script."""
@@ -67,10 +66,10 @@ class SharedStore:
 
     Args:
         shared: Returns LiteLLM's Redis cache, None without one.
-        note_failure: is called with each command that fails or is late.
+        note_failure: called for each command that fails or is late.
 
     Attributes:
-        tasks: the work that is under way, whether or not anybody waits for it.
+        tasks: the running work, whether or not anybody waits for it.
 
     >>> SharedStore().is_shared
     False
@@ -92,14 +91,14 @@ class SharedStore:
         return self._shared() is not None
 
     async def run(self, script: str, key: str, args: Sequence[Any] = (), wait_seconds: float = DEAD_SECONDS) -> Any:
-        """Return what a Lua script answers.
+        """Return the result of a Lua script.
 
-        The command ends by itself if its caller is cancelled or has waited long enough.
+        The command runs to its end even if its caller is cancelled or has waited long enough.
 
         Args:
             script: names `KEYS[1]` and no other key.
             key: without the namespace that LiteLLM puts before it.
-            args: of the script.
+            args: the script's arguments.
             wait_seconds: how long the caller can wait. A request uses `briefly` instead.
 
         Raises:
@@ -108,13 +107,13 @@ class SharedStore:
         return await _result(self.begun(self._command(script, key, args)), wait_seconds)
 
     async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS, unless: str = "") -> bytes:
-        """Return the value of a key, b"" for none, and for one that is too large or of another type to be ours.
+        """Return the value of a key, b"" if there is none, or if its size or type shows that it is not ours.
 
         Args:
             key: as in `run`.
             most_bytes: the size of the largest value that is ours.
             wait_seconds: as in `run`.
-            unless: for a value that begins so b"" is returned too; "" for any.
+            unless: a value with this beginning counts as b"" too; "" for no such value.
 
         Raises:
             UnavailableError: as `run`.
@@ -129,21 +128,21 @@ class SharedStore:
         kept_seconds: int,
         wait_seconds: float = DEAD_SECONDS,
     ) -> bytes:
-        """Change the value of a key, and return the value that it has then. No change of another worker is lost.
+        """Change the value of a key, and return the new value. No change of another worker is lost.
 
         Args:
             key: as in `run`.
-            change: returns the next value of one that `read` returns; it is asked again where another writer was first.
-            most_bytes: a larger value is none of ours, and is replaced.
+            change: returns the next value for a value that `read` returns; it is called again if another writer was first.
+            most_bytes: a larger value is not ours, and is replaced.
             kept_seconds: when the value expires, counted from now.
             wait_seconds: as in `run`, for each command.
 
         Raises:
-            UnavailableError: as `run`; or others change the value all the time.
+            UnavailableError: as `run`; or other writers were first at every try.
         """
         for number in range(MOST_SWAPS):
             if number:
-                await asyncio.sleep(random.uniform(0, number * SWAP_PAUSE_SECONDS))  # noqa: S311 - it protects nothing
+                await asyncio.sleep(random.uniform(0, number * SWAP_PAUSE_SECONDS))  # noqa: S311 - no security use
             known = await self.read(key, most_bytes, wait_seconds)
             value = await change(known)
             if value == known:
@@ -154,16 +153,16 @@ class SharedStore:
         raise UnavailableError(f"{MOST_SWAPS} others have changed the same value first")
 
     async def briefly(self, work: Callable[[], Coroutine[Any, Any, T]], key: Hashable = None) -> T:
-        """Return the result of work with this store, which goes on if it is not done in time.
+        """Return the result of work with this store; the work continues if it is not done in time.
 
-        The work itself keeps what it finds for later requests.
+        The work itself keeps its result for later requests.
 
         Args:
             work: runs scripts.
-            key: of work that only reads: if the same is under way, that is waited for. None for work that writes.
+            key: the key of work that only reads: if the same work is running, this waits for it. None for work that writes.
 
         Raises:
-            UnavailableError: Redis fails or has failed within PAUSE_SECONDS, or is slow; or enough work is under way.
+            UnavailableError: Redis fails or has failed within PAUSE_SECONDS, or is slow; or too much work is running.
         """
         start = time.monotonic()
         task = self._hurried.get(key) if key is not None else None
@@ -178,13 +177,13 @@ class SharedStore:
         try:
             result: T = await _result(task, 0.0 if self._is_slow else HURRY_SECONDS)
         except UnavailableError as error:
-            if self._fast_at < start:  # else it answers: other writers of the same value are first
+            if self._fast_at < start:  # else Redis answers, and other writers of the same value are first
                 self._fail(error)
             raise
         return result
 
     def begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Return the task of work that nobody may be waiting for when it ends."""
+        """Return the task of work whose result possibly nobody awaits."""
         task = asyncio.create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self._end)
@@ -193,7 +192,7 @@ class SharedStore:
     def _end(self, task: asyncio.Task[Any]) -> None:
         self.tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # else asyncio logs an error that nobody has waited for
+            task.exception()  # else asyncio logs an error that nobody awaited
 
     async def _command(self, script: str, key: str, args: Sequence[Any]) -> Any:
         cache = self._shared()
@@ -213,7 +212,7 @@ class SharedStore:
         return found
 
     def _fail(self, error: Exception) -> None:
-        """Let no request wait until a command is fast again, and warn once of that."""
+        """Let no request wait until a command is fast again, and warn about it once."""
         self._note_failure()
         now = time.monotonic()
         if not self._is_slow and now - self._warned_at >= WARNING_SECONDS:
@@ -223,16 +222,16 @@ class SharedStore:
 
 
 async def keys_like(client: Any, pattern: str) -> list[bytes]:
-    """Return the keys that end in a pattern, for an operator's command, over a connection of its own.
+    """Return the keys that end in a pattern, for an operator's command with its own connection.
 
-    LiteLLM may put a namespace before each key, which only the proxy knows. The search takes the longer the larger the Redis
-    is, and holds up nobody. Raises whatever the connection raises.
+    LiteLLM may put a namespace before each key, which only the proxy knows. The search takes longer in a larger Redis, and
+    blocks nobody. Raises the connection's errors.
     """
     return sorted({key async for key in client.scan_iter(match=f"*{pattern}", count=KEYS_AT_ONCE)})  # some come twice
 
 
 async def delete_keys(client: Any, keys: Sequence[bytes]) -> int:
-    """Delete keys, in a cluster of any of its nodes, and return how many there still were; raises as `keys_like`."""
+    """Delete keys, also on several nodes of a cluster; return how many still existed; raises as `keys_like`."""
     parts = (keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE))
     return sum([await client.delete(*part) for part in parts])
 
@@ -242,7 +241,7 @@ def _bytes(found: Any) -> bytes:
 
 
 async def _result(task: asyncio.Task[T], wait_seconds: float) -> T:
-    """Return the result of a task that goes on if the time is over, or the caller is cancelled.
+    """Return the result of a task, which continues if the time is over or the caller is cancelled.
 
     Raises:
         UnavailableError: the time is over.
