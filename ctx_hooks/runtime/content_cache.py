@@ -1,8 +1,8 @@
-"""Bounded caches of what was computed from a text, keyed by the text's digest.
+"""Bounded caches of values computed from a text, keyed by the text's digest.
 
-Only the text itself leads to its entry, so one tenant's entries tell another nothing. All caches of a process share one
-limit. Values of which there are many are plain tuples of strings and numbers: Python's garbage collector, which stops every
-request while it runs, does not track them.
+Only the text itself leads to its entry, so one tenant's entries reveal nothing to another. All caches of a process share
+one limit. Frequent kinds of values are plain tuples of strings and numbers: Python's garbage collector does not track them,
+and it stops every request while it runs.
 """
 
 import threading
@@ -21,25 +21,25 @@ DIGEST_BYTES = 16
 chance nor, within 2^64 tries, by intent."""
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 400
-"""Memory of an entry beside its key and value: its size, a small value, and its place in a map that has just grown, of which
-five sixths are empty (measured)."""
+"""Memory of an entry beside its key and value: its size, a small value, and its place in a map that has just grown and is
+five sixths empty (measured)."""
 LONGEST_REMEMBERED_CHARS = 65_536
-"""The steps of one compaction ask for the same digests a dozen times. Those of longer texts are computed each time."""
+"""The steps of one compaction need the same digests a dozen times. Digests of longer texts are computed each time."""
 AT_ONCE_CHARS = 1_000_000
-"""A call that reads so many characters holds Python's lock for about a millisecond, and no other thread runs meanwhile."""
+"""A call that reads this many characters keeps Python's lock for about a millisecond; no other thread runs meanwhile."""
 
 UNKNOWN: Any = object()
-"""Stands for no entry: None is a value."""
+"""Represents no entry: None is a value."""
 NO_ENTRY = UNKNOWN, 0
 
 
 def digest(text: str) -> bytes:
-    """Return 16 bytes that stand for `text`; lone surrogates, which JSON can carry, are digested too."""
+    """Return the 16-byte digest of `text`; it may contain lone surrogates, which JSON can carry."""
     return _digest(text) if len(text) > LONGEST_REMEMBERED_CHARS else _digests.get(text, partial(_digest, text))
 
 
 def digest_of_bytes(content: bytes) -> bytes:
-    """Return 16 bytes that stand for `content`."""
+    """Return the 16-byte digest of `content`."""
     return sha256(content).digest()[:DIGEST_BYTES]
 
 
@@ -82,7 +82,7 @@ class Memory:
         self._lock = threading.Lock()
 
     def known(self, key: Hashable) -> Any:
-        """Return the value of a key, UNKNOWN without one."""
+        """Return the value of a key, UNKNOWN if there is none."""
         with self._lock:
             value, _ = self._entries.get(key, NO_ENTRY)
             if value is not UNKNOWN:
@@ -90,7 +90,7 @@ class Memory:
             return value
 
     def keep(self, key: Hashable, value: Any, size_bytes: int) -> None:
-        """Keep a value while there is room for it and for all that is used later."""
+        """Keep a value until more recently used entries need its room."""
         with self._lock:
             if key not in self._entries and size_bytes <= self._limit_bytes:
                 self._entries[key] = value, size_bytes
@@ -127,14 +127,14 @@ _numbers = count()
 
 
 class ContentCache(Generic[T]):
-    """A cache of one kind of value, in the memory that all share; tests give it a `memory` of their own."""
+    """A cache of one kind of value, in the memory that all caches share; tests pass their own `memory`."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self._memory = _memory if memory is None else memory
         self._number = next(_numbers)
 
     def get(self, key: Hashable, compute: Callable[[], T], size_of: Callable[[T], int] | None = None) -> T:
-        """Return the entry of `key`, computed on first use. Two threads may compute the same entry; both are equal.
+        """Return the entry of `key`, computed on first use. Two threads may compute the same entry, with equal results.
 
         `size_of` estimates a value's memory in bytes; without it only the entry and its key are counted.
         """

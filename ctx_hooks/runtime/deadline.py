@@ -1,4 +1,4 @@
-"""When the work on one request has to stop, and how long each phase of it took. No result depends on the clock."""
+"""The deadline of the work on one request, and the time of each of its phases. No result depends on the clock."""
 
 import math
 import time
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 
 class CompressionTimeoutError(Exception):
-    """The time for a compression is over, or its caller has gone."""
+    """The time for a compression is over, or its caller has left."""
 
 
 class Deadline:
-    """Stops the work of one request: long loops call `check`. The time starts at `start` or the first `check`.
+    """Stops the work on one request: long loops call `check`. The time starts at `start` or the first `check`.
 
     Args:
-        seconds: The time that the work may take; without it the deadline is reached by `stop` only.
+        seconds: The time limit of the work; without it, only `stop` ends the work.
 
     >>> deadline = Deadline()
     >>> deadline.seconds_left is None
@@ -45,7 +45,7 @@ class Deadline:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the deadline, all of them before the start, 0 after it, None without a deadline."""
+        """The seconds until the deadline: all before the start, 0 after the deadline, None without one."""
         if self._seconds == math.inf:
             return None
         return self._seconds if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
@@ -67,7 +67,7 @@ class Timings(dict[str, float]):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a phase, also where it fails."""
+        """Add the time of the block to a phase, even if the block fails."""
         started = time.perf_counter()
         try:
             yield

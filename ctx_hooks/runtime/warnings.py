@@ -1,6 +1,6 @@
 """Warnings of one bounded line, each logged once: a wrong setting would otherwise be logged with every request.
 
-No caller can make the log grow without bound: what goes wrong again and again at one place is logged ever more seldom.
+No caller can make the log grow without bound: repeated failures at one place are logged more and more rarely.
 """
 
 import logging
@@ -10,11 +10,11 @@ from functools import lru_cache
 
 REMEMBERED = 1_000
 MOST_TRACEBACKS = 10
-"""Of one exception at one place; a fault that strikes with each request shows all of it in the first ones."""
+"""Tracebacks of one exception at one place; a fault in each request is fully visible in the first ones."""
 LONGEST_CHARS = 300
-"""A path, a value cut to 80 characters and the reason take about 200; a longer text quotes a caller at length."""
+"""A path, a value cut to 80 characters and the reason take about 200; a longer text would quote a caller too much."""
 LONGEST_FIGURES_CHARS = 3_000
-"""Of a line of figures with bounded names; a usual one has about 430."""
+"""The limit for a line of figures with bounded names; a usual one has about 430."""
 CUT = "..."
 
 logger = logging.getLogger("ctx_hooks")
@@ -32,7 +32,7 @@ def one_line(text: str, most_chars: int = LONGEST_CHARS) -> str:
 
 
 def warn_once(text: str) -> None:
-    """Log a warning unless it is one of the last REMEMBERED different ones."""
+    """Log a warning, unless it is among the last REMEMBERED different ones."""
     _warn(one_line(text))
 
 
@@ -48,13 +48,13 @@ def _warn(line: str) -> None:
 
 
 class _NoText(logging.Filter):
-    """Make every message of this package one bounded line, since any may quote a caller, and take the text of exceptions.
+    """Make every message of this package one bounded line, since any may quote a caller, and remove exceptions' texts.
 
-    Anyone's exception may quote a conversation, and one that is raised while a provider's error is handled has that error
-    in its traceback. Its name and the lines of code that it passed say where it comes from.
+    Any exception may quote a conversation. One that is raised while a provider's error is handled has that error in its
+    traceback. Its name and the lines of code in the traceback show where it comes from.
 
     Warnings of one place are logged REMEMBERED times, those with a traceback MOST_TRACEBACKS times, and then at each power
-    of two: a caller that makes each request fail would fill the log. INFO has lines for each request, as was asked for.
+    of two: a caller that makes each request fail would fill the log. INFO has lines for each request, as configured.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -71,7 +71,7 @@ class _NoText(logging.Filter):
 
 
 def _counted(record: logging.LogRecord) -> tuple[int, int]:
-    """Return how often a record's place has warned, this time included, and how often it may."""
+    """Return how often a record's place has warned, including now, and how often it may."""
     if record.levelno < logging.WARNING:
         return 0, 0
     place: tuple[object, ...] = (record.pathname, record.lineno)
@@ -87,7 +87,7 @@ def _counted(record: logging.LogRecord) -> tuple[int, int]:
 
 
 def _without_text(error: BaseException) -> Exception:
-    """Return an exception with the name and the traceback of another; its text is the operating system's, or none."""
+    """Return an exception with another's name and traceback; its text is the operating system's, or empty."""
     kind = type(error)
     named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     said = [os.strerror(error.errno)] if isinstance(error, OSError) and isinstance(error.errno, int) else []

@@ -1,7 +1,7 @@
-"""Threads for work that would block the event loop. At the deadline the caller stops waiting and the work is told to stop.
+"""Threads for work that would block the event loop. At the deadline the caller stops waiting and `Deadline.stop` is called.
 
-Waiting for a thread takes nothing from the time of the work. A thread cannot be ended from outside. One that does not stop
-is abandoned and another takes its place. All are daemons, so they do not keep the process from ending.
+The time of the work starts when a thread takes it. A thread cannot be ended from outside. If one does not stop, it is
+abandoned and another replaces it. All threads are daemons, so they do not keep the process from ending.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 T = TypeVar("T")
 
 PLACES = 2
-"""A slow request leaves one thread for the others. Python runs one thread at a time: each further one would slow down the
-event loop."""
+"""A slow request leaves one thread for the others. Python runs one thread at a time: each further one would slow the event
+loop."""
 MOST_ABANDONED = 8
-"""With this many abandoned threads no further one is started: each slows down all others."""
+"""With this many abandoned threads, no new one is started: each slows all others."""
 
 
 @dataclass(slots=True, eq=False)
 class _Task:
-    """Work for a thread, and the future that its result goes to."""
+    """Work for a thread, and the future of its result."""
 
     work: Callable[[], Any]
     deadline: Deadline
@@ -38,15 +38,15 @@ class _Task:
         self.deadline.start()
         try:
             result = self.work()
-        except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
+        except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
             self.future.set_exception(error)
-            # The error's traceback holds this frame: without the cycle it is freed at once.
+            # The error's traceback refers to this frame: without the cycle it is freed at once.
             self = None  # type: ignore[assignment]  # noqa: PLW0642 - as concurrent.futures does
         else:
             self.future.set_result(result)
 
     def refuse(self, error: Exception) -> None:
-        """Raise an error where the result is awaited, unless nobody waits."""
+        """Raise an error in the caller, unless nobody waits."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
 
@@ -65,11 +65,11 @@ class Workers:
         self._abandoned = 0
 
     async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
-        """Return the result of `work`. When the caller is cancelled, the work is told to stop.
+        """Return the result of `work`. If the caller is cancelled, `deadline` stops the work.
 
         Raises:
-            CompressionTimeoutError: The deadline is reached, whether or not the work stops then; or too many threads before
-                it did not stop.
+            CompressionTimeoutError: The deadline is reached, whether or not the work stops; or too many earlier threads have
+                not stopped.
             RuntimeError: The system starts no further thread.
         """
         task = _Task(work, deadline)
@@ -79,7 +79,7 @@ class Workers:
             self._fill()
         try:
             while not result.done():
-                # All of the time is left until the work starts, so this wakes up at the deadline at the latest.
+                # Until the work starts, its whole time is left, so this wakes up no later than the deadline.
                 if deadline.seconds_left == 0:
                     raise CompressionTimeoutError
                 await asyncio.wait((result,), timeout=deadline.seconds_left)
@@ -90,7 +90,7 @@ class Workers:
             self._leave(task)
 
     def _fill(self) -> None:
-        """Start a thread for each place that is free, as long as work waits; the lock is held."""
+        """Start a thread for each free place while work waits; the caller has the lock."""
         while self._running < PLACES and (task := self._next()) is not None:
             try:
                 threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
@@ -113,7 +113,7 @@ class Workers:
                 self._running -= task is None
 
     def _leave(self, task: _Task) -> None:
-        """Release the place of a task whose caller no longer waits; one that is still running is abandoned."""
+        """Release the place of a task whose caller has left; a running task is abandoned."""
         with self._lock:
             if task in self._waiting:
                 self._waiting.remove(task)
@@ -124,9 +124,9 @@ class Workers:
                 self._fill()
 
     def _next(self) -> _Task | None:
-        """Return the next task that waits, None for none; the lock is held.
+        """Return the next waiting task, None if there is none; the caller has the lock.
 
-        Work that may not stop at its deadline is refused while too many threads have not; the last resort has no deadline.
+        Work with a deadline is refused while too many threads have not stopped; the last resort has no deadline.
         """
         while self._waiting:
             task = self._waiting.popleft()
