@@ -53,10 +53,9 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     """Whether the tool is added to a request with removed text.
 
     Not if the request has no tools: later requests would have to define the tool too, for its earlier calls. Not if the
-    client
-    has a tool of that name. Not if the client forces a tool call: the model could then call only ours, again and again.
-    Not if calls cannot be hidden, or if the provider keeps the answer: a later request could continue it with our call
-    unanswered. Not beside tools of MCP servers: LiteLLM answers their calls itself, and ours with an error.
+    client has a tool of that name. Not if the client forces a tool call: the model could then call only ours, again and
+    again. Not if calls cannot be hidden, or if the provider keeps the answer: a later request could continue it with our
+    call unanswered. Not beside tools of MCP servers: LiteLLM answers their calls itself, and ours with an error.
     """
     if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
         return False
