@@ -32,7 +32,7 @@ class CompressionResult:
         tokens_after: local tokens of the returned request; if the budget was not met, the fewest possible.
         fits: whether the budget was met.
         changed: whether anything differs from the given messages.
-        steps: what was done, in order.
+        steps: the steps taken, in order.
         reason: why the budget was not met; None if it was.
     """
 
@@ -52,7 +52,7 @@ class RepairResult:
     Attributes:
         messages: in the format they came in, new objects throughout.
         changed: whether anything was repaired.
-        repairs: what was done, in order.
+        repairs: the repairs made, in order.
     """
 
     messages: list[Any]

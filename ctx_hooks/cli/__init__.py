@@ -31,4 +31,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         help_of = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return print_error(f"{error.format_message().rstrip('.')}{help_of}")
     except click.Abort:
-        return INTERRUPTED  # context managers have ended what was started
+        return INTERRUPTED  # context managers have ended all started processes

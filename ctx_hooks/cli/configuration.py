@@ -20,7 +20,7 @@ from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An entry of `model_list`: where it stands (`model_list.0`), the name that clients ask for, and what it says."""
+    """An entry of `model_list`: its place (`model_list.0`), the name that clients request, and its content."""
 
     path: str
     group: str

@@ -21,7 +21,7 @@ LEVEL_CHARS = 7
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: what was looked at, for programs (`window_unknown`); how bad it is; what was found; what to do, or ""."""
+    """One finding: its name for programs (`window_unknown`); how bad it is; the finding in words; the advice, or ""."""
 
     name: str
     level: Level

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 FAILED = 1
 """The exit code of a command that found something wrong, or nothing."""
 ERROR = 2
-"""The exit code of a command that could not do what it was asked for."""
+"""The exit code of a command that could not do its work."""
 _AS_JSON = "ctx_hooks.as_json"
 _CONTROL = {n: f"\\u{n:04x}" for n in (*range(0x20), *range(0x7F, 0xA0)) if chr(n) not in "\n\t"}
 """Control characters of terminals, each with its JSON escape, so that the text of a JSON document stays valid."""
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked for; the text says why, and what to do."""
+    """A command cannot do its work; the text has the reason and advice."""
 
 
 def _note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature

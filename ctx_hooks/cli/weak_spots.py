@@ -25,7 +25,7 @@ MOST_NAMED = 3
 
 
 def weak_spots(config: Configuration) -> tuple[Finding, ...]:
-    """Return what is wrong or weak, the worst first."""
+    """Return the findings, the worst first."""
     found = (
         *_registration(config),
         *_misspelt(config),
@@ -64,7 +64,7 @@ def _misspelt(config: Configuration) -> Iterator[Finding]:
 
 
 def _unknown_groups(config: Configuration) -> Iterator[Finding]:
-    """Yield the policies of model groups that no client can ask for; groups in LiteLLM's database are not known here."""
+    """Yield the policies of model groups that no client can request; groups in LiteLLM's database are not known here."""
     if not config.lists_every_group:
         return
     router = config.section("router_settings")

@@ -56,7 +56,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 
 
 def items_of(messages: Any) -> Sequence[Any]:
-    """Return `messages` when it is a list, else raise MalformedConversationError."""
+    """Return `messages` if it is a list, else raise MalformedConversationError."""
     if not isinstance(messages, (list, tuple)):
         raise MalformedConversationError(f"messages must be a list, not {type(messages).__name__}")
     return messages
@@ -76,7 +76,7 @@ def owned_items_of(messages: Any) -> list[Any]:
 
 
 def item_of(item: Any, index: int) -> Mapping[str, Any]:
-    """Return `item` when it is a mapping of at most MAX_DEPTH levels, else raise MalformedConversationError."""
+    """Return `item` if it is a mapping of at most MAX_DEPTH levels, else raise MalformedConversationError."""
     if not isinstance(item, MAPPINGS):
         raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
     level: list[Any] = [item]
@@ -155,12 +155,12 @@ def copied(value: Any) -> Any:
 
 
 def text_or_empty(value: Any) -> str:
-    """Return `value` when it is a string, else the empty string."""
+    """Return `value` if it is a string, else the empty string."""
     return value if isinstance(value, str) else ""
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
-    """Return `value` when it is a mapping, else an empty one."""
+    """Return `value` if it is a mapping, else an empty one."""
     return value if isinstance(value, MAPPINGS) else {}
 
 

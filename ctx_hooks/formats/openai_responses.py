@@ -1,4 +1,4 @@
-"""OpenAI responses: the `input` items. A provider's own (compaction, references, encrypted reasoning) stay as they are."""
+"""OpenAI responses: the `input` items. A provider's own (compaction, references, encrypted reasoning) stay unchanged."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The messages of a request, each read when it is first asked for."""
+"""The messages of a request, each read on its first use."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class RetryPlan:
         most_tokens: the most tokens that it may have.
         cut_newest: whether the newest tool results may be cut.
         max_output_tokens: the lower output that it requests; None if the output stays as requested.
-        truncates: whether the provider is asked to drop the oldest items of the history that it keeps.
+        truncates: whether it asks the provider to drop the oldest items of its kept history.
 
     >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
     RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None, truncates=False)

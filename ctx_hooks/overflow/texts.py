@@ -145,7 +145,7 @@ def _inside(value: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _embedded(text: str) -> Any:
-    """Return the JSON that an error text is, or carries behind its prefix; None when there is none."""
+    """Return the JSON that an error text is, or carries after its prefix; None if there is none."""
     start = text.find("{", 0, 300)
     if start < 0 or len(text) > MOST_JSON_CHARS or _TRACE.search(text, 0, start):
         return None

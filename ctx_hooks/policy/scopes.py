@@ -140,7 +140,7 @@ def suggestion(name: Any, known: Iterable[str]) -> str:
 
 
 def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[str]:
-    """Return each mistake with its path, the value, what is allowed, and the nearest field's name."""
+    """Return each mistake with its path, the value, the allowed values, and the nearest field's name."""
     lines = []
     for e in error.errors(include_url=False):
         where = ".".join([path, *map(str, e["loc"])])

@@ -1,4 +1,4 @@
-"""How the fake provider behaves: what it counts and refuses, and what it answers."""
+"""The behaviour of the fake provider: how it counts, refuses and answers."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

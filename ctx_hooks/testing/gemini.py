@@ -1,4 +1,4 @@
-"""Google's `generateContent` and `streamGenerateContent`: what they refuse and what they answer."""
+"""Google's `generateContent` and `streamGenerateContent`: their refusals and answers."""
 
 import hashlib
 import json
@@ -128,7 +128,7 @@ def usage_of(tokens: int, cached: int, output_tokens: int) -> dict[str, int]:
 
 
 def max_tokens(payload: Mapping[str, Any]) -> int | None:
-    """Return the most output that a request asks for."""
+    """Return the most output that a request allows."""
     limits = payload.get("generationConfig") or {}
     found = limits.get("maxOutputTokens") or limits.get("max_output_tokens")
     return found if isinstance(found, int) else None

@@ -160,7 +160,7 @@ class ProxyProcess:
         self._folder.cleanup()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        """Wait for `what` until `ready`; raises RuntimeError when that takes more than 5 minutes."""
+        """Wait for `what` until `ready`; raises RuntimeError if that takes more than 5 minutes."""
         _wait(ready, self._runs, what, WAIT_SECONDS)
 
     def log(self) -> str:

@@ -16,7 +16,7 @@ _COLON = re.compile(r"\s*:")
 
 
 def parsed(text: str) -> Any:
-    """Return the value of JSON `text`, None when it is no JSON or too large to parse at once."""
+    """Return the value of JSON `text`, None if it is no JSON or too large to parse at once."""
     if len(text) > LARGEST_CHARS or text.count("[") + text.count("{") > MOST_CONTAINERS:
         return None
     try:
@@ -40,7 +40,7 @@ def strings(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _end_of_string(text: str, start: int) -> int:
-    """Return the offset behind the next quote that no odd number of backslashes escapes."""
+    """Return the offset after the next quote that no odd number of backslashes escapes."""
     while (quote := text.find('"', start)) >= 0:
         before = text[start:quote]
         start = quote + 1

@@ -18,7 +18,7 @@ _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield offsets of pieces of at most twice PIECE_CHARS, each ending behind a blank if one is near."""
+    """Yield offsets of pieces of at most twice PIECE_CHARS, each ending after a blank if one is near."""
     start = 0
     while start < len(text):
         end = min(start + 2 * PIECE_CHARS, len(text))

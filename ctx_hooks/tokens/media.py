@@ -107,7 +107,7 @@ def _openai_image(width: int, height: int) -> int:
 
 
 def _payload(block: Any) -> str:
-    """Return the base64 text of a media block, or "" when it is a URL or an id."""
+    """Return the base64 text of a media block, or "" if it is a URL or an id."""
     for value in _strings(block, depth=DEPTH):
         if value.startswith("data:"):
             return value.partition(",")[2]

@@ -106,7 +106,7 @@ def grown(answer: Any, growth: float) -> Any:
 
 
 def unfinished_line(text: bytes) -> bytes:
-    """Return what follows the last line break of a piece of an event stream, b"" if it is too long to be read."""
+    """Return the text after the last line break of a piece of an event stream; b"" if it is too long to read."""
     rest = text[text.rfind(b"\n") + 1 :]
     return rest if len(rest) <= LONGEST_LINE_BYTES else b""
 

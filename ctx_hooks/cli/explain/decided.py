@@ -26,10 +26,10 @@ class Decided:
     """What would be done with a request.
 
     Attributes:
-        group: the model group, or model, that is asked.
+        group: the requested model group, or model.
         deployments: how many the group has; 0 if no configuration lists it. The first one is used.
         request: as received.
-        target: the deployment that is asked, with its window.
+        target: the deployment that is used, with its window.
         sent: the request as it would be sent.
         factor: provider tokens per local token.
     """
@@ -45,7 +45,7 @@ class Decided:
 
 
 def decided(*, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None) -> Decided:
-    """Return what would be done with the request of a file; the arguments are the options of the command.
+    """Return the decision about the request of a file; the arguments are the options of the command.
 
     Raises:
         CommandError: a file cannot be read, contains no request, or the configuration is wrong; or it has no such model,

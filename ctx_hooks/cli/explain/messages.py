@@ -26,7 +26,7 @@ class Changed:
 
     Attributes:
         received: its number in the request, from 1; None for one that was added.
-        sent: its number in what is sent; None for one that was removed.
+        sent: its number in the sent request; None for one that was removed.
         who: its role, or the tool that it calls or whose result it is.
         kind: whether it calls tools or brings their results.
         tokens_before: its size as received, 0 for one that was added.

@@ -38,7 +38,7 @@ GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
 
 def run(*, sent: bool, **asked: Any) -> None:
-    """Print what would be done with a request; the arguments are the form of the output, and those of `decided`."""
+    """Print the decision about a request; the arguments are the form of the output, and those of `decided`."""
     found = decided(**asked)
     if sent:
         print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
@@ -139,7 +139,7 @@ def _fields(found: Decided) -> dict[str, dict[str, Any]]:
 
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with those of Google's `generationConfig` beside the others."""
+    """Return fields, with the fields of Google's `generationConfig` beside them."""
     inner = [(f"{n}.{k}", v) for n, found in fields.items() if isinstance(found, Mapping) for k, v in found.items()]
     return {**fields, **dict(inner)}
 

@@ -33,7 +33,7 @@ class Recorded:
         session: its session's name in the history; "" if there is none.
         model: the requested model, with LiteLLM's prefix of the provider if the history has it.
         group: the model group of the proxy; "" if there was none.
-        team_names: id and alias of the team that asked.
+        team_names: id and alias of the team that sent it.
         key_names: the alias of the virtual key.
         model_info: prices and window of the deployment, if the history states them.
         billed: the provider's usage; None if it is not recorded.

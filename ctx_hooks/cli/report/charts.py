@@ -1,4 +1,4 @@
-"""Charts over time: which there are, and where the bars and words of each are."""
+"""Charts over time, with the positions of their bars and words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Chart:
 
 
 def charts(series: Series) -> list[Chart]:
-    """Return the charts of what was saved, and of what became of requests beyond the window; none that would be empty."""
+    """Return the charts of savings, and of the outcomes of requests beyond the window; empty charts are left out."""
     times = [_time(start, series.width_seconds) for start, _ in series.slots()]
     done, would = ([getattr(tally, mode) for _, tally in series.slots()] for mode in ("done", "would"))
     drawn = {

@@ -21,7 +21,7 @@ Counted: TypeAlias = AnswerEvent | FailureEvent | OverflowEvent
 
 
 class Counts(dict[str, float]):
-    """Sums over events of one mode by name, 0 for what was never counted.
+    """Sums over events of one mode by name, 0 for a name that was never counted.
 
     - each field that its event declares as a column, by its own name;
     - `answers`: answered requests; `changed`: those that were sent changed, or would have been; `retried`: those that were
@@ -47,7 +47,7 @@ class Counts(dict[str, float]):
 
     @property
     def cache_fraction(self) -> float | None:
-        """The share of billed input that the prompt cache served; None where none was billed."""
+        """The share of billed input that the prompt cache served; None if none was billed."""
         return self["cached_tokens"] / self["input_tokens"] if self["input_tokens"] else None
 
     def count(self, event: DecisionEvent | Counted) -> None:
@@ -149,14 +149,14 @@ class Figures:
 
     Attributes:
         events: lines that are events.
-        unreadable: lines that are none.
+        unreadable: lines that are not.
         first_seconds: time of the first event, in epoch seconds; None without one.
         last_seconds: time of the last.
         total: sums over all events.
         by_time: the same by slots of time.
-        by_model: the same by the name that the caller asked for.
+        by_model: the same by the name that the caller requested.
         by_team: the same by the team's alias, or its id.
-        ends: how many requests ended in what, by mode and decision.
+        ends: the number of requests with each outcome, by mode and decision.
         notable: how often each rarer event happened, by its name.
         rollout: the groups of a roll-out by share, by their mode.
         step_times: how often each step changed a request.

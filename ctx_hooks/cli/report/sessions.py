@@ -53,7 +53,7 @@ class Turn:
     Attributes:
         call: its names.
         at_seconds: when its first event was, in epoch seconds.
-        decided: what was decided for its last attempt.
+        decided: the decision for its last attempt.
         billed: the usage of its answer.
         refused: attempts that were refused as too long.
         compacts: whether a new compaction is made: the sent request shrinks, or begins to differ from the received one.
@@ -172,7 +172,7 @@ class Session:
 
     @property
     def cache_fraction(self) -> float | None:
-        """The share of billed input that the prompt cache served; None where none was billed."""
+        """The share of billed input that the prompt cache served; None if none was billed."""
         bills = [turn.billed for turn in self.turns.values() if turn.billed]
         whole = sum(bill.input_tokens for bill in bills)
         return sum(bill.cached_tokens for bill in bills) / whole if whole else None
