@@ -63,7 +63,7 @@ def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
 
 
 def run(*, config: Path) -> int:
-    """Print the mistakes of a configuration, else its resolved settings; return the exit code."""
+    """Print the mistakes of a configuration, else its windows, policies and weak spots; return the exit code."""
     found = read_configuration(config)
     findings = weak_spots(found)
     if as_json():

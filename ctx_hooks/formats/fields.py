@@ -96,7 +96,7 @@ def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
     """Return the texts before the messages, one for each block or tool, and the number of cache markers.
 
     They are separate, so that no single call holds Python's lock for long. The plugin counts the texts and never sends them,
-    so numbers may be written differently than by `compact_json`.
+    so the notation of numbers may differ from the notation of `compact_json`.
     """
     blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
     return tuple(_counted_text(block) for block in blocks), sum(_markers(block) for block in blocks)

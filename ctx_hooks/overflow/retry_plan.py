@@ -6,7 +6,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 SMALLER_FRACTION = 0.95
-"""Each attempt is at least 5 % smaller than the one before; a larger retry is skipped."""
+"""Each attempt is at least 5 % smaller than the one before; any other retry is skipped."""
 BLIND_FRACTIONS = (0.6, 0.35, 0.2)
 """The assumed limits if the error gave no figures, as shares of the first refused attempt."""
 UNCOUNTED_FRACTIONS = (0.8, 0.6, 0.4)

@@ -1,8 +1,8 @@
 """Families of wordings, for unknown providers and versions.
 
 A sentence belongs to a family if it has everything that the family needs, in any order: the measured thing, the excess and
-the limit. Each is searched separately, so that no pattern spans a gap. Only "limit exceeded" is no overflow: the sentence
-has to name the context, or the prompt and its length.
+the limit. Each is searched separately, so that no pattern spans a gap. "Limit exceeded" without more is no overflow: the
+sentence has to name the context, or the prompt and its length.
 """
 
 import re

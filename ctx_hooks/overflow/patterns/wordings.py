@@ -1,4 +1,4 @@
-"""Overflow wordings of providers and inference servers whose figures have a known meaning, and codes of overflows.
+"""Overflow wordings of providers and inference servers, with figures of known meaning, and codes of overflows.
 
 An output limit means that the request asks for a longer answer than the model gives: a lower `max_tokens` is the remedy.
 """
