@@ -1,6 +1,6 @@
 """Every LiteLLM hook, on one leaf class: read, delegate, write back.
 
-LiteLLM runs a pre-call hook only where the instance's own class defines it, so nothing here is inherited.
+LiteLLM runs a pre-call hook only if the instance's own class defines it, so nothing here is inherited.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,7 +23,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     """The callback of `litellm_settings.callbacks: ["ctx_hooks.proxy_handler_instance"]`.
 
     Attributes:
-        flow: the state of the process, by the settings of the newest instance: LiteLLM is patched once for all instances.
+        flow: the state of the process, with the newest instance's settings: LiteLLM is patched once for all instances.
     """
 
     flow: ClassVar[RequestFlow]
@@ -37,7 +37,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
     ) -> dict[str, Any]:
-        """Arrange the retries with the Router; fit the request here only where the Router would refuse it itself."""
+        """Configure retries in the Router; fit the request here only if the Router itself would refuse it."""
         with litellm_compat.failing_open("forwards the request unchanged"):
             request = request_of(call_type, data)
             if request is not None:
@@ -47,9 +47,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_filter_deployments(
         self, healthy_deployments: list[Any], messages: Any, request_kwargs: dict[str, Any] | None = None, **_: Any
     ) -> Sequence[Any]:
-        """Leave the Router the deployments that hold the request whole, where the policy prefers them.
+        """Keep the deployments whose windows hold the whole request, if the policy prefers them.
 
-        A call for a summary goes to the deployment that it names, or to none: no other one has the conversation.
+        A call for a summary goes only to the deployment that it names: no other one may see the conversation.
         """
         with litellm_compat.failing_open("leaves the choice of the deployment to the Router"):
             fields = request_kwargs or {}
@@ -57,7 +57,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             if call.wanted_deployment:
                 return litellm_compat.wanted(call, healthy_deployments)
             if len(healthy_deployments) > 1:
-                if messages is not None:  # on chat the Router keeps them apart
+                if messages is not None:  # for chat the Router passes them separately
                     fields = {**fields, "messages": messages}
                 request = request_of(call.call_type, fields)
                 if request is not None:
@@ -65,7 +65,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
-        """Fit each attempt to the deployment that the Router chose; a retry that would repeat a refused one is refused."""
+        """Fit each attempt to the deployment that the Router chose; refuse a retry that would repeat a refused attempt."""
         sent = dict(kwargs)
         with litellm_compat.failing_open("forwards the request unchanged"):
             attempt = litellm_compat.take_retry_mark(sent)
@@ -80,28 +80,28 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_post_call_failure_deployment_hook(
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
-        """Note what the provider said of an attempt, for the next one."""
+        """Note the provider's error for an attempt; the next attempt uses it."""
         with litellm_compat.failing_open("learns nothing from an error"):
             await self.flow.note_failure(request_data, exception)
 
     async def async_logging_hook(self, kwargs: dict[str, Any], result: Any, call_type: str) -> tuple[dict[str, Any], Any]:
-        """Learn from each answer, a streamed one too, and note what was saved before any callback logs it."""
+        """Learn from each answer, streamed or not, and note the savings before any callback logs the answer."""
         with litellm_compat.failing_open("learns nothing from an answer"):
             await self.flow.after_answer(kwargs, result)
         return kwargs, result
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
-        """Show the client an answer without what is hidden from it, and with the usage that its policy says."""
+        """Remove hidden calls from an answer, and set the usage that the policy reports to the client."""
         return await self.flow.whole(data, response)
 
     def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: AsyncIterator[Any], request_data: dict[str, Any]
     ) -> AsyncIterator[Any]:
-        """Do the same for a stream."""
+        """Do the same with a stream."""
         return self.flow.streamed(request_data, response)
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
-        """Tell the caller what was done, and what he asked for and may not have."""
+        """Report the decision to the caller, and its own settings that the policy does not allow."""
         with litellm_compat.failing_open("adds no header"):
             return self.flow.running.headers_of_answer(litellm_compat.request_id_of(data))
         return None
@@ -109,7 +109,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_post_call_failure_hook(
         self, request_data: dict[str, Any], original_exception: Exception, **_: Any
     ) -> Exception | None:
-        """Word the final context-window error."""
+        """Write the text of the final context-window error."""
         if switched_off():
             return None
         with litellm_compat.failing_open("leaves the error as it is"):

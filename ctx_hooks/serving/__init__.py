@@ -1,1 +1,1 @@
-"""What runs in the proxy around the engine: start-up, and the attempts of each request."""
+"""The code around the engine in the proxy: start-up, and the attempts of each request."""

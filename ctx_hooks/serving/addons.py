@@ -1,4 +1,4 @@
-"""Add-ons: what takes part in requests besides the core, which knows none of them. One is loaded when a policy names it."""
+"""Add-ons take part in requests besides the core, which knows none of them. An add-on is loaded when a policy names it."""
 
 import logging
 import time
@@ -26,27 +26,27 @@ from ctx_hooks.tokens.usage import Billed
 logger = logging.getLogger("ctx_hooks")
 
 GROUP = "ctx_hooks.addons"
-"""The group of the entry points by which other packages announce add-ons: each names a class, or function, that makes an
-`Addon` of a `Core`."""
+"""The group of entry points with which other packages announce add-ons: each names a class or function that makes an `Addon`
+from a `Core`."""
 OWN = {
     "retrieval": "ctx_hooks.addons.retrieval.addon:Retrieval",
     "summaries": "ctx_hooks.addons.summaries.flights:SummaryFlights",
 }
-"""The add-ons of this package, which may also run from a folder, without entry points."""
+"""The add-ons of this package, which can also run from a folder without entry points."""
 LOAD_SECONDS = 30.0
-"""An import takes a tenth of a second; on a busy machine with a slow disk some seconds."""
+"""An import takes a tenth of a second, but some seconds on a busy machine with a slow disk."""
 PAUSE_SECONDS = 60.0
-"""So long one that could not be loaded is not tried again: a busy machine's import may be done by then."""
+"""The pause before a failed add-on is loaded again: a busy machine may have imported it by then."""
 
 
 class Undecided(NamedTuple):
-    """An attempt before its decision; an add-on may hand on another one.
+    """An attempt before its decision; an add-on may pass on a changed one.
 
     Attributes:
         request: the request as the client sent it.
-        to: where the attempt goes.
-        known: what is known of that deployment, and of the conversation.
-        fits_by_size: whether the request fits by its size, so that nothing of it will be counted or removed.
+        to: the target of the attempt.
+        known: the knowledge about that deployment and the conversation.
+        fits_by_size: whether the request fits by its size, so that the engine counts and removes nothing.
     """
 
     request: Request
@@ -60,14 +60,14 @@ Decide: TypeAlias = "Callable[[Undecided], Awaitable[Decided]]"
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What an add-on may use.
+    """The objects that an add-on may use.
 
     Attributes:
-        store: what the worker processes share.
-        running: the requests that run; an add-on's own state of a request is in `RequestState.notes`.
-        learned: what answers have shown of each deployment.
-        fitted_before_choice: fits a request where the Router would refuse it before it chooses a deployment.
-        workers: threads for work that is short for a message and long for a conversation.
+        store: the store that the worker processes share.
+        running: the running requests; an add-on keeps its own state of a request in `RequestState.notes`.
+        learned: the statistics of each deployment.
+        fitted_before_choice: fits a request if the Router would refuse it before it chooses a deployment.
+        workers: threads for work that is short for one message and long for a conversation.
     """
 
     store: SharedStore
@@ -78,9 +78,9 @@ class Core:
 
 
 class Addon(Protocol):
-    """What is done around requests. A subclass has the methods that it needs. All run on the event loop.
+    """Steps around requests. A subclass overrides the methods that it needs. All run on the event loop.
 
-    What fails is logged and costs nothing but the add-on's own effect; only what `shown` raises the client gets.
+    A failure is logged and costs only the add-on's own effect. The client gets only the errors that `shown` raises.
     """
 
     async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
@@ -88,7 +88,7 @@ class Addon(Protocol):
         return request.fields
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
-        """Return the decision about an attempt: `decide` makes it, from what the add-on hands on to it.
+        """Return the decision about an attempt: `decide` makes it from the attempt that the add-on passes on.
 
         Raises:
             MalformedConversationError: the request holds no conversation.
@@ -96,19 +96,19 @@ class Addon(Protocol):
         return await decide(undecided)
 
     async def shown(self, fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:  # noqa: ARG002 - for subclasses
-        """Return an answer as the client is to see it: a stream for a stream.
+        """Return an answer as the client sees it: a stream for a stream.
 
         Raises:
-            Exception: what the client is to get instead.
+            Exception: the error that the client gets instead.
         """
         return answer
 
     async def refused(self, attempt: Attempt, error: Exception) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether a provider has refused what the add-on put into an attempt, which is made again without that."""
+        """Return whether the provider refused the add-on's part of an attempt; the attempt is repeated without it."""
         return False
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
-        """Note that an attempt was answered, or has failed: `billed` is None then, and for an answer without usage."""
+        """Note that an attempt was answered or has failed: `billed` is None after a failure or without usage."""
 
 
 class Addons:
@@ -120,7 +120,7 @@ class Addons:
         self._paused_until: dict[str, float] = {}
 
     async def named(self, policy: Policy) -> dict[str, Addon]:
-        """Return the add-ons that a policy names, the outermost first; one that cannot be loaded is logged and left out."""
+        """Return the add-ons that a policy names, outermost first; a failed import is logged and left out."""
         for name in policy.addon_names:
             if name not in self._loaded and time.monotonic() >= self._paused_until.get(name, 0.0):
                 await self._load(name)
@@ -130,7 +130,7 @@ class Addons:
         return {name: self._loaded[name] for name in policy.addon_names if name in self._loaded}
 
     async def received(self, request: Request, policy: Policy) -> dict[str, Any]:
-        """Return the fields of a request with what the add-ons of its policy add to it."""
+        """Return the fields of a request with the additions of its policy's add-ons."""
         fields: Mapping[str, Any] = request.fields
         for name, addon in (await self._taking_part(policy, request.call.request_id)).items():
             with failing_open(f"receives a request without the add-on {name}"):
@@ -138,10 +138,10 @@ class Addons:
         return dict(fields)
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
-        """Return the decision about an attempt, made through the add-ons of its policy; what fails in one is logged once.
+        """Return the decision about an attempt, made through its policy's add-ons; an add-on's failure is logged once.
 
         Raises:
-            Exception: `decide` fails without the add-ons, too.
+            Exception: `decide` fails even without the add-ons.
         """
         addons = tuple((await self._taking_part(undecided.to.policy, undecided.to.request_id)).items())
         is_bare = False
@@ -165,15 +165,15 @@ class Addons:
         return await through(addons, undecided)
 
     async def whole(self, state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client is to see it; raises what an add-on raises."""
+        """Return an answer as the client sees it; raises an add-on's errors."""
         return await self._shown_by(state.addons, fields, answer, streamed=False)
 
     async def streamed(
         self, state: RequestState, fields: Mapping[str, Any], stream: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the chunks of a stream as the client is to see them.
+        """Yield the chunks of a stream as the client sees them.
 
-        The Router may go on, in mid-stream, to a deployment whose policy names further add-ons.
+        In mid-stream the Router may change to a deployment whose policy names further add-ons.
         """
         names = state.addons
         stream = await self._shown_by(names, fields, stream, streamed=True)
@@ -194,30 +194,30 @@ class Addons:
         return answer
 
     async def refused(self, attempt: Attempt, error: Exception) -> bool:
-        """Return whether a provider has refused what an add-on had put into an attempt."""
+        """Return whether a provider has refused an add-on's part of an attempt."""
         return any([await addon.refused(attempt, error) for addon in self._loaded_of(attempt.to.policy).values()])
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
-        """Tell the add-ons of an attempt that it has ended."""
+        """Report the end of an attempt to its add-ons."""
         for name, addon in self._loaded_of(attempt.to.policy).items():
             with failing_open(f"goes on without the add-on {name}"):
                 addon.ended(attempt, billed)
 
     async def _taking_part(self, policy: Policy, request_id: str) -> dict[str, Addon]:
-        """Return the add-ons that a policy names, and note that they are shown the answer, unless it only observes."""
+        """Return the add-ons that a policy names; unless it only observes, note that they will see the answer."""
         named = await self.named(policy)
         if named and policy.mode == "enforce":
             self._core.running.open(request_id).addons |= named.keys()
         return named
 
     async def _load(self, name: str) -> None:
-        """Import an add-on in a thread: it may bring packages that take the event loop a tenth of a second."""
+        """Import an add-on in a thread: its packages may block the event loop for a tenth of a second."""
         try:
             make = await self._core.workers.run(partial(_maker_of, name), Deadline(LOAD_SECONDS))
-            if name not in self._loaded:  # several requests may wait for the same import
+            if name not in self._loaded:  # several requests may wait for one import
                 self._loaded[name] = make(self._core)
         except Exception as error:
-            # A broken package beside the plugin must cost no request.
+            # A broken package beside the plugin must not fail a request.
             now = time.monotonic()
             paused = {other: until for other, until in self._paused_until.items() if until > now}
             self._paused_until = {**paused, name: now + PAUSE_SECONDS}
@@ -231,7 +231,7 @@ async def _begun_with(chunk: Any, stream: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 def _maker_of(name: str) -> Callable[[Core], Addon]:
-    """Return what makes the add-on of a name."""
+    """Return the function that makes the add-on of a name."""
     if name in OWN:
         module, _, attribute = OWN[name].partition(":")
         made: Callable[[Core], Addon] = getattr(import_module(module), attribute)

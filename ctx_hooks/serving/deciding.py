@@ -1,4 +1,4 @@
-"""What to send of an attempt: gathers what the engine has to know, has it decide in time, and remembers the attempt."""
+"""Decides about attempts: gathers the engine's inputs, calls it within the time limit, and remembers the attempt."""
 
 import asyncio
 import time
@@ -32,15 +32,15 @@ from ctx_hooks.tokens.units import ProviderTokens, to_local
 T = TypeVar("T")
 
 LOOP_BYTES = 16_000
-"""A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
-(40 to 190 ms a million characters, `tokens/counter.py`)."""
+"""A thread handles a larger request: text of this size blocks the event loop for at most 3 ms (40 to 190 ms a million
+characters, `tokens/counter.py`)."""
 LEAST_WINDOW_TOKENS = 4_096
-"""Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
+"""Hardly any model in use has a smaller window: no refusal at another worker matters for a shorter request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
-    """Decides about attempts, by what runs, what was learned, and the add-ons of their policies."""
+    """Decides about attempts, from running requests, learned figures and the add-ons of their policies."""
 
     running: Running
     learned: Learned
@@ -49,16 +49,16 @@ class Deciding:
     workers: Workers = field(default_factory=Workers)
 
     async def decide(self, request: Request, to: Target) -> Decision:
-        """Return what to send, and remember the attempt.
+        """Return the decision about an attempt, and remember the attempt.
 
-        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
-        was refused is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
+        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would repeat the refused
+        request is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
         """
         attempts, timings = self.running.of(to.request_id).attempts, Timings()
         previous = attempts.last(to.deployment)
         is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
         if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
-            return ShownAgain()  # if LiteLLM translates a request it asks twice, the second time without a retry's mark
+            return ShownAgain()  # if LiteLLM translates a request, it calls twice, the second time without a retry's mark
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
             return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
         try:
@@ -67,7 +67,7 @@ class Deciding:
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
         except Exception as error:  # noqa: BLE001 - it is logged there
-            # A proxy must not lose a request to us, whatever is wrong here.
+            # A failure here must not fail the request.
             litellm_compat.note_fault("forwards the request unchanged", error)
             decision = Untouched(reason=f"failed: {type(error).__name__}")
         else:
@@ -97,9 +97,9 @@ class Deciding:
         return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
 
     async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
-        """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
+        """Return the refused attempt with its tokens counted, in the vocabulary of the model that refused it.
 
-        A request that looked small was sent without counting; its refusal teaches from here on.
+        A request that looked small was sent without counting; after the count its refusal teaches.
         """
         if refused.overflow is None:
             return refused
@@ -107,13 +107,13 @@ class Deciding:
         counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
 
         def work() -> Attempt:
-            own = copy(request)  # the thread frees what it has read
+            own = copy(request)  # the thread frees its cached properties
             return counted(refused, own, counted_history(own, counter))
 
         try:
             found = await self.off_loop(most_tokens, work, deadline)
         except CompressionTimeoutError:
-            return refused  # what cannot be counted in time teaches nothing
+            return refused  # a request that cannot be counted in time teaches nothing
         refused = replace(found, first_tokens=found.sent_tokens)
         self.running.open(to.request_id).attempts.sent(refused)
         await self.learned.from_refusal(refused)
@@ -122,7 +122,7 @@ class Deciding:
     async def _decided_in_time(
         self, by_size: Decided | None, most_tokens: int, timings: Timings, undecided: Undecided
     ) -> Decided:
-        """Return the decision, by the size if that is enough, by the last resort if it is not there in time."""
+        """Return the decision: by size if that is enough, by the last resort if the time is over."""
         if by_size is not None:
             return by_size
         request, to, known, _ = undecided
@@ -137,7 +137,7 @@ class Deciding:
         return decided._replace(attempt=replace(decided.attempt, timed_out=True))
 
     async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
-        """Do long work in a thread, and short work here; the steps of other packages run in a thread always."""
+        """Run long work in a thread, and short work here; steps of other packages always run in a thread."""
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
         return await self.workers.run(work, deadline)

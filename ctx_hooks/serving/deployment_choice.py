@@ -1,4 +1,4 @@
-"""Which deployments of a group the Router chooses from, where the policy prefers those that hold the request whole."""
+"""Narrows the Router's choice in a group, if the policy prefers deployments that hold the whole request."""
 
 import time
 from collections import defaultdict
@@ -22,7 +22,7 @@ from ctx_hooks.tokens.units import ProviderTokens, to_local
 
 
 class Option(NamedTuple):
-    """A deployment that the Router may choose, with the Router's entry of it; it may have `refused` this request."""
+    """A deployment that the Router may choose, with its Router entry; it may have `refused` this request."""
 
     entry: Mapping[str, Any]
     to: Target
@@ -31,13 +31,13 @@ class Option(NamedTuple):
 
     @property
     def counts_by(self) -> tuple[VocabularyName, float]:
-        """The vocabulary, and the weight of other scripts, by which a request to it is counted."""
+        """The vocabulary, and the weight of other scripts, for counting a request to it."""
         return vocabulary_of(self.to.model), self.known.other_weight
 
 
 async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow: RequestFlow) -> Sequence[Mapping[str, Any]]:
-    """Return the deployments that the Router is to choose from: all, unless the policy says otherwise."""
-    # A history that the provider keeps lies with one of them, which only its id tells.
+    """Return the deployments for the Router's choice: all, unless the policy narrows them."""
+    # Only one deployment has a history that the provider keeps; only the history's id names it.
     if request.continues_stored_history or litellm_compat.narrows_itself(request.call):
         return listed
     at = partial(target.of_call, request.call, flow.policies, request.call.model_group)
@@ -58,7 +58,7 @@ async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow:
     if len({option.known.window.tokens for option in options}) == 1:
         return listed
     deadline = Deadline(targets[0].policy.compression_timeout_seconds)
-    # What cannot be read, or counted in time, meets the same at its attempt, which says so.
+    # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
     with suppress(CompressionTimeoutError, MalformedConversationError):
         best = await flow.deciding.off_loop(most_tokens, lambda: best_of(request, options, deadline), deadline)
         return [option.entry for option in best]
@@ -66,9 +66,9 @@ async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow:
 
 
 def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> Sequence[Option]:
-    """Return the options that hold the request whole; where none does, those with the largest window.
+    """Return the options that hold the whole request; if none does, those with the largest window.
 
-    This holds among the options that the Router's later filters treat alike, so that no filter is left without any.
+    This applies within each set of options that the Router's later filters treat alike, so that each filter keeps one.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
@@ -78,7 +78,7 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
     if not request.is_too_large:
         counts = {option.counts_by for option in options}
         histories = {(name, weight): counted_history(request, Counter(name, deadline, weight)) for name, weight in counts}
-    # Images are among what is only guessed; what is not counted may hold any.
+    # Guessed tokens include images; an uncounted request may have images too.
     may_hold_images = not histories or any(m.guessed_tokens for history in histories.values() for m in history.index)
     filtered_alike: dict[str, list[Option]] = defaultdict(list)
     for option in options:
@@ -92,9 +92,9 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
 
 
 def _holds(request: Request, option: Option, history: History | None) -> bool:
-    """Whether the request fits unchanged; one without a `history` is too large for every deployment.
+    """Whether the request fits unchanged; without a `history` it is too large for every deployment.
 
-    The requested output has to fit beside it, or as much of that as answers have needed: elsewhere it need not be lowered.
+    The requested output has to fit beside it, or as much of it as answers have needed: elsewhere it need not be lowered.
     """
     if history is None or option.refused:
         return False

@@ -1,4 +1,4 @@
-"""The text of the final context-window error: what happened, in the provider's words and ours, and what helps."""
+"""The text of the final context-window error: the cause, in the provider's words and ours, and the remedies."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Language, Policy
 
 CODE = "context_length_exceeded"
-"""OpenAI's code for it: clients that compact by themselves look for it."""
+"""OpenAI's code for this error: clients that compact by themselves look for it."""
 
 
 def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> str:
-    """Return the text of the final context-window error: an opening by which clients know it, and what happened.
+    """Return the text of the final context-window error: an opening that clients recognise, and the cause.
 
-    It is in the policy's language, or the operator's own text. The last attempt and what its refusal said may not be known.
+    It is in the policy's language, or the operator's own text. The last attempt and its refusal may be unknown.
     """
     opening = _opening(fmt, attempt, overflow)
     if policy.error_text:
@@ -33,11 +33,11 @@ def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | No
 
 
 def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) -> str:
-    """Return the sentence by which clients of the format know the error, with such figures as are true.
+    """Return the sentence by which the format's clients recognise the error, with only true figures.
 
     Claude Code looks for "prompt is too long", OpenAI's clients for "maximum context length"; Google's words are "The input
-    token count (..) exceeds the maximum number of tokens allowed (..)." The size of the request as it came is the provider's
-    count only when it was sent so.
+    token count (..) exceeds the maximum number of tokens allowed (..)." The provider's count is the received request's size
+    only if the request was sent unchanged.
     """
     limit = overflow.limit_tokens if overflow else None
     if _is_output(overflow):
@@ -46,7 +46,7 @@ def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) ->
     counted = overflow.input_tokens if overflow and not overflow.at_least and not compressed else None
     size = counted or (attempt.received_provider_tokens if attempt is not None else 0)
     if not limit and attempt is not None and size > attempt.known.window.tokens:
-        limit = attempt.known.window.tokens  # otherwise the window was not what refused it
+        limit = attempt.known.window.tokens  # else the window did not cause the refusal
     if fmt == "anthropic":
         return f"prompt is too long: {size} tokens > {limit} maximum." if limit and size > limit else "prompt is too long."
     if limit and overflow and overflow.pattern == RATE_TOO_LARGE.name:
@@ -64,12 +64,12 @@ def _is_output(overflow: Overflow | None) -> bool:
 
 
 def _is_compressed(attempt: Attempt) -> bool:
-    """Whether less was sent than had come."""
+    """Whether the plugin sent less than it received."""
     return 0 < attempt.sent_provider_tokens < attempt.received_provider_tokens
 
 
 def _happened(attempt: Attempt, policy: Policy) -> list[str]:
-    """Return the names of the sentences that are true of a request."""
+    """Return the names of the sentences that apply to a request."""
     retried = attempt.to.attempt > 0
     names = [("compressed" if _is_compressed(attempt) else "not_compressed") + ("_and_retried" if retried else "")]
     if attempt.lowered:

@@ -30,11 +30,11 @@ from ctx_hooks.tokens.units import ProviderTokens, to_provider
 from ctx_hooks.tokens.usage import Billed
 
 LONGEST_CLIENT_CHARS = 60
-"""Of a user agent the first product with its version, as `claude-cli/2.1.197`; what follows is platform and build."""
+"""The first product of a user agent with its version, as `claude-cli/2.1.197`; platform and build follow it."""
 
 
 class Recorder:
-    """Tells listeners, callers and LiteLLM's loggers what is done with the requests that run; it changes none."""
+    """Reports the handling of running requests to listeners, callers and LiteLLM's loggers. It never modifies requests."""
 
     def __init__(self) -> None:
         self._spans = Guard("OpenTelemetry")
@@ -42,9 +42,9 @@ class Recorder:
     def decided(
         self, state: RequestState, request: Request, to: Target, decision: Decision, attempt: Attempt | None
     ) -> None:
-        """Record what was decided for an attempt."""
+        """Record the decision about an attempt."""
         if isinstance(decision, ShownAgain):
-            return  # its decision is recorded, and is what its answer is about
+            return  # its decision is already recorded, and its answer refers to it
         limits = output_limits_in(request.wire, decision.changes)
         event = decision_event(request, to, decision, attempt, limits)
         first = state.before_choice
@@ -52,12 +52,12 @@ class Recorder:
             event = _with_first(event, first[0])
         if isinstance(decision, NotRetried):
             if state.is_given_up:
-                return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
+                return  # the Router calls once for each remaining retry; the request's last attempt stays the sent one
             state.is_given_up = True
         else:
             state.decided = event
         if to.policy.mode == "enforce":
-            if not isinstance(decision, NotRetried):  # the attempt before it says what was sent
+            if not isinstance(decision, NotRetried):  # the record of the attempt before it has the sent request
                 is_changed = not isinstance(decision, Untouched)
                 state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
             litellm_compat.write_figures(request.call, figures_of(event, limits))
@@ -65,7 +65,7 @@ class Recorder:
             self._tell(request.call, event)
 
     def ignored(self, call: Call, to: Target) -> None:
-        """Record that settings of a request were ignored, as its target says."""
+        """Record the ignored settings of a request, which its target lists."""
         scopes = {re.split("[.:]", line, maxsplit=1)[0]: 1 for line in to.ignored}
         emit(IgnoredEvent("settings_ignored", time.time(), names_of(call, to), scopes))
 
@@ -86,7 +86,7 @@ class Recorder:
             self._tell(call, event)
 
     def answered(self, state: RequestState, attempt: Attempt, billed: Billed | None, logged: Call) -> None:
-        """Record an answer, whose record of LiteLLM's is `logged`."""
+        """Record an answer; `logged` is LiteLLM's record of it."""
         first = state.before_choice
         decided, state.decided = state.decided, None
         if decided is not None:
@@ -105,7 +105,7 @@ class Recorder:
 
 
 def names_of(call: Call, to: Target) -> CallNames:
-    """Return whose request it is and where it goes, each name one bounded line."""
+    """Return the names of a request's owner and target, each in one bounded line."""
     client = call.headers.get("user-agent", "").split(" ", 1)[0]
     named = {
         "request_id": to.request_id,
@@ -125,9 +125,9 @@ def names_of(call: Call, to: Target) -> CallNames:
 
 
 def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
-    """Return the record of a decision about a fitted request as one about the request as the client sent it."""
+    """Return the record of a decision about a fitted request, changed to describe the client's original request."""
     if first.local_tokens_before is None:
-        return event  # its size was enough before the choice: what follows is about the whole request
+        return event  # its size was enough before the choice: this decision is about the whole request
     event = replace(
         event,
         local_tokens_before=first.local_tokens_before,
@@ -183,7 +183,7 @@ def decision_event(
 
 
 def _trigger(number: int, decision: Decision) -> Trigger:
-    """Return what led to a decision that changes the request, "none" for one that does not."""
+    """Return the trigger of a decision that changes the request, "none" for any other."""
     if number:
         return "overflow"
     if isinstance(decision, (Untouched, NotRetried)):
@@ -217,7 +217,7 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None
 
 
 def _by_tool(times: Mapping[str, int]) -> dict[str, int]:
-    """Return how often something was done, by names of tools in one bounded line each."""
+    """Return the counts by names of tools, each in one bounded line."""
     return {one_line(tool, LONGEST_NAME_CHARS): n for tool, n in times.items()}
 
 

@@ -1,7 +1,7 @@
-"""The usage that clients see, where a policy has it state the size of what they sent.
+"""The usage that clients see, if a policy makes it state the size of the client's own request.
 
-What LiteLLM bills and logs, and what is learned, stays what the provider stated: answers are copied. An attempt is forgotten
-once its answer is logged, which may be before the client gets it; so the growth is remembered in the request's state.
+Billing, logs and learning use the provider's figures: answers are copied. An attempt is forgotten once its answer is logged,
+perhaps before the client gets it; so the request's state remembers the growth.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -15,11 +15,11 @@ from ctx_hooks.serving.running import RequestState
 from ctx_hooks.tokens.usage import grown, unfinished_line
 
 BEFORE_CHOICE = ""
-"""Stands in the place of a deployment's key for what was cut before the Router chose one."""
+"""Replaces a deployment's key for text that was removed before the Router chose a deployment."""
 
 
 def note(state: RequestState, to: Target, decision: Decision, attempt: Attempt | None) -> None:
-    """Remember by how much an attempt was cut."""
+    """Remember how much an attempt was compressed."""
     growth, reports = state.growth, to.policy.report_usage == "original"
     if (reports or growth) and not isinstance(decision, (NotRetried, ShownAgain)):
         is_cut = reports and not isinstance(decision, Untouched)
@@ -27,18 +27,18 @@ def note(state: RequestState, to: Target, decision: Decision, attempt: Attempt |
 
 
 def note_failed(state: RequestState, deployment: str) -> None:
-    """Forget what was cut for a deployment that failed: the next one may get the whole request."""
+    """Forget the growth at a deployment that failed: the next one may get the whole request."""
     if state.growth:
         _set(state.growth, deployment, 1.0)
 
 
 def note_fitted_before_choice(state: RequestState) -> None:
-    """Remember that what was cut so far is gone from what each attempt receives."""
+    """Remember that every attempt now receives the request without the text removed so far."""
     state.growth = {BEFORE_CHOICE: _growth_at(state.growth, "")} if state.growth else {}
 
 
 def whole(state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
-    """Return an answer as the client is to see it."""
+    """Return an answer as the client sees it."""
     growth, state.growth = state.growth, {}
     if not growth:
         return answer
@@ -49,10 +49,10 @@ def whole(state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
 
 
 async def streamed(state: RequestState, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Yield the chunks of a stream as the client is to see them, each at once.
+    """Yield the chunks of a stream as the client sees them, each at once.
 
-    Bytes come as the network cuts them: a line of an event is yielded whole, with the chunk that ends it, before
-    which no client can read it.
+    The network may divide a line of an event into several chunks. The line is yielded whole, with its last chunk; no client
+    can read it before.
     """
     unfinished = b""
     try:
@@ -73,7 +73,7 @@ async def streamed(state: RequestState, stream: AsyncIterator[Any]) -> AsyncIter
 
 
 def _set(growth: dict[str, float], deployment: str, factor: float) -> None:
-    """Note what was cut for a deployment, the newest; nothing at all where nothing is cut for any."""
+    """Note the growth at a deployment as the newest; keep nothing if no deployment has any growth."""
     growth.pop(deployment, None)
     growth[deployment] = factor
     if set(growth.values()) == {1.0}:
@@ -81,13 +81,13 @@ def _set(growth: dict[str, float], deployment: str, factor: float) -> None:
 
 
 def _growth_at(growth: Mapping[str, float], deployment_id: str) -> float:
-    """Return the growth at the deployment that answers; at the newest if its id is "", which some answers do not state."""
+    """Return the growth at the answering deployment, or at the newest if the answer states no id ("")."""
     found = [g for key, g in growth.items() if key and (not deployment_id or key.startswith(f"{deployment_id}:"))]
     return growth.get(BEFORE_CHOICE, 1.0) * (found[-1] if found else 1.0)
 
 
 def _growth_of(attempt: Attempt | None) -> float:
-    """Return what an attempt received as a multiple of what it sends; 1 where either is not known as a whole."""
+    """Return the ratio of an attempt's received to its sent size; 1 if either is not fully known."""
     if attempt is None or attempt.stored or not attempt.counts_all:
         return 1.0
     received, sent = attempt.received_tokens, attempt.sent_tokens

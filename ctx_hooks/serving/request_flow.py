@@ -1,4 +1,4 @@
-"""A request from its first hook to its end: before the Router chooses, before each attempt, after it, and in the end."""
+"""A request from its first hook to its end: before the Router's choice, before and after each attempt, and at the end."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -36,7 +36,7 @@ from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools
 
 
 class RequestFlow:
-    """What each hook does with a request; it raises nothing but what their callers are to see."""
+    """The work of each hook on a request; it raises only errors that the hooks' callers should see."""
 
     def __init__(
         self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = litellm_compat.shared_cache
@@ -49,7 +49,7 @@ class RequestFlow:
         self.deciding = Deciding(self.running, self.learned, self.stored, self.addons)
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
-        """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
+        """Return a request with its retries configured, and fitted if the Router itself would refuse it."""
         group = target.of_group(request.call, self.policies)
         fields = litellm_compat.without_request_key(request.fields)
         if group.ignored:
@@ -75,7 +75,7 @@ class RequestFlow:
         return fields
 
     async def fitted_before_choice(self, request: Request, group: Target | None = None) -> dict[str, Any]:
-        """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
+        """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
         if not litellm_compat.checks_before_deployment():
             return dict(request.fields)
         to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
@@ -86,12 +86,12 @@ class RequestFlow:
         return fitted
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
-        """Begin an attempt, decide about it, record the decision, and return the arguments as they are to be sent.
+        """Begin an attempt, decide about it, record the decision, and return the arguments to send.
 
-        Of a request that is fitted before the choice the caller's flags stay: it is fitted once more.
+        A request that is fitted before the choice keeps the caller's flags: it is fitted once more.
 
         Raises:
-            ContextWindowExceededError: a retry that would send again what was refused.
+            ContextWindowExceededError: a retry that would repeat the refused request.
         """
         if to.policy.mode == "off":
             return dict(request.fields)
@@ -110,14 +110,14 @@ class RequestFlow:
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
         if to.checked or not request.may_have(FIELD):
             bare = None
-        elif are_many(items):  # they have threads of their own: nobody waits for another's compression
+        elif are_many(items):  # they have their own threads: nobody waits for another's compression
             bare = await self._short_workers.run(partial(without_flags, items), Deadline())
         else:
             bare = without_flags(items)
         return sent if bare is None else {**sent, name: bare}
 
     def mode(self, call: Call) -> Mode:
-        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+        """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
         with litellm_compat.failing_open("leaves an error as it is"):
             if litellm_compat.passed_pre_call_hook(call) and not switched_off():
                 attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
@@ -144,20 +144,20 @@ class RequestFlow:
         return handled
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Return whether a failed attempt is made again as it is, since an add-on leaves out what the provider refused."""
+        """Return whether a failed attempt is repeated, because an add-on now omits its refused part."""
         call = litellm_compat.Call(fields)
         attempts = self.running.of(call.request_id).attempts
         attempt = attempts.at(call.named_deployment)
         if attempt is None or not await self.addons.refused(attempt, error):
             return False
-        if attempt.known.previous is not None:  # of a retry, what the one before it was refused for still holds
+        if attempt.known.previous is not None:  # the refusal before a retry still applies
             attempts.sent(attempt.known.previous)
         return True
 
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
     ) -> Attempt | None:
-        """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known."""
+        """Note that an attempt failed, and learn from its overflow; return the attempt, None if this was known."""
         attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
         if attempt is not None:
             if attempt.to.policy.addon_names:
@@ -166,9 +166,9 @@ class RequestFlow:
         return attempt
 
     def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:
-        """Note that an answer, whose call LiteLLM has `logged`, states no usage; return the estimate of what was sent.
+        """Note that an answer, whose call LiteLLM has `logged`, states no usage; return the estimate of the sent tokens.
 
-        None where it was not counted, or where nothing is to be changed.
+        None if they were not counted, or if LiteLLM's own figure can stay.
         """
         with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
             attempt = self.running.of(litellm_compat.request_id_of(logged)).attempts.without_usage()
@@ -177,7 +177,7 @@ class RequestFlow:
         return None
 
     async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
-        """Learn from an answer that LiteLLM is about to log, and record it for all who listen and, in place, in `logged`."""
+        """Learn from an answer before LiteLLM logs it; record it for all listeners and, in place, in `logged`."""
         answer = litellm_compat.logged_answer(logged, result)
         if answer is None:
             return
@@ -198,18 +198,18 @@ class RequestFlow:
         *,
         used_hosted_tools: bool = False,
     ) -> tuple[Attempt, Billed | None] | None:
-        """Learn from an answer, and forget its attempt; return the attempt, with the bill if there is one, if it is known.
+        """Learn from an answer, and forget its attempt; return the attempt if known, with the bill if there is one.
 
         Args:
             request_id: the request's id in this process.
-            usage: the usage record of the answer, None where it has none.
+            usage: the usage record of the answer, None if it has none.
             response_id: the provider's id of an answer that it keeps, "" for any other.
-            name: of the deployment that has answered; by default the deployment of the newest attempt.
-            used_hosted_tools: whether the bill holds what a tool of the provider's has read.
+            name: the answering deployment; by default the deployment of the newest attempt.
+            used_hosted_tools: whether the bill includes text that a tool of the provider has read.
         """
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
-            return None  # after a failed attempt it comes from a model that the plugin is off for
+            return None  # after a failed attempt, a model for which the plugin is off has answered
         billed = billed_of(usage) if attempt.states_usage else None
         if billed is not None:
             if response_id:
@@ -222,14 +222,14 @@ class RequestFlow:
         return attempt, billed
 
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
-        """Note that a request has failed in the end; return the error as its caller reads it, None to leave it as it is."""
+        """Note that a request finally failed; return the error for its caller, None to leave it unchanged."""
         call = litellm_compat.Call(fields)
         state = self.running.of(call.request_id)
         attempt, overflow = state.last_attempt, litellm_compat.overflow_of(error)
         if overflow is not None:
             self.recorder.failed(state, call)
         if not state.attempts.are_running:
-            state.awaited_by = frozenset()  # no add-on is shown an answer
+            state.awaited_by = frozenset()  # no add-on sees an answer
         self.running.end(call.request_id)
         import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
 
@@ -242,12 +242,12 @@ class RequestFlow:
         return litellm_compat.worded_error(error, readable_error(fmt, attempt, overflow, policy), CODE, fmt)
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
+        """Return an answer as the client sees it; raise a further call's error if there is no earlier text."""
         state = self.running.of(litellm_compat.request_id_of(fields))
         answer = reported_usage.whole(state, fields, answer)
         return await self.addons.whole(state, fields, answer) if state.addons else answer
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Return a stream as the client is to see it."""
+        """Return a stream as the client sees it."""
         state = self.running.of(litellm_compat.request_id_of(fields))
         return self.addons.streamed(state, fields, reported_usage.streamed(state, stream))

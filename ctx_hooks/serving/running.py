@@ -1,4 +1,4 @@
-"""The requests that run, one state each: what their hooks note for one another, until they have ended, or by age."""
+"""The running requests, one state each: hooks leave notes there for later hooks, until the request ends or gets too old."""
 
 import threading
 from collections import OrderedDict
@@ -16,12 +16,12 @@ from ctx_hooks.tokens.units import to_local
 
 RUNNING_REQUESTS = 10_000
 """Requests remembered at once, 3 KB each (measured), 5 KB with refusals of the longest kind (2,000 characters). The oldest
-is forgotten first, and is then not retried."""
+is forgotten first, and then not retried."""
 MOST_HELD = 256
-"""Requests held whole until their answer. What the oldest are held for is then done by what else is known, or not at all."""
+"""Requests kept whole until their answer. For the oldest, their holders then use other knowledge, or do nothing."""
 MOST_HELD_BYTES = 64_000_000
-"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens. LiteLLM does not say
-that a client has left: its request stays until later ones take its place."""
+"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens. LiteLLM does not report
+that a client has left: its request stays until later ones replace it."""
 
 
 class Attempts:
@@ -33,12 +33,12 @@ class Attempts:
 
     @property
     def are_running(self) -> bool:
-        """Whether one of them is neither answered nor refused."""
+        """Whether any attempt is neither answered nor refused."""
         with self._lock:
             return any(not attempt.failed for attempt in self._newest.values())
 
     def sent(self, attempt: Attempt) -> None:
-        """Note what is about to be sent."""
+        """Note an attempt before it is sent."""
         with self._lock:
             own = self._newest.pop(attempt.to.deployment, None)
             before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
@@ -48,10 +48,10 @@ class Attempts:
             self._newest[attempt.to.deployment] = attempt
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
-        """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
+        """Note that an attempt has failed, and its overflow if any; return it, None if this was known.
 
-        LiteLLM tells of one failure twice where it translates a request to another format. `refusal` is the provider's text;
-        without the `name` of a deployment the newest attempt has failed.
+        LiteLLM reports one failure twice if it translates a request to another format. `refusal` is the provider's text;
+        without the `name` of a deployment, the newest attempt has failed.
         """
         with self._lock:
             attempt = self.at(name)
@@ -64,23 +64,23 @@ class Attempts:
     def without_usage(self) -> Attempt | None:
         """Note that an answer to the request states no usage, and return its newest attempt.
 
-        Which of several concurrent attempts was answered is not known here: nothing is learned from any of them.
+        It is unknown which of several concurrent attempts was answered: the plugin learns from none of them.
         """
         with self._lock:
             self._newest = {key: replace(attempt, states_usage=False) for key, attempt in self._newest.items()}
             return self.at(None)
 
     def last(self, deployment: str = "") -> Attempt | None:
-        """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
+        """Return the last attempt at a deployment, else the last failed one, else the request's last."""
         with self._lock:
             own, newest = self._newest.get(deployment), list(self._newest.values())
             failed = [a for a in newest if a.failed and deployment]
             return own or next(reversed(failed or newest), None)
 
     def done(self, name: DeploymentName | None = None) -> Attempt | None:
-        """Forget an attempt that was answered, and all others that do not run; return the attempt.
+        """Forget the answered attempt, and all others that do not run; return the answered one.
 
-        None where no attempt went to the deployment that LiteLLM names.
+        None if no attempt went to the deployment that LiteLLM names.
         """
         with self._lock:
             answered = self.at(name)
@@ -89,7 +89,7 @@ class Attempts:
             return answered
 
     def at(self, name: DeploymentName | None) -> Attempt | None:
-        """Return the newest attempt at a deployment as LiteLLM names it; the newest of all where it names none."""
+        """Return the newest attempt at a deployment as LiteLLM names it; the newest of all if it names none."""
         with self._lock:
             found = list(self._newest.values())
         if name is not None and name.id:
@@ -102,22 +102,22 @@ class Attempts:
 
 @dataclass(slots=True, eq=False)
 class RequestState:
-    """What is known of one request while it runs.
+    """The state of one request while it runs.
 
     Attributes:
-        attempts: what was sent of it, and how that ended.
+        attempts: its attempts, and how they ended.
         decided: the record of the last decision about it.
-        before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
-        awaits_attempt: whether it has come to no deployment yet, which of a request that is not known is not known.
+        before_choice: record and attempt of the fit before the Router chose a deployment.
+        awaits_attempt: whether it has reached no deployment yet; False for an unknown request.
         is_given_up: whether it is recorded that no retry follows.
-        headers: of its answer, so far.
-        growth: what its client sent as a multiple of what was sent on, by the key of each deployment, the newest last;
-            under "" by what was cut before the Router chose one. Nothing where nothing was cut.
-        addons: the names of those that take part in it.
-        notes: what add-ons note of it, by the name of the add-on.
-        held: what holds it whole, by whatever its holder finds it by; all have the same messages, of about `size_bytes`.
-        awaited_by: the add-ons that need its state until the client has the answer, which may be after that is logged.
-        is_over: whether it is answered or has failed in the end.
+        headers: the headers of its answer, so far.
+        growth: ratio of the client's request to the sent request, by the key of each deployment, the newest last; under ""
+            the ratio from before the Router chose one. Empty if nothing was removed.
+        addons: the names of the add-ons that take part in it.
+        notes: the add-ons' notes on it, by the name of the add-on.
+        held: objects that keep the whole request, by their holder's key; all share the same messages, of about `size_bytes`.
+        awaited_by: the add-ons that need its state until the client has the answer, possibly after its log record.
+        is_over: whether it is answered or has finally failed.
         headers_sent: whether its caller has the headers.
     """
 
@@ -136,12 +136,12 @@ class RequestState:
     headers_sent: bool = False
 
     def numbered(self, to: Target) -> Target:
-        """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with.
+        """Return the target of an attempt with its retry number: not every retry is marked with one.
 
-        An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
-        fallback and without a mark: the same request would be refused again. Nor is a marked one a retry if the Router has
-        refused the request itself, before any deployment hook: a complexity router does so with what it cannot compact to
-        fit.
+        If an operator's `retry_policy` covers bad requests, the Router calls the refusing deployment again, before any
+        fallback and without a mark: the same request would be refused again. A marked attempt is no retry if the Router
+        itself has refused the request before any deployment hook: a complexity router does so if it cannot compact a request
+        to fit.
         """
         first, self.awaits_attempt = self.awaits_attempt, False
         previous, number = self.attempts.last(to.deployment), to.attempt
@@ -154,14 +154,14 @@ class RequestState:
         return to if number == to.attempt else replace(to, attempt=number)
 
     def note_fitted_before_choice(self) -> None:
-        """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
+        """Note that later decisions are about the request as fitted before the Router chose a deployment."""
         attempt = self.attempts.last()
         if self.decided is not None and attempt is not None:
             self.before_choice = self.decided, attempt
 
     @property
     def last_attempt(self) -> Attempt | None:
-        """The last attempt, as one at what the client sent where that was fitted before the choice."""
+        """The last attempt, related to the client's own request if that was fitted before the choice."""
         attempt, first = self.attempts.last(), self.before_choice
         if attempt is None or first is None or first[0].provider_tokens_before is None:
             return attempt
@@ -172,7 +172,7 @@ class Running:
     """The state of each running request, by an id that this process has given it. Thread-safe.
 
     Args:
-        asks_for_headers: whether each answer gets headers: a proxy asks for them, the Router does not.
+        asks_for_headers: whether each answer gets headers: a proxy requests them, the Router does not.
     """
 
     def __init__(self, asks_for_headers: Callable[[], bool] = litellm_compat.is_proxy) -> None:
@@ -182,9 +182,9 @@ class Running:
         self._lock = threading.Lock()
 
     def open(self, request_id: str) -> RequestState:
-        """Return the state of a request, begun where there is none.
+        """Return the state of a request, a new one if there is none.
 
-        A request without an id could be taken for another: its state is not remembered.
+        A request without an id could be mistaken for another: its state is not remembered.
         """
         if not request_id:
             return RequestState()
@@ -197,11 +197,11 @@ class Running:
             return state
 
     def of(self, request_id: str) -> RequestState:
-        """Return the state of a request, an empty one where there is none."""
+        """Return the state of a request, an empty one if there is none."""
         return self._states.get(request_id) or RequestState()
 
     def hold(self, request_id: str, state: RequestState) -> None:
-        """Note that what a state holds of its request has changed: the oldest beyond the bounds are held no longer."""
+        """Note that a state keeps more or less of its request; release the oldest requests beyond the bounds."""
         with self._lock:
             self._holding.pop(state, None)
             if state.held:
@@ -212,9 +212,9 @@ class Running:
         self._close(request_id, state)
 
     def end(self, request_id: str) -> None:
-        """Note that a request is answered or has failed in the end, unless another attempt at it runs.
+        """Note that a request is answered or has finally failed, unless another attempt at it runs.
 
-        Nothing but its headers is kept until these are asked for, which LiteLLM does not for every error.
+        Only its headers are kept until LiteLLM requests them, which it does not do for every error.
         """
         state = self.of(request_id)
         state.before_choice = None
@@ -226,14 +226,14 @@ class Running:
         self._close(request_id, state)
 
     def headers_of_answer(self, request_id: str) -> dict[str, str]:
-        """Return the headers that the answer gets now, none of a request that was not treated."""
+        """Return the headers that the answer gets now, none if the plugin did not handle the request."""
         state = self.of(request_id)
         state.headers_sent = True
         self._close(request_id, state)
         return state.headers
 
     def _close(self, request_id: str, state: RequestState) -> None:
-        """Forget a request that nothing more is needed of."""
+        """Forget a request whose state nobody needs any more."""
         if state.is_over and state.headers_sent and not state.awaited_by:
             with self._lock:
                 self._states.pop(request_id, None)
@@ -241,9 +241,9 @@ class Running:
 
 
 def holds_more(to: Target, refused: Attempt) -> bool:
-    """Whether a request goes on to a deployment with a larger window because it holds more than the one that refused.
+    """Whether a request goes to a deployment with a larger window than the one that refused it.
 
-    What was too long for the one need not be smaller for the other: it begins anew there.
+    A request that was too long for one need not shrink for the other: it begins anew there.
     """
     prefers = to.policy.deployment_choice == "holds_request"
     return prefers and to.deployment != refused.to.deployment and to.window.tokens > refused.known.window.tokens

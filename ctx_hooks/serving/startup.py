@@ -1,4 +1,4 @@
-"""What is done once, when the proxy loads the plugin."""
+"""The steps at start, when the proxy loads the plugin."""
 
 import atexit
 import logging
@@ -24,16 +24,16 @@ from ctx_hooks.tokens.counter import load_vocabularies
 logger = logging.getLogger("ctx_hooks")
 
 DIGEST_BYTES = 6
-"""Of the settings: a fleet has a handful of them."""
+"""Length of the settings' digest: a fleet has only a few different ones."""
 _ends: list[Callable[[], object]] = []
-"""Events are those of the whole process: a second handler's sinks take the place of the first one's."""
+"""Events belong to the whole process: a second handler's sinks replace the first handler's."""
 
 
 def start(settings: Settings, mistakes: Sequence[str], flow: Callable[[], RequestFlow]) -> None:
-    """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
+    """Load everything that the first request would wait for; show the Router overflows that LiteLLM does not recognise.
 
-    Where the environment switches the plugin off, nothing is done at all. `mistakes` has a line for each mistake in the
-    settings. LiteLLM is patched once, so `flow` returns at each use what notes how attempts end.
+    If the environment switches the plugin off, this does nothing. `mistakes` has a line for each mistake in the settings.
+    LiteLLM is patched once, so each use calls `flow` for the object that notes how attempts end.
     """
     if switched_off():
         return
@@ -48,7 +48,7 @@ def start(settings: Settings, mistakes: Sequence[str], flow: Callable[[], Reques
 
 
 def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...]) -> StartEvent:
-    """Return the record of the start: what runs, by which settings; the arguments are those of `start`."""
+    """Return the record of the start: versions and settings; the arguments are the same as `start`'s."""
     policies = Policies(settings)
     paths = (line.removeprefix(f"{SECTION}.").split(":", 1)[0] for line in mistakes)
     return StartEvent(
@@ -69,7 +69,7 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
 
 
 def attach_sinks(settings: Settings) -> None:
-    """Let each sink of the settings hear events, in place of those that do; one that cannot be made is left out."""
+    """Attach the sinks of the settings in place of the present ones; leave out one that cannot be made."""
     detach_sinks()
     share_log_output()
     _ends.append(litellm_compat.on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
@@ -93,7 +93,7 @@ def attach_sinks(settings: Settings) -> None:
 
 
 def detach_sinks() -> None:
-    """End every sink; what waits to be written is written."""
+    """End every sink after it has written its waiting events."""
     while _ends:
         _ends.pop()()
 
