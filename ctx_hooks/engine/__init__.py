@@ -1,1 +1,1 @@
-"""From one attempt to one decision: the plan, the fit into its budget, and the last resort."""
+"""Makes one decision about one attempt: the plan, the fit into its budget, and the last resort."""

@@ -1,4 +1,4 @@
-"""What was decided for one attempt at a request: frozen values that hooks, headers, logs, commands and tests read."""
+"""The decision about one attempt at a request: frozen values that hooks, headers, logs, commands and tests read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures behind a decision: estimates in provider tokens, but for the window, which is stated.
+    """The figures behind a decision: estimates in provider tokens, except the window, which is stated.
 
     >>> Figures(tokens_before=41_000, tokens_after=15_000, budget_tokens=16_000, window_tokens=20_000).tokens_after
     15000
@@ -27,13 +27,13 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided for an attempt; one of the classes below.
+    """The decision about an attempt; one of the classes below.
 
     Attributes:
-        changes: the request's fields that are sent changed: the messages, and `max_tokens` where it was lowered.
-        figures: what was decided by; None for a request that fits, or that was not counted.
-        steps: what was done to the messages, in order.
-        reason: why, in one clause; "" where the figures say it.
+        changes: the changed fields of the sent request: the messages, and `max_tokens` if it was lowered.
+        figures: the figures of the decision; None for a request that fits, or that was not counted.
+        steps: the steps applied to the messages, in order.
+        reason: the reason in one clause; "" if the figures show it.
     """
 
     changes: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -47,23 +47,23 @@ class Untouched(Decision):
 
 
 class ShownAgain(Untouched):
-    """LiteLLM has translated the request to another format and shows it again: it is the attempt decided about before."""
+    """LiteLLM has translated the request to another format and shows it again: the decision about this attempt exists."""
 
 
 class Compressed(Decision):
-    """The request was compressed, on a retry harder; without figures it fitted, and asks for less output."""
+    """The request was compressed, harder on a retry; without figures it fitted, and only its output limit was lowered."""
 
 
 class GaveUp(Decision):
-    """The request is still above the budget: it is sent as small as it got, since the budget is an estimate."""
+    """The request is still above the budget: it is sent at its smallest size, since the budget is an estimate."""
 
 
 class NotRetried(Decision):
-    """A retry that would be less than 5 % smaller than what was refused: it is not sent."""
+    """A retry that would be less than 5 % smaller than the refused request: it is not sent."""
 
 
 def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
-    """Return what a request of a format ends in if the attempt is answered."""
+    """Return the outcome of a request of a format if the attempt is answered."""
     if isinstance(decision, NotRetried):
         return "failed"
     if attempt:

@@ -1,4 +1,4 @@
-"""From one attempt to one decision: pure functions. What they need of the world is handed in, frozen, once an attempt."""
+"""Pure functions that make one decision about one attempt. They get their inputs as arguments, frozen once an attempt."""
 
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -26,12 +26,12 @@ KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 
 
 class Decided(NamedTuple):
-    """A decision, and the attempt that it leads to.
+    """A decision, and the resulting attempt.
 
     Attributes:
         cut: by handle, the removed texts that the request refers to; None for a text that an earlier request has removed.
         offers: whether the model is offered the tool that returns them.
-        received_bytes: about how much memory the request's messages take; 0 if nothing was cut.
+        received_bytes: the estimated memory of the request's messages; 0 if nothing was removed.
     """
 
     decision: Decision
@@ -44,7 +44,7 @@ class Decided(NamedTuple):
 def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
     """Return the decision about a request that is small enough to need no counting, None for any other.
 
-    `most_tokens` is an upper bound of the request in any vocabulary.
+    `most_tokens` is an upper bound of the request's tokens in any vocabulary.
     """
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
@@ -53,9 +53,9 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
 
 
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
-    """Return the request fitted before the call, compressed harder on a retry, or untouched.
+    """Return the decision: the request is fitted before the call, compressed harder on a retry, or untouched.
 
-    The work stops at `deadline`, and `timings` records what it takes. A request that is too large to choose what of it stays
+    The work stops at `deadline`, and `timings` records its times. If a request is too large to select the kept text, it
     loses its oldest turns.
 
     Raises:
@@ -70,7 +70,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided:
-    """Return the request without its oldest turns: nothing is counted, and what is sent is an estimate.
+    """Return the decision to drop the oldest turns: nothing is counted, and the sent size is an estimate.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
@@ -83,7 +83,7 @@ def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
-    """Return all texts that are removed from a request, by handle: what `decide` has decided is decided once more."""
+    """Return all texts removed from a request, by handle; this repeats the decision of `decide`."""
     counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
     compress = partial(fitting.compressed, known, remakes=True)
     cut = _decide(request, to, known, counter, Timings(), partial(counted_history, counter=counter), compress).cut
@@ -99,7 +99,7 @@ def _decide(
     measure: Callable[[Request], History],
     compress: Callable[[Request, History, Target, Budget], Outcome],
 ) -> Decided:
-    request = copy(request)  # the thread that decides frees what it has read: on the event loop that would take 30 ms
+    request = copy(request)  # the deciding thread frees its cached data: on the event loop that would take 30 ms
     if known.previous is not None and not known.window.tokens:
         return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
     with timings.phase("counting"):
@@ -149,7 +149,7 @@ def _decide(
 
 
 def _fitted(compress: Callable[[Budget], Outcome], plan: RetryPlan, budget: Budget, to: Target, known: Known) -> Outcome:
-    """Return the request within its budget; a retry has less only if it is not smaller than what was refused."""
+    """Return the request within its budget; a retry gets a lower one only if it is no smaller than the refused request."""
     outcome = compress(budget)
     refused = known.previous
     if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
@@ -161,9 +161,9 @@ def _fitted(compress: Callable[[Budget], Outcome], plan: RetryPlan, budget: Budg
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
-    """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused.
+    """Return the plan for this attempt: within the budget, and on a retry smaller than the refused request.
 
-    None where what exceeds the window is a history that the provider keeps, and nothing more can be done about it.
+    None if a history that the provider keeps exceeds the window, and the plugin cannot reduce it further.
     """
     most = known.budget_tokens(to.policy, request.least_output_tokens, history)
     if to.waits:
@@ -173,7 +173,7 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     previous = known.previous
     truncates = _truncates(request, history.tokens, most, known)
     if previous is None:
-        # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
+        # If the provider has named its limit, it will refuse a larger request: nothing would be saved for a retry.
         return RetryPlan(most, cut_newest=known.window.source == "learned", truncates=truncates)
     lowered = None
     if previous.overflow is not None and not previous.lowered:
@@ -188,14 +188,14 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     cut_newest = plan.cut_newest or known.window.source in ("learned", "refusal")
     if history.tokens <= most:
         most = min(most, plan.most_tokens)
-    # What exceeds the budget is compacted for it, as the next request will be, which then begins with what this one sends.
+    # A request above the budget is compacted as the next one will be, so that the next one begins with the same text.
     return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest)
 
 
 def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, known: Known) -> bool:
-    """Whether the provider is asked to drop the oldest items of the history that it keeps: never before it has to.
+    """Whether the provider is asked to drop the oldest items of its stored history: only if necessary.
 
-    What a request sends besides is new, and is not cut to make room for what is old.
+    The request's own items are new, and are not removed to make room for old ones.
     """
     can_drop = request.wire.has_items and request.continues_stored_history and not request.asks_for_truncation
     if not can_drop:
@@ -206,7 +206,7 @@ def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, known: Kn
 
 
 def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:
-    """Return the output to ask for at a deployment that would refuse the requested one; None where it would not."""
+    """Return the output to request from a deployment that would refuse the client's; None if it would not refuse."""
     requested = request.max_output_tokens
     if requested is None:
         return None
@@ -224,7 +224,7 @@ def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
-    """Return the decision about a request that was compressed, or tried to be."""
+    """Return the decision about a request after compression, successful or not."""
     known, received = attempt.known, attempt.received_tokens or LocalTokens(0)
     sent = attempt.sent_tokens or outcome.tokens_after
     before, after, most = (to_provider(n, known.factor) for n in (received, sent, plan.most_tokens))
@@ -240,7 +240,7 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
 
 
 def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) -> Decided:
-    """Return the decision to send a request unchanged, and let the provider shorten the history that it keeps."""
+    """Return the decision to send a request unchanged, and let the provider shorten its stored history."""
     known = attempt.known
     whole = ProviderTokens(known.stored_tokens + to_provider(received, known.factor))
     most, window = to_provider(plan.most_tokens, known.factor), known.window.tokens
@@ -249,5 +249,5 @@ def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) 
 
 
 def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:
-    """Return the decision to send nothing, and the refused attempt, which no retry follows."""
+    """Return the decision to send nothing, and the refused attempt, which has no retry."""
     return Decided(NotRetried(figures=figures, reason=reason), replace(refused, spent=True))

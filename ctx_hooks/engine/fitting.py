@@ -24,9 +24,9 @@ from ctx_hooks.tokens.units import LocalTokens
 
 
 def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, received: LocalTokens) -> Budget:
-    """Return what a request of `received` tokens may have beside the tool by which the model retrieves what is cut.
+    """Return the budget of a request of `received` tokens, without the retrieval tool's own tokens.
 
-    What the window may not hold, and a retry, is compressed in full: the choice is between that and an error.
+    A retry, or a request that may exceed the window, is compressed in full: the alternative is an error.
     """
     is_gentle = to.policy.compaction == "gentle" and not to.attempt and received <= known.window_less_error()
     policy = to.policy.model_copy(update={"compaction": "gentle" if is_gentle else "full"})
@@ -42,9 +42,9 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, recei
 def compressed(
     known: Known, request: Request, history: History, to: Target, budget: Budget, *, remakes: bool = False
 ) -> Outcome:
-    """Return the history as it is to be sent, and tell the listeners.
+    """Return the history to send, and report it to the listeners.
 
-    With `remakes` it has all texts that are cut, those of earlier requests' compactions too, and no event is sent.
+    With `remakes` it has all removed texts, including those of earlier requests' compactions, and emits no event.
     """
     if remakes:
         budget = replace(budget, cut_texts=budget.cut_texts and replace(budget.cut_texts, remakes=True))
@@ -73,7 +73,7 @@ def compressed(
 
 
 def calls_asked_again(known: Known, history: History, to: Target, budget: Budget) -> AskedAgain:
-    """Return the calls of the newest answer that were made before, nothing where finding them would take too long."""
+    """Return the newest answer's calls that were made before, nothing if the search would take too long."""
     try:
         return asked_again(history, _thresholds(history, to, budget), known.summaries)
     except CompressionTimeoutError:
@@ -86,7 +86,7 @@ def _thresholds(history: History, to: Target, budget: Budget) -> Thresholds:
 
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
-    """Whether compacting a request that the window would hold costs more than it saves."""
+    """Whether compacting a request that fits the window costs more than it saves."""
     if to.policy.compaction != "cost_aware" or to.prices is None or to.attempt:
         return False
     left_tokens = thresholds.target_tokens_behind(history.fixed_tokens)
