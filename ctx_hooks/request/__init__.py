@@ -1,1 +1,1 @@
-"""A request on its way to a model: its fields, its size, and where it goes."""
+"""A request on its way to a model: its fields, its size, and its target."""

@@ -1,4 +1,4 @@
-"""The requested output: which field asks for it, the largest one that is not refused, and how a lower one is written."""
+"""The requested output: its field, the largest accepted value, and how to write a lower one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Window
 
 LEAST_ANSWER_TOKENS = 1_024
-"""What is left for the answer beside the thinking; otherwise thinking has half of the output."""
+"""The minimum for the answer beside the thinking; if there is less, thinking has half of the output."""
 LEAST_THINKING_TOKENS = 1_024
 """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
 
 
 def requested_output_tokens(wire: WireFormat, fields: Mapping[str, Any]) -> ProviderTokens | None:
-    """Return the output that a request asks for, None where it states none; what is no positive number is logged."""
+    """Return the output that a request asks for, None if it states none; a value that is no positive number is logged."""
     options = wire.options(fields)
     for name in wire.output_fields:
         value = options.get(name)
@@ -33,7 +33,7 @@ def requested_output_tokens(wire: WireFormat, fields: Mapping[str, Any]) -> Prov
 
 
 def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
-    """Return the output below which a request would have to think less, 0 where it names no budget for that.
+    """Return the output below which a request would have to think less, 0 if it names no thinking budget.
 
     Anthropic: "Changes to thinking parameters (enabled/disabled or budget allocation) invalidate message cache breakpoints".
     """
@@ -49,23 +49,23 @@ def output_limits_in(wire: WireFormat, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def is_output_change(wire: WireFormat, changes: Mapping[str, Any]) -> bool:
-    """Whether changed fields ask for less output and do nothing else; `thinking` is what `with_output` keeps below it."""
+    """Whether changed fields only ask for less output; `with_output` keeps `thinking` below it."""
     return bool(output_limits_in(wire, changes)) and changes.keys() <= {*wire.output_holders, "thinking"}
 
 
 def allowed_output_tokens(
     requested: ProviderTokens, most: ProviderTokens | None, window: Window, input_tokens: ProviderTokens | None
 ) -> ProviderTokens:
-    """Return as much of the requested output as a deployment does not refuse.
+    """Return as much of the requested output as a deployment accepts.
 
-    Room for the estimate's error is left while LEAST_OUTPUT_TOKENS remain; less than these is not asked for: then the
-    provider decides, and on its refusal the conversation gives way.
+    It leaves room for the estimate's error while LEAST_OUTPUT_TOKENS remain. It never asks for less than these: then the
+    provider decides, and if it refuses, the conversation is compacted.
 
     Args:
         requested: the output that the request asks for.
-        most: the largest output that the deployment gives, None where it has shown none.
-        window: what input and output have to fit into, where it holds the output too.
-        input_tokens: an estimate of the input; None where it was not counted, and the window allows any output.
+        most: the largest output that the deployment gives, None if unknown.
+        window: the limit for input and output together, if the window includes the output.
+        input_tokens: an estimate of the input; None if it was not counted, and the window allows any output.
     """
     allowed = requested
     if most is not None and most >= LEAST_OUTPUT_TOKENS:

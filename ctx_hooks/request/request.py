@@ -1,4 +1,4 @@
-"""One request on its way to a model: what of LiteLLM's keyword arguments the engine looks at, and how it writes back."""
+"""One request on its way to a model: the LiteLLM arguments that the engine reads, and how it writes changes back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ READ_FROM_OWN_SUMMARY: Mapping[Format, tuple[str, ...]] = {
     "anthropic": ("anthropic/", "azure_ai/claude", "bedrock/", "vertex_ai/claude"),
     "openai-responses": ("openai/", "azure/"),
 }
-"""By format, how the models of providers begin that drop what stands before their own compaction."""
+"""By format, the beginnings of model names whose providers drop all messages before their own compaction."""
 TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
 """The field by which OpenAI's Responses API drops the oldest items of a history that exceeds the window."""
 
@@ -50,11 +50,11 @@ collector, which stops all threads, takes half a second for the objects of so ma
 
 @dataclass(frozen=True)
 class Request:
-    """A request's format and fields, and what is read of them once. `fields` are the caller's: read, never changed.
+    """A request's format and fields, with cached readings. `fields` are the caller's: read, never changed.
 
     Attributes:
-        call: what LiteLLM says of it beside the conversation.
-        wire: what is particular to its format.
+        call: LiteLLM's data about it beside the conversation.
+        wire: the specifics of its format.
     """
 
     format: Format
@@ -67,60 +67,60 @@ class Request:
 
     @cached_property
     def items(self) -> Any:
-        """The messages or input items; what an API takes for a list of one is its one item."""
+        """The messages or input items; a value that an API accepts as a list of one is its only item."""
         return self.wire.items(self.fields.get(self.wire.messages_field))
 
     @cached_property
     def beside(self) -> tuple[Any, ...]:
-        """What is sent and counted beside the messages: system text, schemas and tools."""
+        """The parts that are sent and counted beside the messages: system text, schemas and tools."""
         return (*self.wire.counted_values(self.fields), self.fields.get("tools"))
 
     @cached_property
     def max_output_tokens(self) -> ProviderTokens | None:
-        """The output that the caller asks for, None when it does not say or says nonsense."""
+        """The output that the caller asks for, None if it gives none or an invalid one."""
         return requested_output_tokens(self.wire, self.fields)
 
     @property
     def least_output_tokens(self) -> ProviderTokens:
-        """The output below which it is not lowered before a refusal: what its thinking takes, and an answer beside it."""
+        """The lowest output before a refusal: room for its thinking, and an answer beside it."""
         return least_output_tokens(self.fields)
 
     @property
     def continues_stored_history(self) -> bool:
-        """Whether part of the conversation lies with the provider."""
+        """Whether the provider keeps part of the conversation."""
         return any(map(self.fields.get, STORED_HISTORY))
 
     @property
     def asks_for_truncation(self) -> bool:
-        """Whether the provider may drop the oldest items by itself: of a stored history nobody else can (OpenAI)."""
+        """Whether the provider may drop the oldest items: nobody else can shorten a stored history (OpenAI)."""
         return self.fields.get("truncation") == "auto"
 
     @cached_property
     def messages(self) -> MessageReader:
-        """The messages, each read when it is first asked for; raises MalformedConversationError when there are none."""
+        """The messages, each read at its first use; raises MalformedConversationError if there are none."""
         return MessageReader(self.format, self.items, *preamble_of(*self.beside))
 
     def most_tokens(self, enough: int) -> int:
-        """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
+        """Return an upper bound of the request's tokens; stop reading once it is above `enough`."""
         bound = bound_of([self.items, *self.beside], enough)
         vars(self)["_short_texts"] = bound.short_texts
         return bound.tokens
 
     def may_have(self, name: str) -> bool:
-        """Whether a field of that name may be anywhere in it: not if `most_tokens` has looked at all of it and met none."""
+        """Whether it may have a field of that name anywhere: no if `most_tokens` has read all of it and found none."""
         met = vars(self).get("_short_texts")
         return met is None or name in met
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory the messages take. All of them are looked at, which is done in a thread."""
+        """The estimated memory of the messages. This reads all of them: call it in a thread."""
         return bound_of([self.items], MOST_REQUEST_BYTES, most_values=math.inf).tokens
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the request is too large to choose what of it stays: its oldest turns are dropped at once.
+        """Whether the request is too large to select the kept text: its oldest turns are dropped at once.
 
-        All of the request is looked at, which a long one is in a thread.
+        This reads the whole request: call it in a thread for a long one.
         """
         items = self.items
         if isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES:
@@ -128,17 +128,17 @@ class Request:
         return bound_of([items, *self.beside], MOST_REQUEST_BYTES, most_values=math.inf).tokens > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
-        """Return the field that carries the messages, holding a copy of `conversation`.
+        """Return the field of the messages with a copy of `conversation`.
 
-        A copy, because parts of it may be remembered, and whoever sends the request may change it further.
+        A copy, because caches may keep parts of it, and later code may change the request further.
         """
         return {self.wire.messages_field: copied(self.wire.write(conversation))}
 
     def as_read_by(self, model: str, index: Sequence[MessageStats]) -> Request:
-        """Return the request without the messages that its provider does not read: those before its own newest summary.
+        """Return the request without the messages before its provider's own newest summary, which the provider ignores.
 
         Anthropic: "The API automatically drops all message blocks prior to the compaction block". So clients may send the
-        whole history for ever. LiteLLM does not translate such a summary for other providers, which read all messages.
+        whole history in each request. LiteLLM does not translate such a summary for other providers: they read all messages.
         """
         if not model.startswith(READ_FROM_OWN_SUMMARY.get(self.format, ())):
             return self
@@ -151,12 +151,12 @@ class Request:
         return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in indices]})
 
     def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the field of the tools with another one behind them, so that what the client has marked stays cached."""
+        """Return the tools field with one more tool at its end, so that the client's cached prefix stays valid."""
         return {"tools": [*(self.fields.get("tools") or ()), copied(definition)]}
 
 
 def format_of(fields: Mapping[str, Any]) -> Format:
-    """Return the format that the caller of a failed request speaks, from the route he called."""
+    """Return the format of a failed request's caller, from the called route."""
     url = (fields.get("proxy_server_request") or {}).get("url") or ""
     path = url.split("?")[0].rstrip("/")
     by_route = (wire.name for wire in WIRE_FORMATS.values() if wire.route_ends and path.endswith(wire.route_ends))
@@ -165,7 +165,7 @@ def format_of(fields: Mapping[str, Any]) -> Format:
 
 
 def format_of_call(call_type: object) -> Format | None:
-    """Return the format of the conversation that a call of LiteLLM's carries, None where it carries none."""
+    """Return the format of a LiteLLM call's conversation, None if it has none."""
     name = str(getattr(call_type, "value", call_type))
     return next((wire.name for wire in WIRE_FORMATS.values() if name in wire.call_types), None)
 
@@ -173,9 +173,9 @@ def format_of_call(call_type: object) -> Format | None:
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files).
 
-    None as well for the chat request that LiteLLM makes of Google's for another provider: what it asks has been fitted, and
-    of the deployment that the Router chose, by which policies go, LiteLLM tells the first call only. None for every call
-    while the environment switches the plugin off.
+    Also None for the chat request that LiteLLM makes from Google's for another provider: it is already fitted, and LiteLLM
+    reports the chosen deployment, which selects the policy, only to the first call. None for every call while the
+    environment switches the plugin off.
     """
     fmt = None if switched_off() else format_of_call(call_type)
     if fmt is None or not fields.get(WIRE_FORMATS[fmt].messages_field):
@@ -196,7 +196,7 @@ def counted_history(request: Request, counter: Counter) -> History:
 
 
 def estimated_history(request: Request) -> History:
-    """Return the request's history with estimated figures, of which none teaches anything."""
+    """Return the request's history with estimated figures, which teach nothing."""
     conversation = request.messages.conversation()
     preamble_tokens = LocalTokens(sum(map(last_resort.text_tokens, conversation.preamble)))
     return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")

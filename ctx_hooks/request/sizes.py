@@ -1,7 +1,7 @@
-"""What a request's fields show of its size without counting.
+"""Estimates a request's size from its fields, without counting.
 
-An upper bound of its tokens, from a look short enough for the event loop; and whether it holds what only its provider
-can count, so that its size here says nothing of the provider's limit.
+It gives an upper bound of its tokens, fast enough for the event loop. It also finds content that only the provider can
+count, so that the size here says nothing about the provider's limit.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
 
 VALUE_TOKENS = 8
-"""More than the brackets, colon and comma around a value, and than a message, call or result costs beside its content."""
+"""More than the brackets, colon and comma around a value, and more than the overhead of a message, call or result."""
 NUMBER_TOKENS = 25
 """The longest float, `-2.2250738585072014e-308`, has 24 characters, and a token has at least one."""
 INTEGER_BITS = 64
 BITS_PER_DIGIT = 3
 """A decimal digit holds 3.3 bits."""
 MOST_MEDIA_TOKENS = 4_200
-"""More than any image costs beside the base64 that carries it: 4,128 at Google, 3,279 at Anthropic."""
+"""More than any image costs beside its base64 text: 4,128 at Google, 3,279 at Anthropic."""
 ESCAPED_BYTES = 6
 """The most bytes that a character takes in JSON."""
 MOST_VALUES = 5_000
-"""About 3 ms of looking; a request of more values, such as a thousand messages, is counted in a thread."""
+"""About 3 ms of reading; a request of more values, such as a thousand messages, is counted in a thread."""
 SHORT_CHARS = 32
-"""Names of fields, roles and types: a few that come again and again, of which each is looked at once."""
+"""Names of fields, roles and types: a few frequent strings, each of which is read once."""
 
 
 class Bound(NamedTuple):
-    """An upper bound of the tokens, and the short texts and names of fields, None where not all was looked at."""
+    """An upper bound of the tokens, and the short texts and names of fields, None if not all was read."""
 
     tokens: int
     short_texts: Counter[Any] | None
@@ -56,13 +56,13 @@ class Bound(NamedTuple):
 def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> Bound:
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
-    A token has at least one byte, so the bytes of the JSON text bound its tokens. What is fixed a message, or costs more
-    than its text, is added.
+    A token has at least one byte, so the bytes of the JSON text bound its tokens. Fixed costs a message, and content that
+    costs more than its text, are added.
 
     Args:
-        values: the request's messages, and what is sent beside them.
-        enough: once the bound is above it, no more is looked at.
-        most_values: with more values than these the answer is above `enough`, whatever they hold.
+        values: the request's messages, and the parts sent beside them.
+        enough: once the bound is above it, reading stops.
+        most_values: with more values than this, the result is above `enough`, whatever they contain.
     """
     waiting, texts, short = list(values), list[str](), list[Any]()
     chars, held, tokens = 0, len(waiting), 0
@@ -84,9 +84,9 @@ def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUE
         elif value is None or isinstance(value, (int, float)):
             bits = value.bit_length() if isinstance(value, int) else 0
             tokens += NUMBER_TOKENS + (bits // BITS_PER_DIGIT if bits > INTEGER_BITS else 0)
-        else:  # what is no JSON is counted as its text
+        else:  # a value that is no JSON counts as its text
             texts.append(str(value))
-        if chars > enough or held > most_values:  # of a string only its length is read so far: its bytes are no fewer
+        if chars > enough or held > most_values:  # only string lengths are read so far: there are at least as many bytes
             return Bound(enough + 1, None)
     counted = Counter(short)
     tokens += VALUE_TOKENS * held + sum(n * _string_tokens(str(text), enough) for text, n in counted.items())
@@ -103,7 +103,7 @@ def _string_tokens(text: str, enough: int) -> int:
     try:
         size = len(orjson.dumps(text))
     except TypeError:
-        # A lone surrogate, which no JSON text of orjson's holds.
+        # A lone surrogate, which orjson's JSON cannot contain.
         size = len(text) * ESCAPED_BYTES
     return size + MOST_MEDIA_TOKENS if is_payload(text) else size
 
@@ -124,24 +124,24 @@ UNCOUNTED_FIELDS = (
     "documents",
     "data_sources",
 )
-"""Fields that name or fetch text on the provider's side, or have it change what was sent.
+"""Fields that name or fetch text on the provider's side, or make it change the sent text.
 
 OpenAI: stored responses, conversations and prompt templates, web search. Anthropic: containers, MCP servers; context
-editing only takes away, and coding agents ask for it in every request. Gemini: cached content. xAI, DashScope,
+editing only removes text, and coding agents request it every time. Gemini: cached content. xAI, DashScope,
 OpenRouter, LiteLLM's vector stores, Cohere, Azure: search and retrieval.
 """
 NOT_GIVEN: tuple[object, ...] = (None, False, "", [])
 """Values of a field that asks for nothing; `web_search_options: {}` asks for a search (OpenAI's own example)."""
 SYSTEM_FIELDS = ("system", "systemInstruction", "system_instruction")
-"""Fields that may hold more than text beside the messages."""
+"""Fields beside the messages that may contain more than text."""
 COUNTED_TOOL_TYPES = frozenset({"", "function", "custom", "namespace"})
-"""Tools that are wholly defined in the request. Any other type is the provider's, with instructions of its own."""
+"""Tools whose whole definition is in the request. Any other type is the provider's, with its own instructions."""
 FETCHED_TOOL_TYPES = frozenset({"mcp", "mcp_toolset"})
 FETCHED_TOOL_NAMES = frozenset({"retrieval", "googleSearchRetrieval", "google_search_retrieval"})
 """Tools whose definitions or texts the provider fetches for every request."""
 HOSTED_TOOL_TOKENS = LocalTokens(1_000)
-"""The most that the definition of a tool of the provider's adds: Anthropic states 245 tokens for bash, 700 for the text
-editor, and 735 with a prompt of 499 for computer use, of which the prompt is in every request with tools."""
+"""The most tokens that the definition of a provider's tool adds: Anthropic states 245 for bash, 700 for the text editor, and
+735 with a prompt of 499 for computer use; that prompt is in every request with tools."""
 HOSTED_CALL_TYPES = frozenset(
     {
         "web_search_call",
@@ -153,28 +153,28 @@ HOSTED_CALL_TYPES = frozenset(
         "code_execution_tool_result",
     }
 )
-"""What a hosted tool leaves in the history: a call without its results, or results that are sealed and sent again."""
+"""A hosted tool's items in the history: a call without its results, or sealed results that are sent again."""
 TOOL_DEFINITIONS = frozenset({"name", "function", "functionDeclarations", "function_declarations"})
 """Fields of which a tool without a type has one; Gemini's search has none: `{"googleSearch": {}}`."""
 UNCOUNTED_TYPES = frozenset(
     {"item_reference", "compaction", "container_upload", "image_generation_call", "mcp_call", "mcp_list_tools", "media"}
 )
-"""Types of items and blocks that refer to or stand for what the provider keeps, did or watches itself."""
+"""Types of items and blocks that refer to or represent content or actions of the provider."""
 UNCOUNTED_KEYS = frozenset({"file_id", "file_ids", "file_url", "file_uri", "fileUri", "container_id"})
 COUNTED_TYPES = frozenset({"tool_use", "function_call", "custom_tool_call", "function", "custom", "redacted_thinking"})
-"""Calls of the caller's tools, whose arguments are text whatever they hold; and sealed reasoning, which is guessed."""
+"""Calls of the caller's tools, whose arguments are always text; and sealed reasoning, which is guessed."""
 
 
 class Uncounted(NamedTuple):
-    """What of a request only its provider can count.
+    """The content of a request that only its provider can count.
 
     Attributes:
-        holds_any: whether it holds content whose tokens cannot be counted here: stored histories, templates and caches,
-            files, documents and sounds, images by reference, and what a tool that the provider runs has left. An image
-            whose size in pixels can be read is counted.
+        holds_any: whether it has content that cannot be counted here: stored histories, templates and caches, files,
+            documents and sounds, images by reference, and items of tools that the provider runs. An image is counted if its
+            size in pixels can be read.
         holds_hosted: whether all of that is calls and sealed results of hosted tools.
-        tools_tokens: the most that the definitions of the provider's own tools add.
-        holds_unbilled: whether it sends sealed reasoning again, which fills the window and is missing in the usage (OpenAI).
+        tools_tokens: the most tokens that the definitions of the provider's own tools add.
+        holds_unbilled: whether it resends sealed reasoning, which fills the window and is missing in the usage (OpenAI).
     """
 
     holds_any: bool
@@ -184,7 +184,7 @@ class Uncounted(NamedTuple):
 
 
 def uncounted_in(request: Request) -> Uncounted:
-    """Return what of a request cannot be counted here. The walk is linear."""
+    """Return the uncountable content of a request. The walk is linear."""
     fields, items, tools = request.fields, request.items, request.fields.get("tools")
     hosted, others = _uncounted_content([items, *map(fields.get, SYSTEM_FIELDS)])
     others = others or request.asks_for_truncation or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
@@ -204,7 +204,7 @@ def _is_sealed_reasoning(item: object) -> bool:
 
 
 def _uncounted_content(waiting: list[object]) -> tuple[bool, bool]:
-    """Return whether values hold what hosted tools have left, and whether they hold anything else that is not counted."""
+    """Return whether values contain items of hosted tools, and whether they contain other uncounted content."""
     hosted = False
     while waiting:
         value = waiting.pop()
@@ -226,7 +226,7 @@ def _uncounted_content(waiting: list[object]) -> tuple[bool, bool]:
 
 
 def _is_text(source: object) -> bool:
-    """Whether this is the source of an Anthropic document that is given as text or as content blocks."""
+    """Whether this is the source of an Anthropic document in the form of text or content blocks."""
     return isinstance(source, Mapping) and source.get("type") in ("text", "content")
 
 

@@ -1,4 +1,4 @@
-"""The target of an attempt: the model, its window, who asks, and the policy that holds there."""
+"""The target of an attempt: the model, its window, the asker, and the policy that applies there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,36 +16,36 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Window, holds_output, window_of
 
 COMPACTING_CLIENTS = ("claude-cli/", "codex", "opencode/", "qwencode/", "geminicli")
-"""How the user agents begin of Claude Code, Codex, opencode, Qwen Code and Gemini CLI, in lower case.
+"""Beginnings of the user agents of Claude Code, Codex, opencode, Qwen Code and Gemini CLI, in lower case.
 
-As sent by their versions 2.1, 0.169, 1.18, 0.15 and 0.61. Others compact as well (pi, nanobot) but show the SDK that they
-are built on: they are treated as clients that do not, which costs them the chance and nothing else.
+As sent by their versions 2.1, 0.169, 1.18, 0.15 and 0.61. Others also compact (pi, nanobot) but send the name of their SDK:
+they are treated as clients that do not compact, which costs them only that chance.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an attempt goes, and what holds there.
+    """The target of an attempt, and the settings that apply there.
 
     Attributes:
         model: the provider's model.
-        deployment: the key of what is learned: the Router's id and the model, since all models behind a wildcard share
-            one id.
+        deployment: the key of the statistics: the Router's id and the model, since all models behind a wildcard share one
+            id.
         window: the model's window as configured or known.
-        policy: the policy that holds for this caller there.
+        policy: the policy that applies to this caller there.
         request_id: the request's id in this process; "" outside a proxy.
-        tenant: a digest of who asks.
-        prices: of input tokens, in dollars; None where they are not known.
+        tenant: a digest of the asker.
+        prices: the prices of input tokens, in dollars; None if unknown.
         attempt: 0 for the first attempt of a request; retries count from 1.
-        ignored: what the policy left out, one line each.
-        origins: the scope that each field of the policy came from, as `team`, where one sets it.
-        waits: whether the client is left to compact first, so that only what exceeds the window itself is fitted.
-        writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
-        continued: the provider's id of the stored response that the request continues; "" for none.
-        retried: whether retries follow a refusal; without a proxy none do, and only a counted request teaches.
+        ignored: the settings that the policy ignored, one line each.
+        origins: the scope that sets each field of the policy, as `team`, if one does.
+        waits: whether the client may compact first, so that a request is fitted only if it exceeds the window itself.
+        writing_prices: prices of the model that writes summaries, in dollars, if they count; None also if unknown.
+        continued: the provider's id of the stored response that the request continues; "" if there is none.
+        retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
         enforced_share: the share of conversations that are enforced, as `10%`; "" for a mode of all.
-        checked: whether the Router refuses what exceeds the window before it chooses a deployment, so that no retry follows.
-        retrievable: how what is cut from the request can be had again; None where it is not kept.
+        checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
+        retrievable: how removed texts of the request can be retrieved; None if they are not kept.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
     >>> from ctx_hooks.tokens.units import ProviderTokens
@@ -86,7 +86,7 @@ def of_group(call: Call, policies: Policies) -> Target:
 
 
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, **of_request: Any) -> Target:
-    """Return a deployment as the target of a request whose policy is resolved; `of_request` are further fields of it."""
+    """Return a deployment as the target of a request whose policy is resolved; `of_request` has further fields."""
     policy = resolved.policy
     writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
     return Target(
@@ -115,13 +115,13 @@ def writers_of(settings: SummarySettings, deployment: Deployment) -> Sequence[De
 
 
 def window_at(deployment: Deployment, policy: Policy) -> Window:
-    """Return the window of a deployment as it is stated, or as LiteLLM knows it."""
+    """Return the stated window of a deployment, or LiteLLM's figure."""
     known, stated = litellm_compat.known_window_tokens(deployment), deployment.model_info.get("max_input_tokens")
     return window_of(policy, stated, known, holds_output=holds_output(deployment.model))
 
 
 def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, **of_attempt: Any) -> Target:
-    """Return a deployment of a group as the target of a call; `of_attempt` are further fields of it."""
+    """Return a deployment of a group as the target of a call; `of_attempt` has further fields."""
     resolved = policies.resolve(call.caller(deployment, group))
     if resolved.enforced_share:
         resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
