@@ -2,16 +2,16 @@
 
 | step | costs | what it does | when |
 |---|---|---|---|
-| repeats | what was read again later | of equal results the newest stays, of system texts the first | files read again |
+| repeats | repeated results | of equal results the newest stays, of system texts the first | files read again |
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |
 | older_media | older images, sounds and files | a line says what each was | screenshots |
-| oldest_turns | lines, exchanges | spans that later steps may name stay, a summary says what went | nothing else is enough |
+| oldest_turns | lines, exchanges | keeps spans that later steps may name, summarises the rest | nothing else is enough |
 | newest_loop | the newest results' middle | cuts inside them | the last attempt |
 
-Where a step drops text, a placeholder says so. It never grows the token count, never breaks a provider's rule, and applied
-twice it does what it did once.
+If a step drops text, a placeholder says so. A step never increases the token count and never breaks a provider's rule.
+Applying it twice has the effect of once.
 """
 
 import logging
@@ -34,9 +34,9 @@ class Step:
     """A named step with the reason that reports give for it.
 
     Attributes:
-        name: stands in reports, logs and headers.
-        why: one clause, for whoever reads a report.
-        apply: returns the conversation with less in it, or the very object it was given; it changes neither argument.
+        name: its name in reports, logs and headers.
+        why: one clause for readers of a report.
+        apply: returns a smaller conversation, or the given object itself; it changes neither argument.
 
     >>> from ctx_hooks.conversation.model import Media
     >>> def without_media(conversation, budget):
@@ -52,9 +52,9 @@ class Step:
 
 @lru_cache(maxsize=1)
 def extra_steps() -> tuple[Step, ...]:
-    """Return the steps that installed packages announce by an entry point of `GROUP`, which run behind `repeats`.
+    """Return the steps that installed packages announce by an entry point of `GROUP`; they run after `repeats`.
 
-    One that makes a conversation larger is passed over, and one that cannot be loaded is logged and left out.
+    A step that makes a conversation larger is skipped. A step that cannot be loaded is logged and left out.
     """
     steps = []
     for entry in entry_points(group=GROUP):

@@ -1,4 +1,4 @@
-"""The newest tool loop's own results are cut, largest first: to half of the room, at last to what the goal leaves them."""
+"""Cut the results of the newest tool loop, largest first: to half of the room, and as a last step to fit the goal."""
 
 from collections.abc import Collection
 
@@ -10,13 +10,13 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
 LEAST_KEPT_CHARS = 400
-"""Below this a result says too little; the request is then given up as too large."""
+"""A shorter result says too little; if that is not enough, the request is too large."""
 SHRINK_FACTOR = 0.7
-"""Each round asks for this much of the size before, at most: a handful of rounds reach any goal that can be reached."""
+"""Each round reduces the size to at most this fraction: a few rounds reach every reachable goal."""
 NEWEST_FRACTION = 0.5
-"""Of the room behind what is fixed, the share of the newest results where older exchanges need the rest: nothing says that
-either is worth more, and what one does not need goes to the other. Of 292 requests of coding sessions in the chat format,
-fitted to 16,000 tokens, 0.958 of the names that the next step needs stay, and 0.940 where the newest results stay whole."""
+"""The newest results' share of the room beside fixed text, if older exchanges need the rest: neither is known to be worth
+more, and each may use what the other leaves. Of 292 requests of coding sessions in the chat format, fitted to 16,000
+tokens, 0.958 of the names that the next step needs stay; if the newest results stay whole, 0.940."""
 
 
 def _large(conversation: Conversation, budget: Budget) -> Conversation:
@@ -35,12 +35,12 @@ def _tokens(conversation: Conversation, indices: frozenset[int], budget: Budget)
 
 
 def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
-    """Return the conversation with the largest results of its newest loop cut until it meets the goal, if it can and may."""
+    """Return the conversation with the largest results of its newest loop cut to meet the goal, if possible and allowed."""
     loop = [conversation.messages[i] for i in conversation.newest_loop] if budget.cut_newest else []
     largest = max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
     fitted = conversation
     while (excess := budget.excess(fitted)) > 0 and largest > LEAST_KEPT_CHARS:
-        # No result shrinks by more than all have to together: the first round comes near, however large they are.
+        # No result shrinks by more than all must together: the first round comes near, at any size.
         needed = budget.goal_tokens / (budget.goal_tokens + excess)
         largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
         fitted = capped(conversation, conversation.newest_loop, largest, budget)
@@ -48,7 +48,7 @@ def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def capped(conversation: Conversation, indices: Collection[int | None], chars: int, budget: Budget) -> Conversation:
-    """Return the conversation with no result of the messages at some indices longer than about `chars`."""
+    """Return the conversation with all results of the messages at `indices` cut to about `chars`."""
     messages = list(conversation.messages)
     for i, message in enumerate(conversation.messages):
         if i in indices and not message.pinned:

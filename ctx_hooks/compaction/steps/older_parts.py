@@ -1,4 +1,4 @@
-"""What older messages have beside their text: reasoning goes in whole blocks, images, sounds and files become a line."""
+"""Older parts beside text: reasoning is removed in whole blocks, and a line replaces each image, sound or file."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from ctx_hooks.tokens.budget import Budget
 
 
 def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # what may go does so whatever the budget
+    del budget  # reasoning goes at any budget
     stay = protected(conversation)
 
     def edit(index: int, part: Part) -> Part | None:
-        # A message of reasoning alone would be left empty, which providers refuse; it goes with its exchange.
+        # A message with only reasoning would become empty, which providers refuse; it goes with its exchange.
         alone = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
         may_go = isinstance(part, Reasoning) and index not in stay and reasoning_may_go(conversation, index)
         return None if may_go and not alone else part
@@ -24,7 +24,7 @@ def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversati
 
 
 def _without_media(conversation: Conversation, budget: Budget) -> Conversation:
-    """Replace the media of users and tools, oldest first, until the goal is met; an assistant's belong to its answer."""
+    """Replace the media of users and tools, oldest first, until the goal is met; the assistant's belong to its answer."""
     messages, counter = list(conversation.messages), budget.counter
     excess = budget.excess(conversation)
     for i in sorted(older_messages(conversation)):

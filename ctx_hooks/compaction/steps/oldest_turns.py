@@ -1,4 +1,4 @@
-"""Older results keep spans that later steps may name; the least useful exchanges go, and records say what they were."""
+"""Older results keep spans that later steps may name; records replace the least useful exchanges."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,11 +28,11 @@ from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
 Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]
-"""Makes the records, by the gap that each stands for."""
+"""Makes the records, by the gap that each fills."""
 
 
 def with_written(text: str) -> Step:
-    """Return the step that puts a model's summary, `text`, for older exchanges: the newest stay whole."""
+    """Return the step that replaces older exchanges by a model's summary, `text`; the newest stay whole."""
     apply = partial(_apply, (partial(written_records, text),), newest_first=True)
     return Step(STEP.name, "older exchanges gave way; a model's summary says what they were", apply)
 
@@ -40,10 +40,10 @@ def with_written(text: str) -> Step:
 def _apply(
     forms: tuple[Record, ...], conversation: Conversation, budget: Budget, *, newest_first: bool = False
 ) -> Conversation:
-    """Remove what has to go, with the first of the forms of records that fits; with none, what matters most stays.
+    """Remove older exchanges, with the first form of records that fits; if none fits, use a small form.
 
-    That is small, and what is too large is protected. For a goal for which the newest results are not cut, bare records are
-    not tried: what was said and done is worth more. With the first form, users' turns stay whose answers are gone.
+    Then the protected text is too large. If the newest results may not be cut for the goal, bare records are not tried:
+    what was said and done is worth more. With the first form, users' turns without their answers stay, too.
     """
     messages, language = conversation.messages, budget.policy.language
     selector = Selector(conversation, budget, newest_first=newest_first)
@@ -73,13 +73,13 @@ def _apply(
 def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:
     """Return the selection with users' turns that a summary would quote: those before the first answer, the newest others.
 
-    Those that what stays answers do so in any case, and the newest words beside tool results.
+    Questions of kept answers are always added, and the newest words beside tool results.
 
     Args:
-        selection: what stays.
-        conversation: of which it is.
-        selector: knows what users have said.
-        most: how many turns without an answer may stay; with 0 no turn before the first answer stays for its own sake.
+        selection: the kept exchanges.
+        conversation: the whole conversation.
+        selector: has the users' words.
+        most: how many turns without an answer may stay; with 0, turns before the first answer get no preference.
     """
     newest = newest_words(conversation)
     quoted = {i for i, _ in selector.words}
@@ -109,8 +109,8 @@ FORMS: tuple[Record, ...] = (
 WHY = "the least useful older exchanges gave way; records say what they were"
 STEP = Step("oldest_turns", WHY, partial(_apply, FORMS))
 TO_TARGET = Step("oldest_turns", WHY, partial(_apply, FORMS[:2]))
-"""For target tokens, which a larger budget stands behind: what was done is told although they are exceeded."""
+"""For target tokens below the budget: the record lists actions even if it exceeds the target."""
 BRIEF = Step("oldest_turns", WHY, partial(_apply, FORMS[2:4]))
-"""For target tokens, if that exceeds the budget: as many of users' words as a small room holds."""
+"""For target tokens, if TO_TARGET exceeds the budget: as many of the users' words as a small room allows."""
 SMALLEST = Step("oldest_turns", WHY, partial(_apply, FORMS[-1:]))
-"""For a request that fits with no form: its provider may take it if it is as small as it can be."""
+"""For a request that fits with no form: its provider may still accept the smallest one."""

@@ -1,9 +1,9 @@
-"""A single result that is too large keeps its head, its tail and the error lines between.
+"""A single oversized result keeps its head, its tail and the error lines between.
 
-A share of the window bounds a result as it arrives. Of an older one the lines that later steps may name are selected from
-all of it, so that this share holds only where nothing is selected (`compaction: gentle`); the policy's caps in characters,
-bytes and lines hold in any case. Of the names that 178 requests of coding sessions take from long ago, 0.76 survive a fit to
-16,000 tokens, and 0.73 where large older results lose their middle before anything is selected.
+A share of the window limits an arriving result. Of an older result, `oldest_turns` selects lines from the whole text, so the
+share applies to it only without selection (`compaction: gentle`). The policy's caps in characters, bytes and lines always
+apply. Of the names that 178 requests of coding sessions use from long ago, 0.76 survive a fit to 16,000 tokens, and 0.73 if
+large older results lose their middle before the selection.
 """
 
 from itertools import groupby
@@ -25,9 +25,9 @@ LEAST_KEPT_CHARS = 2_000
 HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
-"""Of what is kept, the share of error lines from the middle: an agent acts on the first few of them."""
+"""The share of error lines from the middle in the kept text: an agent acts on the first few of them."""
 SPARE_CHARS = 32
-"""The line breaks and figures around a placeholder: what has been cut and is read again is not cut a second time."""
+"""The line breaks and figures around a placeholder: a cut text that is read again is not cut a second time."""
 
 
 def largest_chars(window_tokens: int, policy: Policy) -> int:
@@ -37,7 +37,7 @@ def largest_chars(window_tokens: int, policy: Policy) -> int:
 
 
 def least_capped_chars(window_tokens: int, policy: Policy) -> int:
-    """Return a length up to which no cap, of whatever kind, can hold: shorter results need no look."""
+    """Return a length below which no cap of any kind can apply: shorter results need no check."""
     most = largest_chars(window_tokens, policy)
     if policy.tool_results.max_bytes is not None:
         most = min(most, policy.tool_results.max_bytes // 4)
@@ -45,9 +45,9 @@ def least_capped_chars(window_tokens: int, policy: Policy) -> int:
 
 
 def cut(text: str, kept_chars: int, direction: Direction, language: Language, reference: Reference | None = None) -> str:
-    """Return `text` with about `kept_chars` of it and a placeholder where the rest was; `text` itself when it is short.
+    """Return about `kept_chars` of `text` and a placeholder for the rest; `text` itself if it is short.
 
-    `reference` says where the whole is.
+    `reference` says where the whole text is.
     """
     placeholder = placeholders.oversized(kept_chars, len(text), language, reference)
     if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
@@ -63,7 +63,7 @@ def cut(text: str, kept_chars: int, direction: Direction, language: Language, re
 
 
 def _error_lines(text: str, chars: int) -> list[str]:
-    """Return the first lines that name an error, as many as `chars` hold."""
+    """Return the first lines that name an error, up to `chars` in all."""
     lines: list[str] = []
     for line, _ in groupby(error_lines(text)):
         chars -= len(line) + 1
@@ -74,7 +74,7 @@ def _error_lines(text: str, chars: int) -> list[str]:
 
 
 def on_arrival(message: Message, budget: Budget) -> Message:
-    """Return the message with its oversized results cut: decided from it alone, so never decided otherwise later."""
+    """Return the message with its oversized results cut. Only the message decides, so later requests cut the same."""
     if message.pinned or not message.results:
         return message
     most_chars = largest_chars(budget.window_tokens, budget.policy)
@@ -88,7 +88,7 @@ def _capped(result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
 
 
 def cut_result(result: ToolResult, kept_chars: int, budget: Budget) -> ToolResult:
-    """Return the result with about `kept_chars` of its text; the very object when it is short."""
+    """Return the result with about `kept_chars` of its text; the same object if it is short."""
     policy, whole = budget.policy, result.text
     if len(whole) <= kept_chars:
         return result
@@ -98,7 +98,7 @@ def cut_result(result: ToolResult, kept_chars: int, budget: Budget) -> ToolResul
 
 
 def _allowed_chars(text: str, most: int, policy: Policy) -> int:
-    """Return how many characters of `text` the caps in characters, bytes and lines allow together."""
+    """Return how many characters of `text` all caps (characters, bytes, lines) allow."""
     if policy.tool_results.max_bytes is not None:
         most = min(most, len(text) * policy.tool_results.max_bytes // max(1, utf8_bytes(text)))
     if policy.tool_results.max_lines is not None:

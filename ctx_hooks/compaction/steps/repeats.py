@@ -1,10 +1,10 @@
-"""Texts that came more than once: of results the latest stays, of system texts the first; the others say so.
+"""Repeated texts: the latest of equal results stays, and the first of equal system texts; placeholders replace the others.
 
-Codex sends its instructions again when it goes on with a session: the first copy stands where caches hold it.
+Codex sends its instructions again when it continues a session: the first copy is in the cached prefix.
 
-Only equal text is called the same. What a tool that reads had returned earlier for the same arguments is stale once it has
-returned again; which tools read is a list of exact names, since a wrong guess drops live data ("FAILED: disk full", then
-"done"), and a name that is missing only saves less.
+Only equal texts count as the same. An earlier result of a reading tool is stale once the same call has returned again.
+Reading tools are a list of exact names: a wrong guess would drop live data ("FAILED: disk full", then "done"), and a missing
+name only saves less.
 """
 
 from collections import Counter as Occurrences
@@ -21,9 +21,9 @@ from ctx_hooks.texts.error_lines import names_an_error
 from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_CHARS = 300
-"""A pointer of about twenty tokens is no gain over a shorter text."""
+"""A placeholder of about twenty tokens saves nothing in a shorter text."""
 BEGINNING_CHARS = 80
-"""What a pointer quotes of a system text."""
+"""Length of a system text's beginning that its placeholder quotes."""
 READERS = frozenset(
     {
         "Read",  # Claude Code
@@ -36,10 +36,10 @@ READERS = frozenset(
         "cat",
     }
 )
-"""Tools that return a file's text and nothing else. Tools that tell how something stands (a job, a queue, a page) are not
-among them: what they said before is part of what happened."""
+"""Tools that return only a file's text. Tools that report a state (of a job, a queue, a page) are not among them: their
+earlier results are part of the events."""
 ERROR_CHARS = 200
-"""A result that failed says so at its start: it replaces nothing."""
+"""A failed result says so in its first characters: it replaces nothing."""
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
@@ -47,9 +47,9 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversation:
-    """Leave out later copies, each with its beginning in its place: a text that stands again may end what came between.
+    """Replace later copies by a placeholder with their beginning: a repeated text may revoke a text between the copies.
 
-    Where another text above begins alike, nothing would say which of them holds, and the copy stays.
+    If another earlier text has the same beginning, the copy stays: the placeholder would be ambiguous.
     """
     tokens, language = budget.counter.text, budget.policy.language
     said: dict[str, set[str]] = {}
@@ -95,9 +95,9 @@ def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def _comparable(result: ToolResult) -> bool:
-    """Whether the result is text throughout, long enough, and no error: nothing else of it could differ.
+    """Whether the result has only text, is long enough, and no error: so no other part of it can differ.
 
-    A result that was cut as it arrived is compared with nothing: what it said in full is no longer known here.
+    A result that was cut on arrival is never compared: its full text is no longer known here.
     """
     texts = [p.text for p in result.parts if isinstance(p, Text)]
     is_whole_text = len(texts) == len(result.parts) and not result.is_cut

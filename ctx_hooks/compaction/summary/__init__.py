@@ -1,1 +1,1 @@
-"""What stands for removed exchanges."""
+"""The summaries that replace removed exchanges."""

@@ -1,8 +1,8 @@
-"""What an agent did, by its calls and what they returned: files changed and read, commands and their outcome, the plan.
+"""An agent's actions, by its calls and their results: files changed and read, commands and their outcome, the plan.
 
-Tools are known by what their arguments hold, and by words in their names that those of all agents share. What may do
-more than read counts as run: a mistake there puts a line of the summary under another heading. The other mistake is worse:
-a placeholder says of what reads that it may be repeated.
+The keys of their arguments identify tools, and words that the tool names of all agents share. A call that may do more than
+read counts as run: a mistake only puts a line of the summary under another heading. The opposite mistake is worse: a
+placeholder says that a reading call may be repeated.
 """
 
 import re
@@ -21,18 +21,18 @@ from ctx_hooks.texts.json_text import parsed
 Kind = Literal["changed", "read", "ran", "planned"]
 
 RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
-"""What agents call a command that they have left running (Codex's write_stdin, Claude Code's BashOutput)."""
+"""Keys for a command that an agent has left running (Codex's write_stdin, Claude Code's BashOutput)."""
 STILL_RUNNING = "<status>running</status>"
 """Claude Code's BashOutput."""
 POINT_KEYS = ("content", "step", "title", "text", "description")
-"""What planning tools call a point (Claude Code's TodoWrite, Codex's update_plan)."""
+"""Keys for a point of a plan (Claude Code's TodoWrite, Codex's update_plan)."""
 PLAN_CHARS = 1_000
 LONGEST_CHARS = 2 * tool_arguments.DIGEST_CHARS
-"""What is quoted of a command."""
+"""The longest quotation of a command."""
 _READING = re.compile(r"browse|cat|count|describe|fetch|find|get|glob|grep|list|look|lookup|ls|read|search|stat|think|view")
-"""Verbs; "open" and "show" act on what is seen, and "query" may hold any statement."""
+"""Reading verbs. "open" and "show" are missing: they act on the view; "query" may contain any statement."""
 _FINDING = ("fetch", "glob", "grep", "lookup", "search")
-"""Verbs with which names of tools end."""
+"""Reading verbs at the end of tool names."""
 _ACTING = re.compile(
     r"add|apply|archive|book|buy|cancel|clear|close|create|delete|drop|edit|insert|kill|mark|merge|move|patch|pay|post|"
     r"publish|purge|push|put|remove|rename|replace|reset|run|save|send|set|start|stop|store|submit|sync|update|upload|write"
@@ -50,9 +50,9 @@ _PATCHED = re.compile(
 _PATCHING = re.compile(
     r"(?:^|[\n;&|({])\s{0,40}(?:\S{0,200}/)?(?:apply_patch|patch|git (?:apply|am))\b(?!.*--(?:check|dry-run|stat))"
 )
-"""The commands to which a patch is given."""
+"""The commands that take a patch."""
 _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
-"""What a command's output goes through says nothing of what was run."""
+"""Redirections and pipes after a command do not say what was run."""
 _FIGURE = re.compile(r"\d+")
 
 
@@ -62,13 +62,13 @@ class Action:
 
     Attributes:
         kind: whether it changed files, read, ran something, or stated a plan.
-        what: the call in one line: a command, or the tool with what it was called with.
+        what: the call in one line: a command, or the tool with its arguments.
         files: the files that it changed or read.
-        outcome: how it ended: an exit status and the line that says why, or what a run said last; "" if not known.
+        outcome: how it ended: an exit status and its reason, or the last output of a run; "" if not known.
         failed: whether it ended badly.
-        ended: whether it is known to have ended by itself: what was left running, or stopped, has cured nothing.
-        index: of the message that made the call.
-        same: equal for two that did the same: a command without what its output goes through, a call without figures.
+        ended: whether it certainly ended by itself: a running or stopped command has fixed nothing.
+        index: the index of the message that made the call.
+        same: equal for equal actions: a command without pipes and redirections, a call without figures.
     """
 
     kind: Kind
@@ -85,7 +85,7 @@ _actions: ContentCache[Action] = ContentCache()
 
 
 def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
-    """Return the calls of the messages as actions, in the order in which they were made."""
+    """Return the calls of the messages as actions, in order."""
     made: list[tuple[int, ToolCall]] = []
     results: dict[int, ToolResult] = {}
     open_calls: dict[str, int] = {}
@@ -111,7 +111,7 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
 
 
 def _waits_for(call: ToolCall) -> str:
-    """Return which running command a call waits for, "" if it does anything else."""
+    """Return the running command that a call waits for, "" if it does anything else."""
     given = parsed(call.arguments) if len(call.arguments) <= ENDS_CHARS else None
     values = given if isinstance(given, dict) else {}
     key = next((key for key in RUNNING_KEYS if key in values), "")
@@ -120,7 +120,7 @@ def _waits_for(call: ToolCall) -> str:
 
 
 def action_of(call: ToolCall, result: ToolResult | None) -> Action:
-    """Return what a call did and how that went, with the index 0; remembered by content."""
+    """Return the action of a call and its outcome, with the index 0; remembered by content."""
     returned = (None, None) if result is None else (digest(result.original_text), result.is_error)
     key = (call.name, digest(call.arguments), *returned)
     return _actions.get(key, lambda: _action_of(call, result), _action_bytes)
@@ -161,14 +161,14 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
 
 
 def _reads(tool: str) -> bool:
-    """Whether a tool's name says that it reads: by its first word or its end, if no word of it acts."""
+    """Whether a tool's name says that it reads, by its first word or its end, and no word in it acts."""
     words = _words(tool) or [""]
     is_reading = _READING.fullmatch(words[0]) or words[-1].endswith(_FINDING)
     return bool(is_reading) and not any(map(_ACTING.fullmatch, words))
 
 
 def acts(call: ToolCall) -> bool:
-    """Whether the name of a tool says that it changes something; of a shell its command says more."""
+    """Whether the name of a tool says that it changes something; for a shell, the command says more."""
     given = parsed(call.arguments)
     return not (isinstance(given, dict) and shell.command_of(given)) and any(map(_ACTING.fullmatch, _words(call.name)))
 
@@ -196,7 +196,7 @@ def _patched(found: re.Match[str]) -> str:
 
 
 def _plan(values: Mapping[str, Any]) -> str:
-    """Return the points of a plan with their states, or its text; "" where the arguments hold neither."""
+    """Return the points of a plan with their states, or its text; "" if the arguments have neither."""
     for points in values.values():
         if isinstance(points, list) and points and all(isinstance(p, dict) and "status" in p for p in points):
             named = (next((p[key] for key in POINT_KEYS if key in p), "") for p in points)
@@ -206,11 +206,11 @@ def _plan(values: Mapping[str, Any]) -> str:
 
 
 def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
-    """Yield the failures that no later success has cured, in order.
+    """Yield the failures that no later success has fixed, in order.
 
-    A success cures the failures of a change of the same files, and of the same command for the same files or some of these;
-    one that names no files cures all of the command's failures. What `&&` joins has all succeeded; of what `||` joins
-    nobody knows it.
+    A success fixes failed changes of the same files, and failures of the same command for all or some of its files. If it
+    names no files, it fixes all failures of the command. All commands joined by `&&` have succeeded; of those joined by `||`
+    nobody knows.
     """
     failing: dict[object, dict[frozenset[str], Action]] = {}
     for action in actions:
@@ -229,7 +229,7 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
 
 
 def _scope(action: Action, done: str) -> tuple[object, frozenset[str]]:
-    """Return what was done and to which files: of a command the words that are no paths, and those that are."""
+    """Return the action and its files: of a command, the words that are no paths, and the paths."""
     if action.kind == "changed":
         return action.files, frozenset()
     words = done.split()

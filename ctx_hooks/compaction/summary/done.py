@@ -1,4 +1,4 @@
-"""What was done in removed messages, as entries of their record: files changed and read, failures, commands, the plan."""
+"""The actions in removed messages, as entries of their record: files changed and read, failures, commands, the plan."""
 
 from bisect import bisect_right
 from collections import Counter as Occurrences
@@ -13,22 +13,22 @@ from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
 from ctx_hooks.policy.settings import Language
 
 MANY_NAMES = 3
-"""So many from one place are worth the line that says which call shows them."""
+"""So many names from one result are worth the line that names its call."""
 
 Entry: TypeAlias = tuple[int, str]
-"""Index of a message, and what is recorded of it."""
+"""Index of a message, and the text of its entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Messages that records stand for.
+    """The messages that records replace.
 
     Attributes:
-        messages: those of the whole conversation.
-        gaps: the ranges of those that were removed, in order.
+        messages: all messages of the conversation.
+        gaps: the ranges of the removed ones, in order.
         words: the spans of users' texts that stay, by index of the message and of the part in it.
-        actions: what was done, in what was removed and in what stays: a failure may have been cured there.
-        names: names that stood in what was removed and stand nowhere else, by index of the message and of the part in it.
+        actions: the actions in removed and in kept messages: a kept one may have fixed a failure.
+        names: names that only removed text contained, by index of the message and of the part in it.
     """
 
     messages: Sequence[Message]
@@ -38,13 +38,13 @@ class Removed:
     names: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
 
     def gap(self, i: int) -> int:
-        """Return the number of the gap that the message `i` stood in, -1 if it was not removed."""
+        """Return the number of the gap of the message `i`, -1 if it was not removed."""
         number = bisect_right(self.gaps, i, key=lambda gap: gap.start) - 1
         return number if number >= 0 and i in self.gaps[number] else -1
 
 
 def done_in(removed: Removed, language: Language) -> dict[str, list[Entry]]:
-    """Return the entries of each section, in order; a plan that one of what stays replaces is none."""
+    """Return the entries of each section, in order; a plan does not count if a kept message has a newer one."""
     gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
     first = removed.gaps[0].start if removed.gaps else 0
     failing = [a for a in still_failing([a for a in removed.actions if a.index >= first]) if removed.gap(a.index) >= 0]
@@ -59,7 +59,7 @@ def done_in(removed: Removed, language: Language) -> dict[str, list[Entry]]:
 
 
 def _changed(actions: Sequence[Action], failing: Collection[int], language: Language) -> list[Entry]:
-    """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
+    """Return each changed file once, at its last change, with the number of changes and whether the last one failed."""
     changes = [(file, a) for a in actions if a.kind == "changed" for file in a.files]
     times = Occurrences(file for file, _ in changes)
     return [
@@ -74,12 +74,12 @@ def _changed(actions: Sequence[Action], failing: Collection[int], language: Lang
 
 
 def _last(found: Sequence[tuple[str, Action]]) -> list[tuple[str, Action]]:
-    """Return each name once, where it stands last."""
+    """Return each name once, at its last place."""
     return [found[n] for n in sorted({name: n for n, (name, _) in enumerate(found)}.values())]
 
 
 def _ran(actions: Sequence[Action]) -> list[Entry]:
-    """Return what is not known to have failed when it was run last, each command once and there, with how it ended."""
+    """Return each command once, at its last run, with how it ended, unless that run is known to have failed."""
     return [_ended(a) for _, a in _last([(a.same, a) for a in actions if a.kind == "ran"]) if not a.failed]
 
 
@@ -95,7 +95,7 @@ def _read(actions: Sequence[Action]) -> list[Entry]:
 
 
 def with_names(read: Sequence[Entry], removed: Removed, language: Language) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries of what was read with the names that stood there, and for each gap one for names from elsewhere."""
+    """Return the entries of read files with the names from there, and for each gap an entry for other names."""
     named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
     calls = call_names(removed.messages) if removed.names else {}
     for (i, k), names in removed.names.items():

@@ -1,8 +1,8 @@
-"""The deterministic records that stand for removed exchanges: what was said in order, done, and left open.
+"""The deterministic records that replace removed exchanges: words in order, actions, and open failures.
 
-What is worth its room is chosen of all that was removed, the newest first; each entry stands in the record of the gap that
-it is from. A record may be part of a user's message, so everything in it is quoted: whose words they are is said by the line
-above, which no quoted text can write. Users' words stand in it whole, as far as `user_words` has room for them.
+Entries are chosen from all removed text, newest first; each is in the record of its own gap. A record may be part of a
+user's message, so everything in it is quoted. The line above a quotation names its source; no quoted text can imitate it.
+Users' words are quoted whole, as far as `user_words` has room for them.
 """
 
 from collections import Counter as Occurrences
@@ -25,27 +25,27 @@ SUMMARY_FRACTION = 0.08
 MOST_SUMMARY_TOKENS = 3_000
 LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
-"""The records' share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
-never more than the last of these. Kept exchanges say more than a record of those that went."""
+"""The records' share of the goal beside users' words, at least the size of a few entries and at most a readable length; of a
+tiny goal never more than the last fraction. Kept exchanges say more than a record of removed ones."""
 SHARES = {"changed": 0.4, "failing": 0.1, "planned": 0.05, "ran": 0.25, "said": 0.1, "read": 0.1}
-"""In the order in which what one section leaves goes to the next."""
+"""The sections in order: the unused room of one goes to the next."""
 MOST_RAN, MOST_SPOKEN = 0.25, 0.35
-"""Commands are many, and of what was only spoken kept exchanges say more."""
+"""Upper bounds: there are many commands, and kept exchanges say more than a record of pure dialogue."""
 ANSWERS_FRACTION = 0.04
-"""Of the goal, what else the answers may have with which turns ended."""
+"""Additional share of the goal for the answers that end turns."""
 BEGINNING_CHARS, END_CHARS = 160, 240
-"""What stands of such an answer: what it asks or concludes is at its end."""
+"""The kept ends of such an answer: its question or conclusion is at the end."""
 ANSWER_CHARS = 300
-"""What the record has that stands for one."""
+"""Length of an answer's entry in the record."""
 COLONS = (":", "\uff1a")
 SHORTER_TOKENS, FILES_TOKENS = 400, 750
-"""What the records may have where there is no room for more, and the files that were changed where there is none for it."""
+"""The records' size if there is no room for more, and the changed files' size if there is no room for that."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 REPEATED_TIMES = 3
-"""What the assistant has said so often to the letter tells nothing, such as "Noted."."""
+"""A text that the assistant has repeated so often, such as "Noted.", says nothing."""
 LONGEST_ACKNOWLEDGEMENT_BYTES = 24
-"""A line for "I see." would cost as much as a user's sentence, and part those around it."""
+"""A line for "I see." would cost as much as a user's sentence, and separate the sentences around it."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
@@ -66,7 +66,7 @@ def extractive_records(
 ) -> dict[range, str]:
     """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there.
 
-    At most `most_tokens` beside users' words and names; of changed files in any case the newest that `files_tokens` hold.
+    They have at most `most_tokens` beside users' words and names, and always the newest changed files up to `files_tokens`.
     """
     return _headed(sections(removed, budget, most_tokens=most_tokens, files_tokens=files_tokens), removed, budget)
 
@@ -79,8 +79,8 @@ def bare_records(removed: Removed, budget: Budget) -> dict[range, str]:
 def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, str]:
     """Return the records with a model's summary in the newest, and the extracts that it lacks.
 
-    So neither a poor summary loses what is named in the deterministic form, nor one that was written some turns ago what
-    came since. The extracts stand first: users' words only grow, so the prompt cache has what the record before begins with.
+    So a poor summary loses no name of the deterministic form, and an older summary no later text. The extracts come first:
+    users' words only grow, so the prompt cache has the beginning of the previous record.
     """
     return _headed(sections(removed, budget, stated=text), removed, budget, written=text)
 
@@ -88,8 +88,8 @@ def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, 
 def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, written: str = "") -> dict[range, str]:
     """Return the lines of each gap below its heading.
 
-    Those of a gap of which nothing is recorded are counted by the record before it: a heading for each would cost a
-    dialogue as much as the turns between them. A summary that a model has `written` ends the newest.
+    The record before a gap without entries counts its messages, too: a heading for each gap would cost a dialogue as much as
+    the turns between them. A model's summary (`written`) ends the newest record.
     """
     language, newest = budget.policy.language, len(found) - 1
     recorded = [n for n, lines in enumerate(found) if lines or n == 0 or (written and n == newest)]
@@ -109,10 +109,10 @@ def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, wr
 
 
 def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str]:
-    """Yield what was said, called and returned, in order, each under a line with its source: what the archive keeps.
+    """Yield the archive's transcript: texts, calls and results in order, each under a line with its source.
 
-    Texts stand as they came, whatever steps have cut of them, with a mark in front of every line: none can write the line of
-    another source. Media and reasoning are no part of it: the one is no text, the other is for the model that thought it.
+    It has the original texts, with a mark before every line, so no text can imitate another source's line. Media and
+    reasoning are left out: media are no text, and reasoning is only for its own model.
     """
     calls = call_names(messages)
     for i, message in enumerate(messages):
@@ -136,8 +136,8 @@ def sections(
 ) -> list[list[str]]:
     """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
 
-    Within each section the newest entries of all gaps win the space. Of what was run, planned and read an entry whose
-    identifiers are all named in `stated` is left out; that a file was changed or fails is not said by its name.
+    In each section the newest entries of all gaps come first. Entries of run, planned and read actions are left out if
+    `stated` has all of their identifiers; a file's name does not say that it was changed or fails.
     """
     language = budget.policy.language
     chars = summary_tokens(budget.goal_tokens, most_tokens) * CHARS_PER_TOKEN
@@ -163,7 +163,7 @@ def sections(
 
 
 def _by_gap(removed: Removed, found: Mapping[str, Sequence[Entry]], language: Language) -> list[list[str]]:
-    """Return for each gap the lines of the sections with the entries from there."""
+    """Return for each gap the lines of the sections, with the entries of this gap."""
     lines: list[list[str]] = [[] for _ in removed.gaps]
     for section, title in placeholders.SUMMARY_SECTIONS[language].items():
         for gap, entries in groupby(found.get(section, ()), key=lambda entry: removed.gap(entry[0])):
@@ -173,7 +173,7 @@ def _by_gap(removed: Removed, found: Mapping[str, Sequence[Entry]], language: La
 
 
 def _newest(entries: Sequence[Entry], room_chars: float) -> tuple[list[Entry], float]:
-    """Return the newest entries that the room holds, in order, and what is left of the room."""
+    """Return the newest entries that fit the room, in order, and the remaining room."""
     kept: dict[str, int] = {}
     for i, text in reversed(entries):
         if text in kept:
@@ -186,10 +186,10 @@ def _newest(entries: Sequence[Entry], room_chars: float) -> tuple[list[Entry], f
 
 
 def _said(removed: Removed, room_chars: float, answers_chars: float, language: Language) -> tuple[list[Entry], float]:
-    """Return what was said, in order, and the characters that are left of the room.
+    """Return the words of users and assistant, in order, and the remaining characters of the room.
 
-    Users' words are none of it. Of the assistant's texts those that end a turn have `answers_chars` as well, and come first,
-    then the newest.
+    Users' words use no room. The assistant's texts that end a turn may also use `answers_chars`; they come first, then the
+    newest others.
     """
     places = [i for gap in removed.gaps for i in gap]
     words = {i: text for i in places if (text := _words_of(i, removed))}
@@ -202,7 +202,7 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     told: set[str] = set()
     for i in sorted(answers, key=lambda i: (i not in closing, -i)):
         entry = ends_of(texts[i], BEGINNING_CHARS, END_CHARS) if i in closing else ends_of(texts[i].split("\n", 1)[0])
-        announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # what stands nowhere
+        announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # its text is not here
         chars = len(entry) + ENTRY_CHARS
         if announces or entry in told or chars > room_chars + answers_chars * (i in closing):
             continue
@@ -223,14 +223,14 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
 
 
 def _acknowledges(removed: Removed, i: int) -> bool:
-    """Whether the assistant says there no more than that it has heard what a user said, who asked nothing."""
+    """Whether the assistant only acknowledges a user's words that are no question."""
     text, before = removed.messages[i].text.strip(), removed.messages[max(0, i - 1)]
     says_nothing = utf8_bytes(text) <= LONGEST_ACKNOWLEDGEMENT_BYTES and not tells(text, 0, len(text))
     return says_nothing and is_request(before) and not is_question(before)
 
 
 def _words_of(i: int, removed: Removed) -> str:
-    """Return the users' words that stay of a message, a mark where something between them is missing."""
+    """Return the kept users' words of a message, with a mark at each gap between them."""
     found = []
     for k, part in enumerate(removed.messages[i].parts):
         spans = removed.words.get((i, k), ()) if isinstance(part, Text) else ()
@@ -250,6 +250,6 @@ def ends_of(text: str, beginning_chars: int = 200, end_chars: int = 300) -> str:
 
 
 def _with_gap(text: str, start: int, end: int) -> str:
-    """Return a text with a mark in place of a part, on a line of its own where lines are missing."""
+    """Return a text with a mark in place of a part; the mark has its own line if lines are missing."""
     line = "\n" if "\n" in text[max(0, start - 1) : end + 1] else " "
     return f"{text[:start].rstrip()}{line}{placeholders.GAP}{line}{text[end:].lstrip()}"

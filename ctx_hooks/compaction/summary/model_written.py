@@ -1,7 +1,7 @@
-"""Summaries that a model has written: what they stand for, and which one a compaction holds.
+"""Summaries that a model has written: the messages that they replace, and which one a compaction contains.
 
-A summary belongs to the first messages of a history, by their digest. It becomes part of a request at a compaction alone,
-and a compaction that was once sent in one form is always sent in it: that is what `Choice` is for.
+A summary belongs to the first messages of a history, by their digest. Only a compaction adds it to a request. A compaction
+that was sent in one form is always sent in this form: `Choice` records it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
 from ctx_hooks.formats.fields import unmarked
 
 CURRENT_FRACTION = 1 / 3
-"""A summary of fewer messages gives way to a new one at the next compaction, though the prompt cache has what it begins."""
+"""A new summary replaces one of fewer messages at the next compaction, although the prompt cache has the old prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """A summary that a model has written and that was accepted.
+    """A model's accepted summary.
 
     Attributes:
-        prefix: the digest of the messages that it stands for, in hexadecimal.
+        prefix: the digest of the messages that it replaces, in hexadecimal.
         length: how many messages of the history these are.
-        text: what the model has written.
+        text: the model's text.
 
     >>> WrittenSummary("5f2c", 40, "## Goal: tune the piano.").length
     40
@@ -36,13 +36,12 @@ class WrittenSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """What is known of the summaries of one conversation, frozen for one attempt.
+    """The known summaries of one conversation, frozen for one attempt.
 
     Attributes:
-        conversation: the key of the conversation; "" where no summary is written of it.
+        conversation: the key of the conversation; "" if no model summarises it.
         written: the summaries, by prefix.
-        chosen: which form each compaction has, by its digest: the prefix of the summary that it holds, "" for the
-            deterministic form.
+        chosen: the form of each compaction, by its digest: the prefix of its summary, "" for the deterministic form.
     """
 
     conversation: str = ""
@@ -55,14 +54,13 @@ NO_SUMMARIES = Summaries()
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which form the newest compaction of a request has.
+    """The form of the newest compaction in a request.
 
     Attributes:
         compaction: its digest.
-        prefix: of the summary that it holds, "" for the deterministic form.
+        prefix: the prefix of its summary, "" for the deterministic form.
         length: how many messages of the history are compacted.
-        is_new: whether a summary that is written for it would stand in it: one that begins with the compaction before it
-            holds the summary of that.
+        is_new: whether it would contain a summary written for it: if it builds on another compaction, it has the other's.
         free_tokens: the local tokens that may come before the next compaction is due; None if that one begins with this one.
     """
 
@@ -74,12 +72,12 @@ class Choice:
 
 
 def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tuple[bytes, ...]:
-    """Return for each length the digest of the first messages, whichever of them carry cache markers: clients move these.
+    """Return for each length the digest of the first messages, without cache markers: clients move these.
 
     Args:
         history: the conversation as the client sent it.
-        start: stands for all that belongs to the digests beside the messages.
-        with_system: whether they depend on what the system messages say, as the bytes of a compaction do.
+        start: the digest of all else that the digests depend on.
+        with_system: whether they depend on the text of system messages, as the bytes of a compaction do.
     """
 
     def said(stats: MessageStats, item: Any) -> MessageStats:
@@ -91,18 +89,18 @@ def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tu
 
 
 def newest_within(summaries: Summaries, digests: Sequence[bytes], length: int) -> WrittenSummary | None:
-    """Return the summary of the most of the first `length` messages, None where none is known."""
+    """Return the summary that covers the most of the first `length` messages, None if none is known."""
     known = (s for s in summaries.written.values() if s.length <= length and digests[s.length].hex() == s.prefix)
     return max(known, key=lambda s: s.length, default=None)
 
 
 def is_current(summary: WrittenSummary | None, length: int) -> bool:
-    """Whether there is a summary that covers enough of the first `length` messages for the compactions behind them."""
+    """Whether there is a summary that covers enough of the first `length` messages for the compactions after them."""
     return summary is not None and summary.length >= length * CURRENT_FRACTION
 
 
 class Forms:
-    """Which form the compactions of one history have: that in which one was sent before, else the newest summary's."""
+    """The forms of the compactions of one history: the form that was sent before, else one with the newest summary."""
 
     def __init__(self, history: History, summaries: Summaries, start: bytes) -> None:
         self.conversation = summaries.conversation
@@ -111,14 +109,14 @@ class Forms:
         self._compactions = prefixes(history, start, with_system=True) if summaries.conversation else ()
 
     def digest(self, length: int) -> str:
-        """Return what stands for a compaction of the first `length` messages."""
+        """Return the digest of a compaction of the first `length` messages."""
         return self._compactions[length].hex()
 
     def summary_of(self, length: int, base_length: int | None) -> WrittenSummary | None:
-        """Return the summary that a compaction of the first `length` messages holds, None for the deterministic form.
+        """Return the summary in a compaction of the first `length` messages, None for the deterministic form.
 
-        One that was sent keeps its form. One behind a compaction with a current summary begins with that: the prompt cache
-        has it. `base_length` is how many messages that compaction has, None without one.
+        A sent compaction keeps its form. A compaction after one with a current summary begins with this summary: the prompt
+        cache has it. `base_length` is the length of the one before, None without one.
         """
         if not self._summaries.written or self.digest(length) in self._summaries.chosen:
             return self.held(length)

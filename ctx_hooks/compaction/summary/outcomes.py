@@ -1,4 +1,4 @@
-"""How a call ended, by what it returned: whether it failed and why, else what a run came to."""
+"""How a call ended, by its result: whether it failed and why, else the outcome of a run."""
 
 import re
 from itertools import chain, islice, takewhile, zip_longest
@@ -8,20 +8,20 @@ from ctx_hooks.conversation.model import ToolResult
 from ctx_hooks.texts.error_lines import error_lines
 
 ENDS_CHARS = 400
-"""Tools say at the beginning or the end of what they return how it went."""
+"""Tools state the outcome at the beginning or the end of their output."""
 STATUS_PLACE_CHARS = 10
-"""A status that begins a result so early is of all of it ("Process exited with code 1"); elsewhere it counts at the end."""
+"""A status this early in a result is its overall status ("Process exited with code 1"); otherwise the last one counts."""
 OUTCOME_CHARS = 200
-"""What is quoted of why a call failed: the names of a few tests, and what the first of them says."""
+"""The longest quoted reason of a failed call: the names of a few tests, and the message of the first."""
 MOST_TESTS, TEST_CHARS = 3, 80
 TEST_OUTPUT_CHARS = 4_000
-"""Behind the name of a failing test so much is looked at for what it says."""
+"""How far from a failing test's name the search for its message goes."""
 ENDING_CHARS = 120
-"""What is quoted of what a call returned last."""
+"""The longest quotation of the end of a call's output."""
 OUTPUT = "\nOutput:\n"
 """Codex puts the time and the status before it."""
 TRACEBACK = "Traceback (most recent call last)"
-"""What it is the heading of ends with the reason."""
+"""The heading of a traceback, which ends with the reason."""
 RUNNING = re.compile(r"running (?:with session|in (?:the )?background with) ID:? ([\w-]{1,80})", re.IGNORECASE)
 _TALLY = re.compile(
     r"(?:^|[^\w.])\d+ (?:tests? )?(?:pass|fail|error|warning|problem|issue)|\b(?:pass|fail|error)(?:ed|ing|ures?|s)?:? \d|"
@@ -29,9 +29,9 @@ _TALLY = re.compile(
     r"^\s*(?:[0-9a-f]{7,40}\.\.[0-9a-f]{7,40}|\* \[new branch\]) |^https?://\S+$",
     re.IGNORECASE,
 )
-"""In few words what a run came to: what passed and failed, what was committed, pushed and opened."""
+"""Short outcomes of a run: counts of passed and failed tests; commits, pushes, opened requests."""
 _BAD_END = re.compile(r"abort|crash|error|fail|fault|kill|panic", re.IGNORECASE)
-"""In a last line: it is quoted beside the tally of what ran before."""
+"""A bad ending in a last line, which is quoted beside the tally of the earlier runs."""
 _SAYING = re.compile(r"\w")
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
@@ -44,37 +44,37 @@ _TROUBLE = re.compile(
     re.MULTILINE,
 )
 _LOCATED = re.compile(r"^[ \t]{0,40}(?:\[[\w:.-]{1,40}\] )?[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
-"""What compilers, linters and failing tests say of a line of a file; some runners put the name of a task before it."""
+"""Messages of compilers, linters and failing tests on a line of a file; some runners put a task's name before them."""
 _FAILING_TEST = re.compile(
     r"^[ \t]{0,16}(?:--- FAIL: |FAILED (?=\S{0,400}[./:])|\(fail\) |not ok \d{1,6} (?:- )?|(?:FAIL|ERROR): (?=test)|"
     r"[✗✖×✕●] {1,2}|FAIL {1,2}(?=\S{0,400}[./])|test (?=\S{1,200} \.\.\. FAILED))(?P<name>\S.{0,200})",
     re.MULTILINE,
 )
-"""The test that fails, as Go, pytest, Bun, TAP, unittest, Vitest, Jest and Cargo name it."""
+"""The name of a failing test in Go, pytest, Bun, TAP, unittest, Vitest, Jest and Cargo."""
 _BEHIND_NAME = re.compile(r"(?: [\[(]?[\d.,]{1,12} ?m?s[\])]?| \.\.\. FAILED)$")
 _SAYS = re.compile(
     r"^[ \t]{0,16}(?:E {1,7})?[\w.]{0,80}(?:[Ee]rror|Exception)\b[^:\n]{0,20}:|\bexpect\(|^\s{0,16}→ |panicked at "
 )
-"""Why a test fails, as pytest, Bun, Jest, Vitest and Cargo say it."""
+"""The reason of a failing test in pytest, Bun, Jest, Vitest and Cargo."""
 _COMPLAINT = re.compile(
     r"\b(?:expected|want|should|got|fail\w*|error|must|unexpected|cannot|could not|not)\b", re.IGNORECASE
 )
 _SOURCE = re.compile(r"[ \t>+-]{0,12}\d{1,7} ?[|│]|[+-]\s")
-"""How the lines of a source or a difference begin, which may name an error of the program's own."""
+"""Beginnings of source or diff lines: these may name an error that the program itself defines."""
 _INDENTED = re.compile(r"[ \t]")
 _MISSING = re.compile(r"^\w*make(?:\[\d+\])?: \*\*\* (?!\[).+", re.MULTILINE)
-"""Make says what it lacks, and behind it, in brackets, only which target failed."""
+"""Make names what is missing; its later bracketed lines only name the failed target."""
 
 
 def outcome_of(result: ToolResult | None, kind: str, *, masked: bool) -> tuple[bool, str]:
-    """Return whether a call ended badly, and how in a line; only what executes fails by what it prints.
+    """Return whether a call ended badly, and how, in one line. Printed errors count only for actions that execute.
 
-    That counts where there is no status, and where it is `masked`, another command's.
+    They count if there is no status, or if the status is another command's (`masked`).
 
     Args:
-        result: what the call returned, None for nothing yet.
-        kind: of the action: "changed" and "ran" execute.
-        masked: whether the status is another command's than the one that matters.
+        result: the call's result, None if there is none yet.
+        kind: the kind of the action: "changed" and "ran" execute.
+        masked: whether the status belongs to another command than the important one.
     """
     if result is None:
         return False, ""
@@ -92,7 +92,7 @@ def outcome_of(result: ToolResult | None, kind: str, *, masked: bool) -> tuple[b
 
 
 def _status(text: str) -> str:
-    """Return the exit status that a tool says of a call before its output, or else behind it, "" for none."""
+    """Return the exit status that a tool states before a call's output, else after it, "" for none."""
     output = text.find(OUTPUT, 0, ENDS_CHARS)
     first = _STATUS.search(text, 0, output if output >= 0 else ENDS_CHARS)
     if first is not None and (output >= 0 or first.start() <= STATUS_PLACE_CHARS):
@@ -102,7 +102,7 @@ def _status(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """Return a failing test with what it says, and others, else the first line that says where or why something failed."""
+    """Return a failing test with its message, and other tests, else the first line that locates or explains a failure."""
     first = _FAILING_TEST.search(text)
     if first is not None:
         found = islice(_FAILING_TEST.finditer(text, first.start()), 2 * MOST_TESTS)
@@ -115,9 +115,9 @@ def _reason(text: str) -> str:
 
 
 def _said_beside(text: str, test: re.Match[str]) -> str:
-    """Return why a test fails, said nearest to its name: Bun says it before the name, most runners behind it.
+    """Return the reason of a failing test that is nearest to its name: Bun prints it before the name, most runners after it.
 
-    Go puts all that a test has written below its name, or above it with `-v`: the last complaint counts.
+    Go prints a test's output below its name, or above it with `-v`: the last complaint counts.
     """
     start = max(0, test.start() - TEST_OUTPUT_CHARS)
     before = text[start : test.start()].split("\n")[:-1]
@@ -131,7 +131,7 @@ def _said_beside(text: str, test: re.Match[str]) -> str:
 
 
 def _explains(line: str) -> bool:
-    """Whether a line that names an error is neither a status, nor a heading of others, nor part of a source."""
+    """Whether an error line is neither a status, nor a heading of other lines, nor source text."""
     return not (_STATUS.search(line) or TRACEBACK in line or _SOURCE.match(line))
 
 
@@ -144,11 +144,11 @@ def _with_next(text: str, start: int, line: str) -> str:
 
 
 def _ending(text: str, *, tallies: bool = False) -> str:
-    """Return what a run came to and how it ended, else a short result on one line, of a longer one the last line.
+    """Return a run's tallies and its ending, else a short result on one line, or the last line of a longer one.
 
-    With `tallies` only what it came to is said, "" where nothing says that.
+    With `tallies` return only the tallies, "" without any.
 
-    What a tool says beside the result is no part of it.
+    A tool's own lines beside the output do not count.
     """
     begins = text.find(OUTPUT, 0, ENDS_CHARS)
     begin = begins + len(OUTPUT) if begins >= 0 else 0

@@ -1,4 +1,4 @@
-"""Where the records of removed messages stand: where these stood, so that what is sent reads in order."""
+"""The places of records: where the removed messages were, so that the conversation reads in order."""
 
 from collections.abc import Collection, Mapping
 
@@ -11,7 +11,7 @@ from ctx_hooks.policy.settings import Language
 
 
 def gaps_of(gone: Collection[int]) -> tuple[range, ...]:
-    """Return the runs of indices that stand side by side, in order.
+    """Return the runs of consecutive indices, in order.
 
     >>> gaps_of({7, 2, 3, 4})
     (range(2, 5), range(7, 8))
@@ -28,19 +28,19 @@ def with_records(
     records: Mapping[range, str],
     language: Language,
 ) -> list[Message]:
-    """Return what is left of a conversation, with each record in the place of the messages that it stands for.
+    """Return the rest of a conversation, with each record in the place of the messages that it replaces.
 
-    Directly behind a user's words it is part of the same message, unless another user's message follows; before a user's
-    words it is part of that message, if nobody or the assistant spoke last. So it comes to stand beside no message of its
-    own role. Else it is a message of its own: the assistant's before a user's words, otherwise a user's. What is pinned, has
-    settled or was said by another agent is left as it is, and a provider's own compaction stands for what was before it.
+    Directly after a user's words a record joins the same message, unless another user's message follows. Before a user's
+    words it joins that message if nobody or the assistant spoke last. So it has no neighbour of its own role. Else it is a
+    separate message: the assistant's before a user's words, otherwise a user's. Pinned and settled messages and those of
+    other agents stay unchanged. A provider's own compaction already replaces the messages before it.
 
     Args:
-        conversation: the whole.
-        forms: what is sent for some of its messages, by index.
-        gone: the indices of the removed ones.
-        records: by the gap that each stands for.
-        language: of the line that ends a record before a user's words.
+        conversation: the whole conversation.
+        forms: the shortened forms of some of its messages, by index.
+        gone: the indices of the removed messages.
+        records: the records by the gap that each fills.
+        language: the language of the line that ends a record before a user's words.
     """
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
     replaced = newest_replacement(conversation)
@@ -69,14 +69,14 @@ def _is_open(message: Message) -> bool:
 
 
 def _opened(message: Message, text: str) -> Message:
-    """Return the user's message with `text` before the user's words, in the manner of its content."""
+    """Return the user's message with `text` before the user's words, in the form of its content."""
     if isinstance(message.raw.get("content"), str):
         return message.with_parts((Text(f"{text}\n{message.text}"),))
     return message.with_parts((Text(text), *message.parts))
 
 
 def _behind(message: Message, text: str) -> Message:
-    """Return the user's message with `text` behind the user's words, in the manner of its content."""
+    """Return the user's message with `text` after the user's words, in the form of its content."""
     if isinstance(message.raw.get("content"), str):
         return message.with_parts((Text(f"{message.text}\n\n{text}"),))
     return message.with_parts((*message.parts, Text(f"\n{text}")))

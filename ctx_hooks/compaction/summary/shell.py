@@ -1,6 +1,6 @@
-"""What a shell command does: from where on it does more than read, and which files it writes.
+"""The effects of a shell command: its first part that does more than read, and the files that it writes.
 
-What can be resolved within the command is resolved; of a variable or a pattern that only the shell knows nothing is claimed.
+Variables that the command itself sets are resolved. A variable or pattern that only the shell can expand is left out.
 """
 
 import re
@@ -10,13 +10,13 @@ from math import prod
 from typing import Any
 
 MOST_COMMAND_CHARS = 8_000
-"""Of a longer command the beginning is read."""
+"""Only the beginning of a longer command is read."""
 SHELL_KEYS = ("command", "cmd", "commands", "script")
 VIEWS = ("view", "open")
 EDITOR_COMMANDS = (*VIEWS, "create", "str_replace", "insert", "undo_edit")
-"""What editors with sub-commands take for a command (Anthropic's text editor, OpenHands)."""
+"""Sub-commands of editors (Anthropic's text editor, OpenHands)."""
 MOST_FILES = 50
-"""One call that changes more is a commit or a generator, and its command says more than a list."""
+"""A call that changes more files is a commit or a generator; its command says more than a list of files."""
 
 LONGEST_PATH_CHARS = 200
 
@@ -26,14 +26,14 @@ _PREFIX = re.compile(
     r"(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=(?:(?!\$\()[^\s`]){0,200}\s|sudo\s|time\s)\s{0,40}"
 )
 _NEXT = re.compile(r"&&|\|\||[;\n]|(?<!>)&(?!>)")
-"""Between two commands of one call."""
+"""Separators of two commands in one call."""
 _SILENCED = re.compile(r"[\d&]?>{1,2}\s?/dev/null|\d?>&\d")
 _NO_MORE = (
     r"(?!\w)(?!.*(?:\s-(?:delete|ok|fprint|fls|-exec|-output|"
     r"exec(?!(?:dir)?\s(?:grep|cat|head|tail|wc|ls|stat|sed -n)\s))|"
     r">&?\s?[\w/.$~]|[$<>]\(|`))"
 )
-"""Behind the name of a command that reads: neither an option nor a file that it writes, nor a command in it."""
+"""The rest of a reading command: no option or file that it writes, and no command in it."""
 _READING_COMMAND = re.compile(
     r"\s*(?:(?:do|then|else)\s)?(?:$|cat|head|tail|less|ls|tree(?!.*\s-o)|find|fd(?!.*\s-[xX])|rg|grep|egrep|ag|nl|wc|"
     r"sed -n|awk|jq|stat|file|which|pwd|env(?=\s*$)|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
@@ -43,13 +43,13 @@ _READING_COMMAND = re.compile(
     rf"Get-Content|dir|type){_NO_MORE}"
 )
 _FILTER = re.compile(rf"\s*(?:sort|uniq|cut|tr|column|rev|tac|fold|more|sed)(?!.*\s-[io]){_NO_MORE}")
-"""What else output may go through that only reads."""
+"""Other filters for output that only read."""
 _XARGS = re.compile(r"\s*xargs(?:\s+-\S+(?:\s+\d+)?)*\s")
-"""What is called with the output has to read, too."""
+"""The command that xargs calls must only read, too."""
 _QUOTED = re.compile(r"\\[\s\S]|'[^']*(?:'|\Z)|\"[^\"\\]*(?:\\[\s\S][^\"\\]*)*(?:\"|\\?\Z)|(?<![^\s;&|()])#[^\n]*")
-"""What the shell takes to the letter, an open quotation up to the end, or leaves out."""
+"""Text that the shell takes literally (an open quotation up to the end), or ignores."""
 _FIRST = r"(?:^|[\n;&|({])[ \t]{0,40}(?:(?:do|then|else|sudo|time|command|exec)[ \t]{1,40}){0,3}"
-"""What stands before the name of a command: any other word like it is an argument."""
+"""The possible text before the name of a command; elsewhere the same word is an argument."""
 _WRITING = re.compile(
     rf"(?:(?P<into>(?<![-=<>])>>?\s{{0,9}})|{_FIRST}(?:tee(?: -a)?|(?P<copies>cp(?: -(?!\w*t)\w+)*)|"
     r"(?:git )?(?:mv|rm)(?: -\w+)*|touch|(?:sed -i|perl -(?=\w*i))\S*(?: (?:-\w+|''))*?(?:(?: -e \S+)+| (?!-)\S+))\s+)"
@@ -66,13 +66,13 @@ _SHELL = re.compile(
     r"(?P<compares>\(\([^()\n]{0,200}\)\)|\[\[[^\n\]]{0,200}\]\])|"
     r"(?<![\w./@~+{}-])[\w./@~+{}-]{0,200}\$[\w./@~+{}$-]{0,200}"
 )
-"""What gives a variable its values, a quoted text, and a word with a variable in it."""
+"""An assignment to a variable, a quoted text, and a word with a variable in it."""
 _PATH = re.compile(r"[\w./@~+{}$-]{1,200}")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
 def command_of(values: Mapping[str, Any]) -> str:
-    """Return the shell command that a call's arguments hold; "" where they hold none."""
+    """Return the shell command in a call's arguments, "" if there is none."""
     value = next((values[key] for key in SHELL_KEYS if key in values), "")
     if value in EDITOR_COMMANDS:
         return ""
@@ -82,7 +82,7 @@ def command_of(values: Mapping[str, Any]) -> str:
 
 
 def without_documents(command: str) -> str:
-    """Return a command without the texts that it is given in here-documents; one without an end reaches to the end."""
+    """Return a command without its here-documents; one without an end reaches to the end of the command."""
     lines = command.replace("\\\n", " ").split("\n")
     last = {key: n for n, line in enumerate(lines) for key in (("", line.rstrip("\r")), ("-", line.strip("\t\r")))}
     kept: list[str] = []
@@ -104,7 +104,7 @@ def without_documents(command: str) -> str:
 
 
 def acting(command: str) -> str:
-    """Return a command from its first part on that does more than read or prepare; "" where none does."""
+    """Return a command from its first part that does more than read or prepare; "" if no part does."""
     shell = _SILENCED.sub(_blank, _QUOTED.sub(_blank, command))
     start = 0
     while prefix := _PREFIX.match(shell, start):
@@ -120,7 +120,7 @@ def acting(command: str) -> str:
 
 
 def masks_status(command: str) -> bool:
-    """Whether the exit status of a command may be another one's than of what failed in it."""
+    """Whether the exit status of a command may belong to another part than the failed one."""
     return any(mark in _QUOTED.sub(_blank, command[:MOST_COMMAND_CHARS]) for mark in "|;\n")
 
 
@@ -128,7 +128,7 @@ def written_files(command: str) -> Iterator[str]:
     """Yield the files that a command without here-documents writes, moves or deletes, as far as it names them itself."""
     for found in _WRITING.finditer(_resolved(command)):
         paths = found["paths"].split()
-        if found["copies"]:  # only the last is written: all have to be known
+        if found["copies"]:  # only the last path is written, so all must be known
             yield from () if found["more"] or len(paths) == 1 else paths[-1:]
         else:
             yield from paths[:1] if found["into"] else paths
@@ -141,7 +141,7 @@ def read_files(command: str) -> Iterator[str]:
 
 
 def _only_reads(piped: str) -> bool:
-    """Whether a command only reads that gets the output of another one."""
+    """Whether a command that gets another one's output only reads."""
     called = _XARGS.sub("", piped, 1)
     return bool(_READING_COMMAND.match(called) or _FILTER.match(called))
 
@@ -159,7 +159,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _resolved(command: str) -> str:
-    """Return a command with paths in place of its variables and quoted paths, and marks in place of other quoted text."""
+    """Return a command with paths in place of variables and quoted paths, and marks in place of other quoted text."""
     variables: dict[str, list[str]] = {}
 
     def resolved(found: re.Match[str]) -> str:
@@ -181,7 +181,7 @@ def _resolved(command: str) -> str:
 
 
 def _values(word: str, variables: Mapping[str, list[str]]) -> list[str]:
-    """Return the paths that a word stands for; none where the command does not say it."""
+    """Return the paths that a word expands to; none if the command does not determine them."""
     bare = word.strip("\"'")
     names = sorted({a or b for a, b in _VARIABLE.findall(bare)}, key=len, reverse=True)
     choices = [variables.get(name, []) for name in names]
