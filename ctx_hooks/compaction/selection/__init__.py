@@ -1,1 +1,1 @@
-"""Which older exchanges, and which of their segments, are kept: a knapsack by value per token."""
+"""Selection of the older exchanges and segments to keep: a knapsack by value per token."""

@@ -1,7 +1,7 @@
-"""What the assistant answered stays where it was said: the ends of the answers that close a turn, the newest of them whole.
+"""The assistant's answers stay in their place: the ends of the answers that close a turn, and the newest ones whole.
 
-Questions without their answers cannot be followed. In recorded sessions of agents these answers are .005 to .03 of the
-context. Of plain dialogue, half of which is answers, those turns stay that the newest request asks for (`select.py`).
+Nobody can follow questions without their answers. In recorded sessions of agents these answers are .005 to .03 of the
+context. In plain dialogue half of the text is answers: `select.py` keeps the turns that fit the newest request.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,13 +14,13 @@ from ctx_hooks.texts.pieces import head_end, tail_start
 from ctx_hooks.tokens.budget import Budget
 
 ANSWERS_FRACTION = 0.15
-"""What answers may have of the goal's free room in a conversation of calls and results; of dialogue in proportion less."""
+"""The answers' share of the goal's free room in a conversation of calls and results; with dialogue proportionally less."""
 END_CHARS = 400
-"""What stays at either end of a long answer: what it is about, and what it asks or concludes."""
+"""The kept length at either end of a long answer: its subject, and its question or conclusion."""
 
 
 def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
-    """Return the spans of the assistant's older answers that stay, in order, by position of the text."""
+    """Return the kept spans of the assistant's older answers, in order, by position of the text."""
     counter = budget.counter
     texts = dict(_answers(conversation))
     tokens_per_char = {position: counter.text(text) / len(text) for position, text in texts.items()}
@@ -37,7 +37,7 @@ def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spa
 
 
 def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
-    """Yield the texts before which the assistant's turns end, newest first."""
+    """Yield the texts that end the assistant's turns, newest first."""
     messages = conversation.messages
     for exchange in reversed(older_exchanges(conversation)):
         behind = exchange.stop
@@ -50,7 +50,7 @@ def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
 
 
 def _tools_fraction(conversation: Conversation, budget: Budget) -> float:
-    """Return how much of the older exchanges are calls and their results."""
+    """Return the fraction of calls and their results in the older exchanges."""
     older = older_exchanges(conversation)
     tokens = [budget.counter.messages((conversation.messages[i] for i in e), conversation.format) for e in older]
     used = sum(tokens[n] for n, exchange in enumerate(older) if _uses_tools(conversation, exchange))
@@ -62,6 +62,6 @@ def _uses_tools(conversation: Conversation, exchange: range) -> bool:
 
 
 def _ends(text: str) -> Spans:
-    """Return where the ends of a text stand, of a short one all."""
+    """Return the spans of a text's two ends, of a short text the whole."""
     head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
     return ((0, head), (tail, len(text))) if head < tail else ((0, len(text)),)

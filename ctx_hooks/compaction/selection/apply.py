@@ -15,12 +15,12 @@ from ctx_hooks.conversation.protection import reasoning_may_go
 from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
-"""What stays of a text of which no segment was kept: it says what the text was about."""
+"""The kept beginning of a text without kept segments: it says what the text was about."""
 _NO_LINES: frozenset[int] = frozenset()
 
 
 class Shortener:
-    """Makes the shortened forms of older messages, each once: the selections that a fit tries differ in a few lines."""
+    """Makes each shortened form of older messages once: the selections that a fit tries differ in a few lines."""
 
     def __init__(self, conversation: Conversation, items: Iterable[Item], budget: Budget) -> None:
         self._conversation = conversation
@@ -91,9 +91,9 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
 def kept_segments(
     text: str, placeholder: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], *, in_place: bool = False
 ) -> str:
-    """Return the kept segments of `text` in order, a mark wherever something is missing.
+    """Return the kept segments of `text` in order, with a mark at each gap.
 
-    The placeholder stands before all, or `in_place` of what is missing first.
+    The placeholder comes before all of them, or replaces the first gap (`in_place`).
     """
     pieces = [] if in_place else [placeholder, "\n"]
     mark = placeholder if in_place else placeholders.GAP

@@ -1,4 +1,4 @@
-"""A pasted text in the blocks that are kept or left out whole: files, documents, sections, paragraphs."""
+"""Blocks of a pasted text, each kept or removed whole: files, documents, sections, paragraphs."""
 
 import re
 from bisect import bisect_right
@@ -11,11 +11,11 @@ from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.texts.identifiers import identifiers
 
 LEAST_PIECE_CHARS = 500
-"""Smaller pieces of a block would have more placeholders and headings than text."""
+"""Smaller pieces of a block would cost more placeholders and headings than text."""
 LONGEST_OPENING_CHARS = 200
-"""What opens or closes a block stands in so much of a line."""
+"""The first characters of a line that may open or close a block."""
 LONGEST_NAME_CHARS = 120
-"""Longer than paths in repositories are; a longer line is no title."""
+"""Paths in repositories are shorter; a longer line is no title."""
 FILE_TAGS = ("file", "document", "doc", "source_file", "file_content", "file_contents", "attachment", "page", "article")
 """Elements in which people and clients paste files (Anthropic's guide to long prompts: `<document>` with `<source>`)."""
 _FILE_OPENING = re.compile(rf"<({'|'.join(FILE_TAGS)})\b", re.IGNORECASE)
@@ -31,13 +31,13 @@ _HEADING_MARKS = ("-", "=", "#")
 FENCES = ("```", "~~~")
 _PATH = re.compile(r"[\w./\\-]{0,110}\.\w{1,10}\b")
 NAME_LINES = 3
-"""The first lines of a block, in which its name stands."""
+"""The first lines of a block, which may contain its name."""
 LEAST_HEADINGS = 2
-"""One line that looks like a file's heading may be a comment; several divide the text."""
+"""A single line like a file's heading may be a comment; several divide the text."""
 
 
 class _Line(NamedTuple):
-    """A line, or a piece of a very long one, and its beginning without blanks: what opens and closes a block."""
+    """A line, or a piece of a very long one, and its beginning without blanks, which may open or close a block."""
 
     start: int
     end: int
@@ -45,9 +45,9 @@ class _Line(NamedTuple):
 
 
 def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
-    """Return the spans of files under headings of their own, fenced code, elements, else of paragraphs, covering `text`.
+    """Return the spans of files under headings, fenced code and elements, else of paragraphs; they cover `text`.
 
-    A block of more than `most_chars` is split at line ends, so that not all of it has to go.
+    A block of more than `most_chars` is split at line ends, so that a part of it can stay.
     """
     most = max(LEAST_PIECE_CHARS, most_chars)
     lines = _lines(text, most)
@@ -72,7 +72,7 @@ def block_segments(text: str, most_chars: int, apart: Sequence[tuple[int, int]] 
 
 
 def names_of(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, ...]:
-    """Return the names that stand at the beginning of these blocks, each once."""
+    """Return the names at the beginning of these blocks, each once."""
     found = (_name(text[a : min(b, a + 4 * LONGEST_NAME_CHARS)]) for a, b in spans)
     return tuple(dict.fromkeys(name for name in found if name))
 
@@ -92,7 +92,7 @@ def _name(beginning: str) -> str:
 
 
 def _lines(text: str, most: int) -> list[_Line]:
-    """Return the lines of `text`; one longer than `most` in pieces."""
+    """Return the lines of `text`; lines longer than `most` in pieces."""
     found = []
     start = 0
     for line in text.splitlines(keepends=True):
@@ -123,7 +123,7 @@ def _paragraphs(lines: Sequence[_Line], start: int, end: int) -> Iterator[int]:
 
 
 def enclosed(text: str) -> list[tuple[int, int, str]]:
-    """Return where elements, fenced blocks, and files under headings begin, with their titles, and end, and their tags."""
+    """Return start (with the title), end and tag of the elements, fenced blocks and files under headings."""
     lines = _lines(text, max(LEAST_PIECE_CHARS, len(text)))
     if headings := _headings(lines):
         starts = [lines[n].start for n in headings]
@@ -141,7 +141,7 @@ def _headings(lines: Sequence[_Line]) -> list[int]:
 
 
 def _enclosed(lines: Sequence[_Line]) -> Iterator[tuple[int, int, str]]:
-    """Yield the first and last line of each block that something opens and closes, and its tag or fence."""
+    """Yield the first and last line of each opened and closed block, and its tag or fence."""
     closings = _closings(lines)
     n = 0
     while n < len(lines):
@@ -158,7 +158,7 @@ def _is_title(lines: Sequence[_Line], n: int) -> bool:
 
 
 def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
-    """Return the lines that close something: by the name of the element, or the fence."""
+    """Return the closing lines, by the name of the element, or the fence."""
     found: dict[str, list[int]] = {}
     for n, line in enumerate(lines):
         for closing in _CLOSING.finditer(line.text) if "</" in line.text else ():
@@ -169,7 +169,7 @@ def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
 
 
 def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> tuple[str, int | None]:
-    """Return the tag or fence that line `n` opens, and the line that closes it; None where none does."""
+    """Return the tag or fence that line `n` opens, and the line that closes it; None if none does."""
     text = lines[n].text
     opening = _OPENING.match(text) if text[:1] == "<" else None
     if opening is None and not text.startswith(FENCES):

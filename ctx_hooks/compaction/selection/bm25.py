@@ -1,6 +1,6 @@
 """How well texts fit a request: BM25 over stems, smoothed over neighbours.
 
-It knows no language: words are cut to a common length, and scripts without spaces are read in pairs of characters.
+It is independent of the language: it cuts words to a common length, and reads scripts without spaces in character pairs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.pieces import pieces
 
 STEM_CHARS = 4
-"""Words are compared by their first letters, which inflected forms share. Of 40 dialogues of `benchmarks/dialogues.py` the
-turns that answer are found behind a compaction in 95 % with four letters, in 93 % with three, five or six."""
+"""Words are compared by their first letters, which inflected forms share. In 40 dialogues of `benchmarks/dialogues.py` four
+letters find 95 % of the turns that answer after a compaction; three, five or six letters find 93 %."""
 K1 = 1.2
 B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3); lengths are in characters."""
 NEIGHBOUR_WEIGHT = 0.5
 MOST_NEIGHBOURS = 3
-"""An answer often stands near the turns that share the request's words: a text lends half of its score to the next on either
-side, half of that to the next but one, up to so many. Of 725 questions on five dialogues (LoCoMo) the best 9 % of the text
-hold 0.82 of the turns that answer, with the nearest neighbour alone 0.79; of 120 about meetings (QMSum) 0.27 and 0.23."""
+"""An answer is often near the turns that share the request's words. So a text adds half of its score to the next on either
+side, a quarter to the next but one, up to so many. For 725 questions on five dialogues (LoCoMo) the best 9 % of the text
+have 0.82 of the turns that answer, with only the nearest neighbour 0.79; for 120 about meetings (QMSum) 0.27 and 0.23."""
 _STEM = re.compile(rf"([^\W_]{{1,{STEM_CHARS}}})[^\W_]*")
-"""The stem of a word, where no script without spaces is."""
+"""The stem of a word, outside scripts without spaces."""
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 HashesOf: TypeAlias = "Callable[[str], array[int]]"
@@ -41,18 +41,18 @@ _hashes: ContentCache[array[int]] = ContentCache()
 def hashes_of(text: str) -> array[int]:
     """Return Python's hash of each stem of `text`, in order.
 
-    It has 64 bits and a key of the process: two stems share one neither by chance nor by intent.
+    It has 64 bits and a key of the process, so two stems never share one, by chance or by intent.
     """
     return array("q", map(hash, stems(text)))
 
 
 def remembered_hashes_of(text: str) -> array[int]:
-    """Return the same, remembered by content: for texts that are ranked again for the next request."""
+    """Return `hashes_of(text)`, remembered by content: for texts that the next request ranks again."""
     return _hashes.get(digest(text), lambda: hashes_of(text), getsizeof)
 
 
 def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDArray[np.float64]:
-    """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one.
+    """Return one score a text, in order; 0 if neither the text nor its neighbours have a word of the request.
 
     The time is linear in the texts' length, times the logarithm of the request's.
     """
@@ -71,10 +71,10 @@ def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDAr
 
     chars, often = np.array([len(t) for t in texts], np.float64), times.astype(np.float64)
     norm = K1 * (1 - B + B * chars[holding_text] / max(1.0, chars.sum() / total))
-    # Squared as in the cosine of tf-idf, where the weight of a word is the request's and the text's: in the dialogues
+    # Squared as in the cosine of tf-idf, which multiplies a word's weights in the request and the text. In the dialogues
     # above 0.85 instead of 0.82, better in each of the five.
     weights = np.array([rarity(holding, total) ** 2 for holding in np.bincount(stem, minlength=len(wanted)).tolist()])
-    # Sums of `bincount` run from first to last: of one text in the order of the request's words.
+    # `bincount` adds from first to last: for one text in the order of the request's words.
     found = np.bincount(holding_text, weights[stem] * often * (K1 + 1) / (often + norm), total).astype(np.float64)
     near: NDArray[np.float64] = found.copy()
     for distance in range(1, min(MOST_NEIGHBOURS, total - 1) + 1):
@@ -85,9 +85,9 @@ def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDAr
 
 
 def rarity(holding: int, texts: int) -> float:
-    """Return the inverse document frequency of a word that `holding` of `texts` texts hold: the weight that it has.
+    """Return the inverse document frequency of a word in `holding` of `texts` texts, which is its weight.
 
-    It is Lucene's variant with 1 added: above zero even for a word that every text holds.
+    It is Lucene's variant with 1 added: above zero even for a word in every text.
 
     >>> rarity(1, 100) > rarity(50, 100) > rarity(100, 100) > 0
     True

@@ -1,12 +1,12 @@
-"""From an estimate to a fit: a correction search over the room that a selection may fill.
+"""From an estimate to an exact fit: a search for the room that a selection may fill.
 
-A selection estimates what lines cost, and what is built of it has placeholders and a summary besides. So the room is
-found by trying: select, build, count exactly, and correct the room by what the size was off, a little more if it was too
-large and a little less if it was too small. Whole lines and exchanges come and go, so that the size does not quite rise with
-the room: of what fitted the fullest is the result. Until something fits, the room becomes smaller, down to none.
+A selection estimates the cost of lines, and the built conversation also has placeholders and a summary. So `fit` tries:
+select, build, count exactly, and correct the room by the error, a little more if the size was too large and a little less if
+it was too small. Whole lines and exchanges come and go, so the size does not always rise with the room. The fullest fitting
+conversation is the result. Until one fits, the room becomes smaller, down to none.
 
-Of cut text names stay where none of its lines does, those first that the assistant has used most. A name has a tenth of the
-tokens of the lines around it, and tells a reader which call shows these again.
+Names from removed text stay without its lines, the names that the assistant used most first. A name has a tenth of the
+tokens of the lines around it, and shows which call returns these again.
 """
 
 import re
@@ -27,40 +27,40 @@ from ctx_hooks.tokens.units import LocalTokens
 Build: TypeAlias = Callable[[Selection, Names], Conversation]
 
 ATTEMPTS = 4
-"""Of 465 fits of generated and real sessions 61 % are close at the first attempt, 83 % at the second, 87 % at the third;
-what is not by then keeps the fullest that fitted. Each attempt builds and counts the whole conversation."""
+"""Of 465 fits of generated and real sessions 61 % are close at the first attempt, 83 % at the second, 87 % at the third; the
+others keep the fullest that fitted. Each attempt builds and counts the whole conversation."""
 USUAL_SUMMARY_FRACTION = 0.4
 """How much of its allowance the summary usually takes."""
 MARGIN_FRACTION = 0.02
-"""Cut texts have a little more tokens per character than whole ones: with this margin the first attempt mostly fits."""
+"""Cut texts have slightly more tokens per character than whole ones: with this margin the first attempt mostly fits."""
 CLOSE_FRACTION = 0.045
 """A fit that leaves less than this of the goal unused is good enough."""
 TOO_LARGE_FACTOR, TOO_SMALL_FACTOR = 1.05, 0.8
-"""How much of the measured error the next room is corrected by: a fit is needed, a full one only wanted."""
+"""Factors on the measured error that correct the next room: the result must fit, and should be full."""
 WIDER_FRACTION = 0.005
-"""An attempt that is too large gives up this much more of the goal each time: what is taken away are whole lines."""
+"""Each too large attempt gives up this much more of the goal, since only whole lines can go."""
 SHARES_OF_REST = (1.0, 0.8, 0.5)
-"""Of what lines leave, what names are tried to take: their cost is an estimate."""
+"""Shares of the rest after lines that names try to use: their cost is an estimate."""
 NAMES_FRACTION, MOST_NAMES_FRACTION = 0.04, 0.07
-"""Of the goal, what lines leave for names, and what these have at most."""
+"""Shares of the goal: what lines leave for names, and the most that names use."""
 CLAUSE_TOKENS = 4
-"""What says where the names of one place come from; a file that is listed in any case says it for nothing."""
+"""Cost of the clause with the source of some names; it is free if the record lists the file anyway."""
 LEAST_FIGURE_USES = 2
-"""A figure with its unit is listed if the assistant used it so often; any other name if it was seen."""
+"""A figure with its unit is listed only if the assistant used it so often; any other name always may be."""
 LONGEST_NAME_CHARS = 100
 _FIGURE = re.compile(r"\d+[A-Za-z]?")
-"""It says of nothing what it counts."""
+"""A bare figure does not say what it counts."""
 _WORDS = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+|\w+://.*")
-"""Words with strokes between them are mostly prose ("yes/no"), and a page has many addresses, if the assistant used none."""
+"""Words with slashes are mostly prose ("yes/no"), and a page has many addresses: listed only if the assistant used them."""
 _FOUND = re.compile(r"([^:]*/[^:]*\.\w+):[A-Za-z]\w*")
-"""What `grep` puts behind the name of a file."""
+"""A file name and the text that `grep` puts behind it."""
 _MARK = re.compile(r"[/.:#]")
 
 
 def fit(conversation: Conversation, budget: Budget, selector: Selector, build: Build) -> Conversation:
-    """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits.
+    """Return the fullest built conversation within the goal, with names in the rest of the room; the smallest if none fits.
 
-    Where nobody has used a tool names have no room: no call shows their lines again, and a sentence says more.
+    Without tools in the older exchanges names get no room: no call shows their lines again, and a sentence says more.
     """
     if all(item.spoken for item in selector.items):
         return _with_lines(budget, selector, build)[0]
@@ -79,7 +79,7 @@ def fit(conversation: Conversation, budget: Budget, selector: Selector, build: B
 
 
 def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conversation, Selection]:
-    """Return the fullest conversation within the goal, and what was selected for it."""
+    """Return the fullest conversation within the goal, and its selection."""
     beside_tokens = budget.goal_tokens * MARGIN_FRACTION + summary_tokens(budget.goal_tokens) * USUAL_SUMMARY_FRACTION
     room_tokens = selector.free_tokens - beside_tokens
     planned_tokens = max(room_tokens, 0)
@@ -97,7 +97,7 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
         if fullest is not None and (is_close or attempt >= ATTEMPTS):
             return fullest
         if excess_tokens > 0 and room_tokens <= 0:
-            nothing = Selection(frozenset(), frozenset(), {})  # nor answers: done again, less of these would stay
+            nothing = Selection(frozenset(), frozenset(), {})  # nor answers: another pass would keep fewer of these
             return (build(nothing, {}), nothing) if budget.cut_newest else (built, selection)
         if excess_tokens > 0:
             room_tokens -= excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * budget.goal_tokens
@@ -113,7 +113,7 @@ def names_of_cut(
     counter: Counter,
     room_tokens: int,
 ) -> Names:
-    """Return names that were cut and stand in nothing that is `left`, most used first, as many as the room holds."""
+    """Return removed names that nothing in `left` contains, most used first, as many as the room allows."""
     used = Occurrences(name for m in conversation.messages if m.role == "assistant" for name in identifiers_of((m,)))
     seen: Occurrences[str] = Occurrences()
     places: dict[str, Position] = {}
@@ -144,7 +144,7 @@ def names_of_cut(
 
 
 def _parts(name: str) -> list[str]:
-    """Return a name and what it begins and ends with, up to a mark in it: of a path the file and the folders, too.
+    """Return a name with its beginnings and endings up to a mark in it: for a path also the file and the folders.
 
     >>> _parts("src/names.py")
     ['src/names.py', 'src', 'src/names', 'names.py', 'py']

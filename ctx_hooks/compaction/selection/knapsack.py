@@ -1,7 +1,7 @@
-"""A greedy knapsack: of the segments of older exchanges, those with the most value for their tokens come first.
+"""A greedy knapsack: the segments of older exchanges with the most value for their tokens come first.
 
-The value of a segment is that of the identifiers in it that nothing before it shows, and of its relevance to the newest
-request. What is taken raises the value of no other: so only the one that seems best is valued anew (Minoux 1978).
+The value of a segment is the value of its identifiers that no earlier segment shows, plus its relevance to the newest
+request. Taking one never raises the value of another, so only the apparent best is valued again (Minoux 1978).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,22 +15,22 @@ from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.texts.identifiers import is_opaque
 
 SEEN_VALUE = 1.0
-"""The value of an identifier that nothing kept shows yet: the unit of all values."""
+"""The value of an identifier that no kept text shows yet: the unit of all values."""
 USED_VALUE = 9.0
-"""Its value if the assistant has used it, until a kept call or answer names it. From the middle of real sessions, the next
-answers name 13.8 % of the identifiers that the assistant has used before, and 1.6 % of those that it was only shown."""
+"""Its value if the assistant has used it, until a kept call or answer names it. In the middle of real sessions, the next
+answers name 13.8 % of the identifiers that the assistant has used before, and 1.6 % of those that it has only seen."""
 REQUEST_VALUE = 2.0
-"""The value of the segment that fits the newest request best: more than an identifier that was only shown, far less than
-one that was used, since words of a question also stand in much that does not answer it."""
+"""The value of the segment that fits the newest request best: more than a seen identifier, far less than a used one, since
+many texts have words of a question without answering it."""
 REFUSALS = 50
-"""After so many segments that the room no longer holds it counts as spent: a shorter one may still fit."""
+"""After so many segments that do not fit, the room counts as full: before that a shorter one may still fit."""
 MOST_VALUATIONS = 8
-"""So often a row is valued in the mean at most; real sessions take 3, and 8 at most. Where each row shares something with
-each other one, the time would grow with the square of their number: the rest is taken by the values that it had last."""
+"""The most valuations of a row in the mean; real sessions take 3, and 8 at most. If every row shares identifiers with every
+other one, the time would grow with the square of their number: then the last values decide on the rest."""
 
 
 class Row(NamedTuple):
-    """A segment: the number of its exchange, the part that it stands in, its number there; what it costs, and brings."""
+    """A segment: the number of its exchange, its part, its number in the part, its cost, and what it brings."""
 
     item: int
     position: Position
@@ -41,12 +41,12 @@ class Row(NamedTuple):
 
 
 class Knapsack:
-    """The segments of exchanges in the order in which they are taken; it is found as far as it is asked for.
+    """The segments of exchanges in the order of their selection, which is computed only as far as needed.
 
     Args:
         items: the exchanges that have a frame, by number.
         used: the identifiers that the assistant has used.
-        shown: those that stand in what is kept in any case; `named` are those that the assistant names there.
+        shown: the identifiers in text that always stays; `named` are those that the assistant names there.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Knapsack:
         self._rest = self._taken(rows)
 
     def within(self, room_tokens: float, opened: Collection[int]) -> tuple[list[Row], float]:
-        """Return what a room holds of the rows of the `opened` exchanges, less what does not fit, and what is left of it."""
+        """Return the rows of the `opened` exchanges that fit the room, and the rest of the room."""
         taken: list[Row] = []
         refusals = 0
         for row in (row for row in self._rows() if row.item in opened):
@@ -78,7 +78,7 @@ class Knapsack:
             yield row
 
     def _taken(self, rows: list[Row]) -> Iterator[Row]:
-        """Yield the rows of any value, those with the most per token first."""
+        """Yield the rows that have a value, most value per token first."""
         waiting = [(-self._density(row), n, row) for n, row in enumerate(rows)]
         heapify(waiting)
         valuations = MOST_VALUATIONS * len(rows)
@@ -103,7 +103,7 @@ class Knapsack:
 
 
 def _segments(n: int, item: Item) -> Iterator[Row]:
-    """Yield the segments that add identifiers to their text, and others that are relevant."""
+    """Yield the segments that bring new identifiers of their text, and other relevant ones."""
     for source in item.sources:
         segments, names = source.segments, iter(source.segments.identifiers)
         spans = segments.spans

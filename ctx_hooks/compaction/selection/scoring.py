@@ -1,4 +1,4 @@
-"""What of the older exchanges could be kept, what each piece costs and how relevant it is."""
+"""The pieces of the older exchanges that could be kept, the cost of each and its relevance."""
 
 import re
 from bisect import bisect_right
@@ -20,25 +20,25 @@ from ctx_hooks.texts.pieces import lowered, pieces
 from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
-"""What the placeholder above the kept lines of a part costs (22 in English and o200k_base; 40 in Chinese)."""
+"""Cost of the placeholder above the kept lines of a part (22 in English and o200k_base; 40 in Chinese)."""
 REFERENCE_TOKENS = 11
-"""What a reference to the whole text adds to it."""
+"""Additional cost of a reference to the whole text."""
 LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 4_000
 GOAL_TOKENS_PER_ARGUMENT_CHAR = 8
 """A string of an older call's arguments, such as a patch, may take a thirtieth of the goal, at four characters a token."""
 LARGEST_BLOCK_FRACTION = 0.25
-"""A pasted block that would take more of the goal is divided into pieces: whole, it would seldom find room."""
+"""A pasted block with a larger share of the goal is divided into pieces: a whole one would seldom find room."""
 GAP_TOKENS = 1.5
-"""What the mark between two kept segments costs: a token, and at times one for its line break."""
+"""Cost of the mark between two kept segments: a token, and sometimes one for its line break."""
 WHOLE_RESULT_CHARS = 240
-"""A result up to this length is hardly longer than the line that would stand for it."""
+"""A result up to this length is hardly longer than the line that would replace it."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
 REQUEST_WORDS = 16
-"""The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
+"""The search uses only the request's longest words: they are the rarest, and each costs a pass over the older text."""
 _WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
 LONGEST_WORD_CHARS = 200
-"""Of a longer word the beginning is looked for: a search takes the text's length times the word's at worst."""
+"""A longer word is searched by its beginning: at worst a search takes the text's length times the word's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Source:
     """A part that may keep some of its lines.
 
     Attributes:
-        segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
-        tokens_per_char: mean of the text, by which the tokens of a line are estimated.
-        relevance: to the newest request, of the segments that have any, 0 to 1.
+        segments: the units of the text that are kept or removed whole: lines, or blocks of a user's pasted text.
+        tokens_per_char: the mean of the text, for estimates of a line's tokens.
+        relevance: the relevance of segments to the newest request, 0 to 1, without the zeros.
         stays: the numbers of the segments that stay with their exchange: the user's own words, or ends of an answer.
     """
 
@@ -60,21 +60,21 @@ class Source:
     stays: frozenset[int] = frozenset()
 
     def tokens(self, span: tuple[int, int]) -> float:
-        """Return about what a segment costs that stands at `span`, with the mark beside it."""
+        """Return the estimated cost of the segment at `span`, with the mark beside it."""
         return (span[1] - span[0]) * self.tokens_per_char + GAP_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An older exchange, of which all, some lines, its frame alone or nothing is kept.
+    """An older exchange: all of it, some lines, only its frame, or nothing is kept.
 
     Attributes:
-        frame_tokens: about what stays of it without any line: short arguments, placeholders.
-        whole_tokens: what all of it has.
-        identifiers: those of the frame.
+        frame_tokens: about the tokens of its frame, without any line: short arguments, placeholders.
+        whole_tokens: the tokens of the whole exchange.
+        identifiers: the identifiers of the frame.
         sources: the parts that its lines come from.
         spoken: whether it is plain dialogue, without calls or results.
-        is_answer: whether it is an answer that stays, its frame at least.
+        is_answer: whether it is an answer of which at least the frame stays.
     """
 
     messages: range
@@ -87,7 +87,7 @@ class Item:
 
 
 def short_arguments(call: ToolCall, budget: Budget) -> str:
-    """Return the arguments of an older call with its long strings cut; those of a signed call as they are."""
+    """Return the arguments of an older call with long strings cut; those of a signed call unchanged."""
     if call.is_signed:
         return call.arguments
     longest_chars = min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
@@ -95,7 +95,7 @@ def short_arguments(call: ToolCall, budget: Budget) -> str:
 
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
-    """Return the older exchanges as items, oldest first; `words` are the spans of users' texts and of answers that stay."""
+    """Return the older exchanges as items, oldest first; `words` are the kept spans of users' texts and of answers."""
     older = older_exchanges(conversation)
     most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
     texts: dict[Position, tuple[str, Segments]] = {}
@@ -116,7 +116,7 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
 
 
 def _text_to_shorten(part: Part) -> str:
-    """Return the text of an older part that may be reduced to some of its segments, "" of any other."""
+    """Return the text of an older part if it may be reduced to some of its segments, else ""."""
     if not isinstance(part, (Text, ToolResult)) or part.is_cut or (isinstance(part, Text) and part.is_signed):
         return ""
     return part.text if len(part.text) > (WHOLE_TEXT_CHARS if isinstance(part, Text) else WHOLE_RESULT_CHARS) else ""
@@ -170,9 +170,9 @@ def _item(
 
 
 def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments]]) -> list[Mapping[int, float]]:
-    """Return for each text the relevance of its segments that have any, 0 to 1: the request's words, each by how rare it is.
+    """Return for each text the relevance of its segments, 0 to 1, without zeros: the request's words, weighted by rarity.
 
-    That is BM25 without saturation and length: segments are alike enough in length. The request counts as one more of them.
+    That is BM25 without saturation and length: segments have similar lengths. The request counts as another segment.
     """
     request = conversation.newest_request
     words = words_of(conversation.messages[request].text) if request is not None else ()
@@ -191,13 +191,13 @@ def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments
 
 
 def words_of(request: str) -> tuple[str, ...]:
-    """Return the words of a request that are looked for, the longest first."""
+    """Return the words of a request to search for, longest first."""
     words = {word[:LONGEST_WORD_CHARS] for piece in pieces(request) for word in _WORD.findall(lowered(piece))}
     return tuple(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS])
 
 
 def places(words: Sequence[str], text: str, segments: Segments) -> Iterator[tuple[str, int]]:
-    """Yield the words that segments of `text` hold, each with the number of the segment."""
+    """Yield the words in segments of `text`, each with the number of its segment."""
     lower, bounds = lowered(text) if words else "", segments.bounds.tolist()
     for word in words:
         at = lower.find(word)

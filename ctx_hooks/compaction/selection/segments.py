@@ -1,4 +1,4 @@
-"""A text in segments, for deciding which of them to keep: spans that a reader can follow, and the identifiers each holds."""
+"""The segments of a text, the units of selection: spans that a reader can follow, and the identifiers in each."""
 
 import re
 from collections.abc import Callable, Hashable, Sequence
@@ -18,30 +18,30 @@ from ctx_hooks.texts.pieces import lines
 LONGEST_SEGMENT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
 LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 6
-"""A span begins at a heading, a hunk, a definition, behind a blank line; not before so many lines that it can be read, and
-at the latest behind the second number. Of smaller spans more find room, and neighbours are kept as one."""
+"""A span begins at a heading, a hunk, a definition, or after a blank line, once the span before it has the first number of
+lines, and at the latest after the second. More small spans than large ones find room, and neighbours are kept as one."""
 MOST_SPAN_CHARS = 450
-"""Of longer lines fewer are a span."""
+"""Spans of long lines have fewer lines."""
 MOST_SEGMENTS = 20_000
-"""Of a text with more lines, short neighbours are one segment: a segment takes 5 µs, so that a text of 1 MB takes 0.1 s."""
+"""In a text with more lines, short neighbours are one segment: a segment takes 5 µs, so a text of 1 MB takes 0.1 s."""
 BREAKS = " \t,;}]"
-"""Behind these a long line is best cut."""
+"""A long line is best cut after one of these."""
 _BEGINS = re.compile(
     r"@@|diff --git|#{1,6} |[=*-]{3,}|[A-Za-z_/.][^\n]{0,200}[:{(]\s*$|\*\*\* |(?:def|class|func|fn|async|export|public) "
 )
-"""What opens a hunk, a section, a definition or a record, at the left edge."""
+"""The start of a hunk, a section, a definition or a record, at the left edge."""
 _NUMBERED = re.compile(r"\s{0,8}\d{1,6}(?:→|:|\t|\||\. ) ?")
-"""The number that a tool has put in front of a line."""
+"""A line number that a tool has added."""
 Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """A text in the pieces that are kept or cut whole: spans of lines, pieces of very long lines, groups of many short ones.
+    """The pieces of a text, each kept or removed whole: spans of lines, pieces of very long lines, groups of short ones.
 
     Attributes:
-        bounds: where each segment begins, and where the last one ends: they cover the text.
-        cover: the segments that bring identifiers the text has not shown before, densest first.
+        bounds: the start of each segment, and the end of the last one: they cover the text.
+        cover: the segments with identifiers that the text has not shown before, densest first.
         added: how many identifiers each of these brings.
         identifiers: every identifier of the text once, in the order in which the cover brings them.
     """
@@ -58,7 +58,7 @@ class Segments:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that is held."""
+        """The used memory."""
         return sum(map(getsizeof, (self, self.bounds, self.cover, self.added))) + names_bytes(self.identifiers)
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ def segments(text: str) -> Segments:
 
 
 def remembered(key: Hashable, analyse: Callable[[], Segments]) -> Segments:
-    """Return what `analyse` finds, remembered by a key that stands for the text and for what else it depends on."""
+    """Return the result of `analyse`, remembered by a key of the text and all else that it depends on."""
     return _segments.get(key, analyse, lambda found: found.size_bytes)
 
 
@@ -86,7 +86,7 @@ def _analyse(text: str) -> Segments:
 
 
 def with_cover(spans: Sequence[tuple[int, int]], names: Sequence[AbstractSet[str]]) -> Segments:
-    """Return the segments of a text that stand at `spans`, with the identifiers that `names` has for each."""
+    """Return the segments of a text at `spans`, with the identifiers of each from `names`."""
     dense = sorted((-len(names[n]) / (end - start + 1), n) for n, (start, end) in enumerate(spans) if names[n])
     seen: set[str] = set()
     cover, added, identifiers = [], [], []
@@ -102,7 +102,7 @@ def with_cover(spans: Sequence[tuple[int, int]], names: Sequence[AbstractSet[str
 
 
 def segment_spans(text: str) -> list[tuple[int, int]]:
-    """Return where the segments of `text` stand, side by side."""
+    """Return the spans of the segments of `text`, without gaps."""
     least_chars = len(text) // MOST_SEGMENTS
     found = []
     start = end = count = 0
@@ -127,6 +127,6 @@ def segment_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _last_break(text: str, start: int, end: int) -> int:
-    """Return where the piece from `start` ends: behind the last separator of its second half, if there is one."""
+    """Return the end of the piece from `start`: after the last separator of its second half, if there is one."""
     last = max(text.rfind(character, (start + end) // 2, end) for character in BREAKS)
     return last + 1 if last >= 0 else end

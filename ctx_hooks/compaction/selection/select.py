@@ -1,9 +1,9 @@
-"""Which older exchanges, and which of their lines, are kept: those with the most value for their tokens.
+"""Selection of the older exchanges, and of their lines, with the most value for their tokens.
 
-Two sources say what a later step will need. Identifiers: a line has the value of those that stand nowhere else in what is
-kept, and the ones the assistant has used before count more. Relevance to the newest request: lines by the rare words they
-share with it, plain dialogue by rank. The newest exchanges are kept whole, as many as a share of the room holds. Those
-before them keep their frame, as many as another share holds; what is older goes, except answers: the rest reads well.
+Two sources predict what a later step needs. Identifiers: a line has the value of those that no kept text has, and those that
+the assistant has used before count more. Relevance to the newest request: lines by the rare words that they share with it,
+plain dialogue by rank. The newest exchanges stay whole, up to a share of the room. Exchanges before them keep their frame,
+up to another share. Older ones go, except answers. So the rest reads well.
 """
 
 from bisect import bisect_right
@@ -23,21 +23,21 @@ from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
 
 DIALOGUE_RECENT_FRACTION = 0.05
-"""Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""
+"""Share of the room for the newest turns of plain dialogue: any turn may contain the answer to a question."""
 FRAMES_FRACTION = 0.5
-"""Share of the room in which exchanges keep their frames."""
+"""Share of the room for the frames of exchanges."""
 Names: TypeAlias = Mapping[Position, Sequence[str]]
-"""Names in cut text, by the part that they stand in."""
+"""Names in removed text, by their part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is kept of the older exchanges; the rest goes.
+    """The kept parts of the older exchanges; the rest goes.
 
     Attributes:
-        whole: exchanges that stay as they are, each as the range of its messages.
-        shortened: exchanges that stay with their frame and some of their lines.
-        lines: the numbers of the lines that stay of a shortened exchange, by position of their part.
+        whole: exchanges that stay unchanged, each as the range of its messages.
+        shortened: exchanges that keep their frame and some of their lines.
+        lines: the numbers of the kept lines of shortened exchanges, by position of their part.
     """
 
     whole: frozenset[range]
@@ -46,9 +46,9 @@ class Selection:
 
 
 class Selector:
-    """Selects from one conversation: what does not depend on the room is computed once.
+    """Selects from one conversation; it computes once everything that does not depend on the room.
 
-    With `newest_first` the newest exchanges are kept, whatever the older ones are worth: beside a model's summary.
+    With `newest_first` the newest exchanges stay, whatever the value of older ones: for use beside a model's summary.
     """
 
     def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
@@ -62,9 +62,9 @@ class Selector:
         self._orders: dict[float, tuple[tuple[int, ...], tuple[int, ...], Knapsack]] = {}
 
     def within(self, room_tokens: float, planned_tokens: float) -> Selection:
-        """Return what a room holds, by estimate; the frames of exchanges that have to stay may exceed it.
+        """Return the selection that fits a room by estimate; the frames of exchanges that must stay may exceed it.
 
-        The order in which exchanges are kept is made once for each room of `planned_tokens`, of about that size.
+        The order of selection is computed once for each `planned_tokens`, about the size of the room.
         """
         if self._newest_first:
             return self._newest_within(room_tokens)
@@ -94,9 +94,9 @@ class Selector:
         return self._selection(whole, paid_tokens, taken)
 
     def _fill(self, room_tokens: float, whole: set[int], paid_tokens: list[float], taken: dict[Position, set[int]]) -> None:
-        """Keep what still fits whatever its value, newest first: exchanges whole, else the first lines of their texts.
+        """Fill the rest of the room, newest first, at any value: with whole exchanges, else the first lines of their texts.
 
-        An exchange without a frame is kept whole or not at all, and so are those before it.
+        An exchange without a frame stays whole or goes, and so do those before it.
         """
         for n in reversed(range(len(self.items))) if room_tokens > 0 else ():
             item = self.items[n]
@@ -126,7 +126,7 @@ class Selector:
         )
 
     def _newest_within(self, room_tokens: float) -> Selection:
-        """Return the newest exchanges that `room_tokens` hold whole, and what they hold of one more; the first goes."""
+        """Return the newest exchanges that fit `room_tokens` whole, and the fitting part of one more; the first goes."""
         n = len(self.items)
         while n and self.items[n - 1].whole_tokens <= room_tokens:
             n -= 1
@@ -145,7 +145,7 @@ class Selector:
         return Selection(whole, frozenset({parted.messages}), lines)
 
     def _order(self, room_tokens: float) -> tuple[tuple[int, ...], tuple[int, ...], Knapsack]:
-        """Return which exchanges are kept whole before any line of others is, which keep their frame, and lines of these."""
+        """Return the exchanges to keep whole first, those that keep their frame, and the lines of these in order."""
         spoken_tokens = sum(item.whole_tokens for item in self.items if item.spoken)
         share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
         goal_tokens = self._budget.goal_tokens
@@ -161,10 +161,10 @@ class Selector:
         return whole, frames, self._lines(whole, self._stay.union(frames))
 
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
-        """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.
+        """Yield the turns of plain dialogue that fit the newest request best, up to the room, best first.
 
-        What somebody says at length is mostly a report, code or a pasted file: lines of it are kept. If a question is asked
-        and no tool used, such turns stay whole: 0.52 of the evidence instead of 0.35 (QMSum, at a quarter of the tokens).
+        A long turn is mostly a report, code or a pasted file: it keeps some lines. If a user asks a question and no tool was
+        used, long turns stay whole: 0.52 of the evidence instead of 0.35 (QMSum, at a quarter of the tokens).
         """
         may_be_long = asks(self._conversation) and all(item.spoken for item in self.items)
         for n in self._ranked_dialogue if room_tokens > 0 else ():
@@ -179,7 +179,7 @@ class Selector:
                 yield n
 
     def _is_recorded(self, n: int) -> bool:
-        """Whether all that is said in an exchange stays in any case, there or in the record."""
+        """Whether all words of an exchange always stay, in their place or in the record."""
         texts = ((i, k, part) for i in self.items[n].messages for k, part in enumerate(self._conversation.messages[i].parts))
         return all(isinstance(part, Text) and self.words.get((i, k)) == ((0, len(part.text)),) for i, k, part in texts)
 
@@ -201,7 +201,7 @@ class Selector:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
     def _lines(self, whole: Collection[int], framed: Collection[int]) -> Knapsack:
-        """Return the lines of the `framed` exchanges: of value is what neither frames nor whole exchanges bring."""
+        """Return the lines of the `framed` exchanges, valued by what neither frames nor whole exchanges have."""
         kept = [self._conversation.messages[i] for i in protected(self._conversation)]
         recorded = {n for n in range(len(self.items)) if self._is_recorded(n)}
         kept += [message for n in (*whole, *recorded) for message in self._messages(n)]
@@ -214,7 +214,7 @@ class Selector:
 
 
 def _newest(prices: Mapping[int, float], room_tokens: float) -> tuple[int, ...]:
-    """Return the newest of some exchanges that a room holds together at their prices, newest first."""
+    """Return the newest exchanges that together fit a room at their prices, newest first."""
     newest = sorted(prices, reverse=True)
     held = accumulate(prices[n] for n in newest)
     return tuple(newest[: sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))])

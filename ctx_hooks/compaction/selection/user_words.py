@@ -1,12 +1,12 @@
-"""What users wrote stays as they wrote it: which spans of their older messages no step may take.
+"""Users' words stay unchanged: the spans of users' older messages that no step may remove.
 
-All of it while it is a share of the goal. Of more, what people type is separated from what they paste, and from what their
-client wraps around it, by form and repetition: an element or fence that is long, or that opens in several messages, is no
-typing. Of a long text the sentences at either end, short paragraphs on their own and what directs somebody are typed. A
-mistake is cheap: what is taken for typed costs some room, what is taken for pasted is still chosen from by value.
+All words stay up to a share of the goal. Beyond it, form and repetition separate typed text from pasted text and from the
+client's wrapping: a long element or fence, or one that opens in several messages, is not typed. In a long text, typed parts
+are the sentences at either end, short separate paragraphs, and directives. A mistake is cheap: text wrongly taken for typed
+costs some room, and text wrongly taken for pasted may still be selected by value.
 
-First stays what directs somebody or tells a figure, a name, a place, the newest before the older; then what else was said,
-and habits that direct somebody; last what is said again and again.
+Directives and statements with a figure, a name or a place stay first, the newest before the older. Then other words and
+repeated directives; last come other repeated texts.
 """
 
 import re
@@ -24,41 +24,41 @@ from ctx_hooks.texts.statements import corrections, directs, tells
 from ctx_hooks.tokens.budget import Budget
 
 WORDS_FRACTION = 0.3
-"""The share of the goal that users' words may have whatever else is needed. In recorded sessions of agents they are .001 to
-.01 of the context; Codex keeps up to 20,000 tokens of them."""
+"""The share of the goal that users' words may always have. In recorded sessions of agents they are .001 to .01 of the
+context; Codex keeps up to 20,000 tokens of them."""
 MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.6, 0.08
-"""They have at most so much of what protected text leaves of the goal, and at least so much of all of it."""
+"""They get at most the first share of the goal's room beside protected text, and at least the second of the whole goal."""
 TELLING_FRACTION, MOST_TELLING_FRACTION = 0.4, 0.65
-"""The same of what directs or tells something: a rule or a figure that is lost cannot be found out again."""
+"""The same for directives and statements: nobody can find a lost rule or figure again."""
 NEWEST_FRACTION, FREE_OF_NEWEST_TOKENS = 0.25, 1_000
-"""Where no tool has been used and nobody asks, what directs or tells may have all but this fraction of what protected text
-leaves above so many tokens: no tool finds it out again. The fraction is for answers and the newest turns."""
+"""If no tool was used and nobody asks, directives and statements may use the room beside protected text, except this
+fraction of it above so many tokens: no tool finds them again. The fraction is for answers and the newest turns."""
 SAID_FRACTION = 0.5
-"""Of that, all that is said there."""
+"""Share of that room for all words in such a conversation."""
 RECORD_TOKENS, ENTRY_TOKENS = 50, 3
-"""What the record of what was said has in any case, and a text in it beside its words: whose they are, a line break."""
+"""Fixed cost of the record of words, and of each text in it: its speaker and a line break."""
 LONGEST_TYPED_CHARS = 2_000
 """A longer text, or element in it, is seldom typed."""
 LARGEST_WHOLE_FRACTION = 0.5
-"""Of the room for users' words, what a single long text may take whole."""
+"""The largest share of the room for users' words that a single long text may use whole."""
 OPENING_FRACTION = 0.5
-"""Of the room for users' words, what those have first that open the conversation, the task above all, which is the last
-before the first answer: agents that have no tools of the provider's get every result as a user's turn."""
+"""Share of the room for users' words that goes first to the conversation's opening, and in it to the task, the last text
+before the first answer. Agents without the provider's tools get every result as a user's turn."""
 EDGE_SENTENCES = 3
-"""So many sentences at either end of a long text are the user's: what is pasted stands between or beside them."""
+"""So many sentences at either end of a long text are the user's: pasted text is between or beside them."""
 LONGEST_ASIDE_CHARS = 300
-"""A paragraph up to this length that stands on its own in a long text is the user's."""
+"""A separate paragraph up to this length in a long text is the user's."""
 LONGEST_SENTENCE_CHARS = 600
 """A longer stretch without an end is no sentence."""
 REPEATED_TIMES = 3
-"""A text that was said so often to the letter is a habit, such as "go on"; what it says is no news."""
+"""A text repeated so often is a habit, such as "go on", and no news."""
 REPEATED_TAG = 3
-"""An element of one name in so many messages is put there by the client."""
+"""An element whose name occurs in so many messages comes from the client."""
 TELLING, SAID, REST, REPEATED = 0, 1, 4, 6
-"""The ranks of short texts that direct or tell something, of other short ones, of what is typed and neither short, at an
-end, a directive nor an aside, and of what says nothing new."""
+"""The ranks of short directives and statements, of other short texts, of typed text that is neither short, at an end, a
+directive nor an aside, and of repeated texts."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
-"""In these people paste what they have not written."""
+"""Elements and fences for text that users paste."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
@@ -66,7 +66,7 @@ _END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[
 
 
 class _Piece(NamedTuple):
-    """A span of a user's text, and how soon it gives way: of rank 0 last."""
+    """A span of a user's text, and its rank: spans of rank 0 go last."""
 
     rank: int
     position: Position
@@ -75,9 +75,9 @@ class _Piece(NamedTuple):
 
 
 def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
-    """Return the spans of older users' texts that stay, in order, by position of the text; a text without any has none.
+    """Return the kept spans of users' older texts, in order, by position of the text; texts without any are left out.
 
-    A text that was said again to the letter stays where it was said last; what is corrected only where its correction stays.
+    A repeated text stays only at its last place. A corrected statement stays only if its correction stays.
     """
     said = list(_said(conversation))
     times = Occurrences(text for _, text in said)
@@ -85,7 +85,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     typed = _typed_spans(texts)
     goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
     least_tokens = goal_tokens * LEAST_WORDS_FRACTION
-    if budget.cut_newest and free > 0:  # nothing gives way to them then, and records that do not fit would have none
+    if budget.cut_newest and free > 0:  # then nothing else can make room, and records that do not fit would lose all words
         least_tokens = min(least_tokens, free * MOST_TELLING_FRACTION)
     room_tokens = max(least_tokens, min(goal_tokens * WORDS_FRACTION, free * MOST_FREE_FRACTION))
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
@@ -127,7 +127,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
 
 
 def free_tokens(conversation: Conversation, budget: Budget) -> float:
-    """Return what protected text leaves of the goal."""
+    """Return the goal's tokens beside protected text."""
     older = (conversation.messages[i] for i in older_messages(conversation))
     older_tokens = budget.counter.messages(older, conversation.format)
     return budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
@@ -144,13 +144,13 @@ def _said(conversation: Conversation) -> Iterator[tuple[Position, str]]:
 
 
 def asks(conversation: Conversation) -> bool:
-    """Whether the newest request asks something, which some older turns may answer best."""
+    """Whether the newest request asks a question, which some older turns may answer best."""
     request = conversation.newest_request
     return request is not None and is_question(conversation.messages[request])
 
 
 def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
-    """Return what of each text no client has wrapped around it."""
+    """Return the spans of each text without the client's wrapping."""
     blocks = {position: enclosed(text) for position, text in texts.items()}
     times = Occurrences(tag for found in blocks.values() for tag in {tag for *_, tag in found if tag not in NO_ELEMENTS})
     typed = {}
@@ -163,11 +163,11 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
 def _pieces(
     position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool, repeated: bool
 ) -> Iterator[_Piece]:
-    """Yield what of a text may stay, by rank.
+    """Yield the spans of a text that may stay, by rank.
 
-    0 what directs or tells something in short texts, 1 what else is said there, 2 the ends of a long one and what directs in
-    it, 3 asides, 4 what else was typed, 5 long elements that are no files, 6 what was said many times and directs nobody.
-    In what opens the conversation clients enclose what they are told: there such elements count as typed.
+    0 directives and statements in short texts, 1 other short texts, 2 the ends of a long text and its directives, 3 asides,
+    4 other typed text, 5 long elements that are no files, 6 repeated texts without a directive. In the opening of the
+    conversation clients enclose the user's words in elements: there these count as typed.
     """
     if chars_of(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
         yield from _short_pieces(position, text, typed, repeated=repeated)
@@ -189,7 +189,7 @@ def _pieces(
 
 
 def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool) -> Iterator[_Piece]:
-    """Yield what of a short text may stay: the whole, of a less short one its sentences."""
+    """Yield the spans of a short text that may stay: the whole, or the sentences of a longer one."""
     for a, b in typed:
         for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else _sentences(text, a, b):
             if directs(text, start, end):
@@ -200,7 +200,7 @@ def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the sentences and lines between two offsets, side by side; a very long one in pieces."""
+    """Yield the sentences and lines between two offsets, without gaps; very long ones in pieces."""
     for a, b in pieces.spans(text[start:end]):
         begin = start + a
         for stop in (*(found.end() for found in _END.finditer(text, start + a, start + b)), start + b):
@@ -210,19 +210,19 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _without(spans: Spans, gone: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
-    """Yield what of some spans is left without others, of which each stands in one of them; both are in order."""
+    """Yield the spans without the `gone` ones, each of which is inside one of them; both are in order."""
     for start, end in spans:
         inside = [(a, b) for a, b, _ in gone if start <= a and b <= end]
         yield from zip((start, *(b for _, b in inside)), (*(a for a, _ in inside), end), strict=True)
 
 
 def chars_of(spans: Spans) -> int:
-    """Return how long some spans are together."""
+    """Return the total length of some spans."""
     return sum(b - a for a, b in spans)
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Return spans in order, those side by side as one."""
+    """Return spans in order, with neighbours joined."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if joined and joined[-1][1] >= start:
