@@ -40,7 +40,7 @@ class Cut:
     """A due compaction of the first `length` messages, with the expected `tokens` of its messages.
 
     `number` counts the compactions from 1; a cut of no message is none. `is_whole` says that it also contains the end of
-    its request that the next one may lack (a reminder), for which there is no room otherwise. `base` is the compaction
+    its request that the next one may lack, such as a reminder: there is no other room for it. `base` is the compaction
     with whose settled messages it begins, None if it starts from the first message.
     """
 

@@ -23,8 +23,8 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 BLOCK_MESSAGES = 32
-"""One digest identifies a block of so many messages. A long history takes a third of the time of one digest a message, and
-after it has grown only the last block is looked up message by message."""
+"""One digest identifies a block of so many messages. That takes a third of the time of one digest a message. After a history
+has grown, only its last block is looked up message by message."""
 SMALL_SLICE_CHARS = 64
 """If a large value is digested in slices, texts up to this length are written unchanged: a digest is no shorter."""
 CALL_DIGEST_BYTES = 8

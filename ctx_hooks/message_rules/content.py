@@ -84,8 +84,8 @@ def gemini_content(conversation: Conversation) -> Iterator[Change]:
     """Drop empty texts, and contents that have no other part.
 
     Google: "* GenerateContentRequest.contents[0].parts: contents.parts must not be empty.", "Unable to submit request
-    because it must have a text parameter." The signature of a streamed answer arrives in an empty text, which must
-    come back unchanged.
+    because it must have a text parameter." Signatures of streamed answers arrive in empty texts. These
+    must come back unchanged.
     """
     for i, message in enumerate(conversation.messages):
         kept = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Text) or p.text or p.is_signed))

@@ -1,9 +1,9 @@
 """From an estimate to an exact fit: a search for the room that a selection may fill.
 
 A selection estimates the cost of lines, and the built conversation also has placeholders and a summary. So `fit` tries:
-select, build, count exactly, and correct the room by the error, a little more if the size was too large and a little less if
-it was too small. Whole lines and exchanges come and go, so the size does not always rise with the room. The fullest fitting
-conversation is the result. Until one fits, the room becomes smaller, down to none.
+select, build, count exactly, correct the room. It corrects by slightly more than the error if the size was too large, and by
+slightly less if it was too small. Whole lines and exchanges come and go, so the size does not always rise with the room. The
+fullest fitting conversation is the result. Until one fits, the room becomes smaller, down to none.
 
 Names from removed text stay without its lines, the names that the assistant used most first. A name has a tenth of the
 tokens of the lines around it, and shows which call returns these again.

@@ -18,8 +18,8 @@ from ctx_hooks.texts.pieces import lines
 LONGEST_SEGMENT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
 LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 6
-"""A span begins at a heading, a hunk, a definition, or after a blank line, once the span before it has the first number of
-lines, and at the latest after the second. More small spans than large ones find room, and neighbours are kept as one."""
+"""A span begins at a heading, a hunk, a definition, or after a blank line. The span before it has at least the first number
+of lines, and at most the second. More small spans than large ones find room, and neighbours are kept as one."""
 MOST_SPAN_CHARS = 450
 """Spans of long lines have fewer lines."""
 MOST_SEGMENTS = 20_000

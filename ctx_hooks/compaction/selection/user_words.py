@@ -55,8 +55,8 @@ REPEATED_TIMES = 3
 REPEATED_TAG = 3
 """An element whose name occurs in so many messages comes from the client."""
 TELLING, SAID, REST, REPEATED = 0, 1, 4, 6
-"""The ranks of short directives and statements, of other short texts, of typed text that is neither short, at an end, a
-directive nor an aside, and of repeated texts."""
+"""Ranks: short directives and statements; other short texts; typed text that is neither short, at an end, a directive nor an
+aside; repeated texts."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """Elements and fences for text that users paste."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]

@@ -2,8 +2,8 @@
 
 A share of the window limits an arriving result. Of an older result, `oldest_turns` selects lines from the whole text, so the
 share applies to it only without selection (`compaction: gentle`). The policy's caps in characters, bytes and lines always
-apply. Of the names that 178 requests of coding sessions use from long ago, 0.76 survive a fit to 16,000 tokens, and 0.73 if
-large older results lose their middle before the selection.
+apply. Of the names that 178 requests of coding sessions use from long ago, 0.76 survive a fit to 16,000 tokens. If large
+older results lose their middle before the selection, 0.73 survive.
 """
 
 from itertools import groupby
