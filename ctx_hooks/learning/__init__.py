@@ -1,1 +1,1 @@
-"""What answers and refusals teach about a deployment: attempts of running requests, statistics, and where these are kept."""
+"""Learns about deployments from answers and refusals: attempts of running requests, statistics, and their storage."""

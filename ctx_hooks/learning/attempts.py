@@ -1,6 +1,6 @@
-"""An attempt: what it is decided by, what was sent of a request, to where, and how it ended.
+"""An attempt: the inputs of its decision, the sent request, its target, and its end.
 
-What is known when it begins is frozen once, and handed to the engine. A retry has to be smaller than the attempt before it.
+Its knowledge is frozen at its beginning, and passed to the engine. A retry has to be smaller than the attempt before it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, Window, budget_tokens_of
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
 
 OTHERS_FLOOR_FRACTION = 0.5
-"""Of the window: no lower limit is taken from one other tenant's refusal, so that nobody cuts another's requests to less."""
+"""Share of the window: one other tenant's refusal sets no lower limit, so no tenant can shrink another's further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an attempt is decided by, beside the request and its target.
+    """The inputs of a decision about an attempt, beside the request and its target.
 
     Attributes:
-        window: the window, with what was learned of it.
+        window: the window, corrected by learned limits.
         factor: provider tokens per local token.
-        other_weight: what a local token of other scripts, figures and base64 counts as.
-        output_limit_tokens: the largest output that the deployment gives; None where it has shown none.
-        answer_tokens: what an answer to this tenant may need, by those before it; None before the first.
+        other_weight: the weight of a local token of other scripts, figures and base64.
+        output_limit_tokens: the largest output that the deployment gives; None if unknown.
+        answer_tokens: the room that an answer to this tenant may need, from earlier answers; None before the first.
         counts: whether the request is counted, whatever its size.
-        stored_tokens: the history that the provider keeps of the conversation; 0 where none is, or its size is not known.
+        stored_tokens: the conversation's history at the provider; 0 if there is none, or if its size is unknown.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
-        summaries: what models have written of the conversation, and which compactions hold it.
-        limit_learned_seconds: when the limit that the window was lowered to was shown last, in epoch seconds; None for none.
+        summaries: the models' summaries of the conversation, and the compactions that contain them.
+        limit_learned_seconds: when the window's learned limit was last shown, in epoch seconds; None if there is none.
     """
 
     window: Window
@@ -55,18 +55,18 @@ class Known:
     limit_learned_seconds: float | None = None
 
     def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
-        """Return what a request may have."""
+        """Return the budget of a request."""
         recent = history.index[-DYNAMIC_MESSAGES:]
         mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent)) * self.factor
         return to_local(budget_tokens_of(self.window, policy, mean_tokens, least_output), self.factor)
 
     def window_less_error(self) -> LocalTokens:
-        """Return what a request may have that leaves free the estimate's error and a usual answer, and nothing else."""
+        """Return the budget that leaves room only for the estimate's error and a usual answer."""
         answer = self.answer_tokens or 0 if self.window.holds_output else 0
         return to_local(ProviderTokens(int((self.window.tokens - answer) / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
 
     def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
-        """Return the same for a request that is not counted: the output that it asks for has to fit beside it as it is."""
+        """Return the budget of an uncounted request: its requested output has to fit beside it unchanged."""
         budget = budget_tokens_of(self.window, policy)
         if requested is not None and self.window.holds_output:
             budget = min(budget, ProviderTokens(self.window.tokens - requested))
@@ -75,39 +75,38 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What happened with one attempt: what was received and sent, and how it ended.
+    """One attempt: the received and the sent request, and its end.
 
     Attributes:
-        to: where it went, and what held there.
-        known: what it was decided by.
+        to: its target, and the settings that applied there.
+        known: the inputs of its decision.
         format: the format of the request.
         received_tokens: the request as the client sent it; None if it was not counted.
-        sent_tokens: what was sent of it; None if it was not counted.
-        first_tokens: what the first attempt of the request sent.
+        sent_tokens: the request as sent; None if it was not counted.
+        first_tokens: the sent tokens of the request's first attempt.
         output_tokens: the requested output, as it was sent.
-        most_tokens: an upper bound of the request in any vocabulary, where it was not counted.
+        most_tokens: an upper bound of the request in any vocabulary, if it was not counted.
         other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
         counts_all: False for a request with content that cannot be counted here, such as a stored history.
-        hosted_calls: whether what cannot be counted is only what hosted tools have left in the history.
+        hosted_calls: whether all uncounted content comes from hosted tools in the history.
         unbilled: whether part of it fills the window and is missing in the usage.
-        lowered: whether the retry asks for less output than was refused.
-        stored: whether part of the conversation lies with the provider.
-        truncates: whether the provider is asked to drop the oldest items of what it keeps.
+        lowered: whether the retry asks for less output than the refused attempt.
+        stored: whether the provider keeps part of the conversation.
+        truncates: whether the provider is asked to drop the oldest items of its stored history.
         failed: whether the attempt is over.
         spent: whether no retry could make the request smaller.
-        overflow: what the provider's refusal said, if it was an overflow.
+        overflow: the content of the provider's refusal, if it was an overflow.
         refusal: the provider's own text.
-        states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
-        decided_tokens: what would have been sent, where it is only observed.
-        seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
-        rewrites: whether what was decided does not share its prefix with the request before it.
-        budget_tokens: what the request may have; None where it was not asked.
-        milliseconds: what each phase of the decision took.
-        choice: which form the newest compaction in what was decided has; None without one, and where no model writes
-            summaries.
+        states_usage: False if the answer states no usage, so that any figure is LiteLLM's estimate.
+        decided_tokens: the size that would have been sent, if the mode only observes.
+        seen_tokens: the part of `received_tokens` that the conversation's previous request had too.
+        rewrites: whether the decided request does not share its prefix with the previous request.
+        budget_tokens: the request's budget; None if none was computed.
+        milliseconds: the time of each phase of the decision.
+        choice: the form of the newest compaction in the decided request; None without one, or if no model writes summaries.
         timed_out: whether it took too long to compress, and lost its oldest turns instead.
-        asked_again: the calls of the newest answer that had been made before, as the request's first attempt shows it.
+        asked_again: the newest answer's repeated calls, as the request's first attempt shows them.
     """
 
     to: Target
@@ -142,21 +141,21 @@ class Attempt:
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:
-        """The estimate of what was sent; 0 where it was not counted."""
+        """The estimate of the sent request; 0 if it was not counted."""
         return to_provider(self.sent_tokens or LocalTokens(0), self.known.factor)
 
     @property
     def received_provider_tokens(self) -> ProviderTokens:
-        """The estimate of what was received; 0 where it was not counted."""
+        """The estimate of the received request; 0 if it was not counted."""
         return to_provider(self.received_tokens or LocalTokens(0), self.known.factor)
 
     @property
     def latin_tokens(self) -> float:
-        """As much of `sent_tokens` as is not of other scripts, figures and base64; 0 where it was not counted."""
+        """The part of `sent_tokens` without other scripts, figures and base64; 0 if it was not counted."""
         return (self.sent_tokens or 0) - self.other_tokens * self.known.other_weight
 
     def weighed(self, other_weight: float) -> Attempt:
-        """Return the attempt with what it sent by another weight of other scripts."""
+        """Return the attempt with its sent tokens for another weight of other scripts."""
         known = replace(self.known, other_weight=other_weight)
         if self.sent_tokens is None or not self.sent_tokens:
             return replace(self, known=known)
@@ -167,9 +166,9 @@ class Attempt:
 
 
 def attempt_at(request: Request, to: Target, known: Known, history: History | None = None, most_tokens: int = 0) -> Attempt:
-    """Return the attempt that sends a request unchanged, with what was counted of it; `history` is None if nothing was.
+    """Return the attempt that sends a request unchanged, with its counts; `history` is None if nothing was counted.
 
-    A guess are media, reasoning, and definitions of hosted tools. `most_tokens` bounds what was not counted.
+    Media, reasoning, and definitions of hosted tools are guessed. `most_tokens` bounds an uncounted request.
     """
     attempt = Attempt(
         to,
@@ -184,7 +183,7 @@ def attempt_at(request: Request, to: Target, known: Known, history: History | No
 
 
 def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
-    """Return an attempt that sends its request unchanged, with what was counted of it later."""
+    """Return an attempt that sends its request unchanged, with its later counts."""
     uncounted, tokens = uncounted_in(request), history.tokens
     return replace(
         attempt,
@@ -218,7 +217,7 @@ def known_of(
     previous: Attempt | None = None,
     stored_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Known:
-    """Return what is known for an attempt; what is too old `now`, in epoch seconds, is not."""
+    """Return the knowledge for an attempt, without figures that are too old `now`, in epoch seconds."""
     seen = stats.seen_by(to.tenant, now)
     factor, other_weight = seen.factor(to.model), seen.other_weight(to.model)
     window = to.window
@@ -233,7 +232,7 @@ def known_of(
         previous = previous.weighed(other_weight)
         if previous.to.deployment == to.deployment:
             window = _window_for_retry(window, factor, to.attempt, previous, accepts="accepted_input" in seen.own)
-    # A request of the tenant had oddly few provider tokens, and none since has had more: any size is counted.
+    # A request of the tenant had oddly few provider tokens, and no later one had more: count any size.
     is_odd = "low_bill" in seen.own and any(seen.own["low_bill"].values)
     return Known(
         window,
@@ -249,13 +248,13 @@ def known_of(
 
 
 def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt, *, accepts: bool) -> Window:
-    """Return the window that a retry keeps to: for this request only, what the refusal says or lets guess.
+    """Return the window for a retry: for this request only, the limit that the refusal names or suggests.
 
-    The first keeps to what was learned where that stands on more than this refusal, a named limit or what the deployment
-    `accepts`: so does the next request of the conversation, which then continues what the retry sends.
+    The first retry uses the learned limit if that rests on more than this refusal: a named limit or an accepted size
+    (`accepts`). So does the conversation's next request, which then continues the retry's text.
 
-    No tokens at all are left where what only the provider sees exceeds the limit by itself. A stored history is no such
-    content: the provider can shorten it, and what is sent besides is rarely to blame.
+    No tokens are left if content that only the provider sees exceeds the limit by itself. A stored history is no such
+    content: the provider can shorten it, and the request's own items are rarely the cause.
     """
     overflow, sent = previous.overflow, previous.sent_tokens
     if overflow is None or overflow.kind == "output_limit" or sent is None:

@@ -1,11 +1,11 @@
 """The statistics of every deployment, in this process and in LiteLLM's Redis when it has one.
 
-Workers read each other's figures within ten seconds, those of a refusal at once, and a restart keeps them. Without Redis
-each process learns for itself.
+Workers read each other's figures within ten seconds, a refusal's at once, and a restart keeps them. Without Redis each
+process learns by itself.
 
-In Redis each deployment has one value, into which each worker merges what it has seen. A worker whose figures are old erases
-nothing, since it merges by the rule of `DeploymentStats`. Whoever has the Redis can write anything there, so what comes back
-is checked by size, type and range.
+In Redis each deployment has one value, into which each worker merges its observations. A worker with old figures erases
+nothing, since it merges by the rule of `DeploymentStats`. Anyone with access to the Redis can write anything there, so
+values are checked by size, type and range.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.usage import Billed
 
 REFRESH_SECONDS = 5.0
-"""How long after they were read the figures of other workers are good enough for a request, unless one was refused since."""
+"""The maximum age of other workers' figures for a request, unless a refusal was written since."""
 WRITE_SECONDS = 5.0
-"""So long what answers show of a deployment is gathered; what a refusal shows is written at once."""
+"""Observations from answers are gathered for this time; those from a refusal are written at once."""
 MOST_GATHERED = 256
-"""Observations of one deployment, which wait in memory."""
+"""Observations of one deployment that wait in memory."""
 MOST_DEPLOYMENTS = 1_000
 """Behind a wildcard the caller names the model, so deployments are not bounded by the configuration."""
 
@@ -43,7 +43,7 @@ KEPT_SECONDS = 7 * 24 * 3600
 LARGEST_BYTES = 250_000
 """Fourteen kinds of 64 tenants are 76 KB (measured), which are read in 1 ms."""
 REFUSAL_CHARS = 32
-"""A value begins with a name of the newest refusal: a worker that knows that refusal has nothing to read."""
+"""A value begins with the name of the newest refusal: a worker that knows this refusal need not read the rest."""
 NO_REFUSAL = "0" * REFUSAL_CHARS
 SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "output_limit", "holds_output"})
 
@@ -54,7 +54,7 @@ _ROWS = TypeAdapter(Rows)
 
 @dataclass(slots=True)
 class _Deployment:
-    """What is known of one, when that was read last, which refusal it knew of then, and what no other worker knows yet."""
+    """A deployment's statistics, their last reading, the newest refusal then, and observations not yet shared."""
 
     stats: DeploymentStats = field(default_factory=DeploymentStats)
     read_at: float = -math.inf
@@ -70,29 +70,29 @@ class Learned:
         self._deployments: OrderedDict[str, _Deployment] = OrderedDict()
 
     async def of(self, deployment: str, *, may_be_refused: bool = False) -> DeploymentStats:
-        """Return what is known of a deployment, at most REFRESH_SECONDS old unless Redis is slow.
+        """Return the statistics of a deployment, at most REFRESH_SECONDS old unless Redis is slow.
 
         Args:
             deployment: its key.
-            may_be_refused: whether the request is so large that it has to know of the newest refusal of any worker.
+            may_be_refused: whether the request is so large that it needs the newest refusal of any worker.
         """
         known = self._deployments.get(deployment) or _Deployment()
         is_old = time.monotonic() - known.read_at >= REFRESH_SECONDS
         if (is_old or may_be_refused) and self._store.is_shared:
             known = self._kept(deployment)
-            with suppress(UnavailableError):  # then what this process knows has to do; the store warns
+            with suppress(UnavailableError):  # then this process's own figures have to suffice; the store warns
                 read = partial(self._read, deployment, "" if is_old else known.refusal)
                 await self._store.briefly(read, KEY_PREFIX + deployment)
         return known.stats
 
     async def from_refusal(self, attempt: Attempt) -> None:
-        """Learn from the overflow that an attempt ended in, if it did."""
+        """Learn from an attempt's overflow, if it has one."""
         if attempt.overflow is not None:
             stats = await self.of(attempt.to.deployment)
             await self._note(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
 
     async def from_answer(self, attempt: Attempt, billed: Billed) -> None:
-        """Learn from what an attempt was billed."""
+        """Learn from the bill of an attempt."""
         stats, now = await self.of(attempt.to.deployment), time.time()
         shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
         await self._note(attempt, shown, updates.truncation(shown, attempt, billed.input_tokens))
@@ -105,7 +105,7 @@ class Learned:
             await self.learn(attempt.to.deployment, shown)
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
-        """Add observations of a deployment; other workers get those that change what is known."""
+        """Add observations of a deployment; share with other workers those that change its statistics."""
         known, now = self._kept(deployment), time.time()
         news = {key: observation for key, observation in shown.items() if known.stats.gains(key, observation, now)}
         if not news:
@@ -121,11 +121,11 @@ class Learned:
             self._store.begun(self._write(deployment, WRITE_SECONDS))
 
     async def _write(self, deployment: str, pause_seconds: float = 0.0) -> None:
-        """Write what is gathered after a pause, unless a refusal was written meanwhile with it."""
+        """Write the gathered observations after a pause, unless they were written meanwhile with a refusal."""
         known = self._kept(deployment)
         try:
             await asyncio.sleep(pause_seconds)
-        finally:  # also where the loop ends, or the caller of a refused request leaves
+        finally:  # also if the loop ends, or the caller of a refused request leaves
             gathered, known.unwritten = known.unwritten, {}
             if gathered:
                 key, change = KEY_PREFIX + deployment, partial(with_observations, gathered)
@@ -133,7 +133,7 @@ class Learned:
                     await self._store.briefly(partial(self._store.change, key, change, LARGEST_BYTES, KEPT_SECONDS))
 
     async def _read(self, deployment: str, refusal: str) -> None:
-        """Read from Redis unless nothing was refused since the refusal that is known."""
+        """Read from Redis, unless the known refusal is still the newest."""
         known = self._kept(deployment)
         if not refusal:
             known.read_at = time.monotonic()
@@ -144,7 +144,7 @@ class Learned:
             known.stats = known.stats.merged(observations(found, now).observations, now)
 
     def _kept(self, deployment: str) -> _Deployment:
-        """Return what is known of a deployment, a new object for one that is not; the longest unused is forgotten."""
+        """Return a deployment's entry, a new one if it is unknown; the least recently used entry is forgotten."""
         known = self._deployments.setdefault(deployment, _Deployment())
         self._deployments.move_to_end(deployment)
         if len(self._deployments) > MOST_DEPLOYMENTS:
@@ -153,7 +153,7 @@ class Learned:
 
 
 def observations(value: bytes, now: float) -> DeploymentStats:
-    """Return what a value has, without whatever is no observation or too old."""
+    """Return the statistics in a value, without invalid or old observations."""
     ours = {cast("Key", (kind, tenant)): Observation(v, at) for kind, tenant, at, v in _rows(value) if kind in RULES}
     return DeploymentStats().merged(ours, now)
 
@@ -165,7 +165,7 @@ def refusal_of(value: bytes) -> str:
 
 
 def shows_refusal(shown: Mapping[Key, Observation]) -> bool:
-    """Return whether a refusal has shown any of some observations: other workers' next requests have to know those."""
+    """Return whether any of the observations comes from a refusal: other workers' next requests need those."""
     return any(kind in SHOWN_BY_REFUSALS for kind, _ in shown)
 
 
@@ -178,12 +178,12 @@ async def with_observations(shown: Mapping[Key, Observation], value: bytes) -> b
 
 
 def held_by(tenant: str, value: bytes) -> int:
-    """Return how many observations of a tenant a value has, whether or not they still hold."""
+    """Return how many observations of a tenant a value has, valid or not."""
     return sum(whose == tenant for _, whose, *_ in _rows(value))
 
 
 async def without_tenant(tenant: str, value: bytes) -> bytes:
-    """Return a value without what was shown to a tenant, all else as it is."""
+    """Return a value without a tenant's observations, otherwise unchanged."""
     return _value(refusal_of(value), [row for row in _rows(value) if row[1] != tenant]) if held_by(tenant, value) else value
 
 

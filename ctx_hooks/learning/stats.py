@@ -1,8 +1,8 @@
-"""What answers and refusals have shown of a deployment, by the tenant whose traffic showed it.
+"""Observations of a deployment from answers and refusals, by the tenant whose traffic showed them.
 
-Whatever a tenant can cause, it can cause on purpose: an error that quotes its words, provider tokens for something that
-is not counted here. So a figure that one tenant has shown holds for that tenant; for the others it holds within a stated
-bound, and without it only where a second tenant has shown the same.
+A tenant can cause any observation on purpose: an error that quotes its words, provider tokens for content that is not
+counted here. So one tenant's figure applies fully to that tenant. To others it applies within a stated bound, and without
+the bound only if a second tenant has shown the same.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output", "accepted_tot
 
 DAY_SECONDS = 24 * 3600.0
 CLOCK_SECONDS = 600.0
-"""How far the clock of another worker may be ahead: what is of a later time is dropped, by all workers for each other."""
+"""How far another worker's clock may be ahead: all workers drop observations of a later time."""
 LEAST_LIMIT_TOKENS = 1_000
-"""No chat model in use has a smaller window; a smaller figure is an error number, an index or made up."""
+"""No chat model in use has a smaller window; a smaller figure is an error number, an index or an invention."""
 LARGEST_TOKENS = 1_000_000_000
-"""A hundred times the largest window of a model (ten million): a larger figure is no count of tokens."""
+"""A hundred times the largest window of a model (ten million): a larger figure cannot be a token count."""
 
 
 class Rule(NamedTuple):
-    """What observations of a kind have, by which what is read from a shared store is checked; how long one holds.
+    """The bounds of a kind of observation, which check values from a shared store, and their lifetime.
 
-    Providers raise windows and operators change servers, tokenizers stay.
+    Providers raise windows and operators change servers, but tokenizers stay.
 
     Attributes:
         most_values: the most figures of one observation.
         least: the least of its figures.
         largest: the largest of them.
-        kept_seconds: how long it holds.
-        largest_stays: whether the largest figure stays of several; else the newest.
+        kept_seconds: how long it is valid.
+        largest_stays: whether the largest of several figures stays; else the newest.
     """
 
     most_values: int = 1
@@ -61,17 +61,17 @@ class Rule(NamedTuple):
     largest_stays: bool = False
 
     def holds(self, observation: Observation, now: float) -> bool:
-        """Return whether an observation still holds `now`, in epoch seconds."""
+        """Return whether an observation is still valid `now`, in epoch seconds."""
         return now - self.kept_seconds < observation.at <= now + CLOCK_SECONDS
 
     def admits(self, observation: Observation, now: float) -> bool:
-        """Return whether an observation is one at all and still holds."""
+        """Return whether an observation is within the bounds and still valid."""
         values = observation.values
         in_range = 1 <= len(values) <= self.most_values and all(self.least <= v <= self.largest for v in values)
         return in_range and self.holds(observation, now)
 
     def rank(self, observation: Observation) -> tuple[Any, ...]:
-        """Return what is greatest of the observation that stays, in whatever order they are learned of."""
+        """Return a sort key: the observation with the greatest key stays, whatever their order of arrival."""
         values, at = observation.values, observation.at
         return (values[0], at, values) if self.largest_stays else (at, values)
 
@@ -88,13 +88,13 @@ RULES: Mapping[Kind, Rule] = {
     "answer": Rule(least=1, largest_stays=True),
 }
 ANSWER_FACTOR = 2
-"""So many times the largest answer of a day is kept free: an answer that would be cut short is twice as long as any."""
+"""Room for this many times a day's largest answer is kept free: only an answer twice as long as any would be cut short."""
 ANYONE = ""
-"""The tenant of what a deployment has accepted: a fact about the deployment, whoever showed it."""
+"""The tenant of accepted sizes: a fact about the deployment, whoever showed it."""
 CONFIRMING_TENANTS = 2
-"""So many tenants have to show a figure before it holds for a third without a bound."""
+"""This many tenants have to show a figure before it applies to a third without a bound."""
 MEDIAN_TENANTS = 3
-"""The median over so many tenants is not one tenant's to choose."""
+"""One tenant cannot choose the median over this many tenants."""
 FOREIGN_RATIO_FACTOR = 1.25
 """How far the ratio that one or two other tenants have shown may move the figure of a tenant that has shown none."""
 PROBE_FRACTION = 0.15
@@ -104,7 +104,7 @@ REFUSED_STEPS = 4
 """The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 MOST_TENANTS = 64
-"""Tenants remembered of each deployment: a tenant that goes on asking keeps what it was told once."""
+"""Tenants remembered of each deployment: a tenant that keeps sending requests keeps its observations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +139,20 @@ class DeploymentStats:
     observations: Mapping[Key, Observation] = field(default_factory=dict)
 
     def gains(self, key: Key, other: Observation, now: float) -> bool:
-        """Return whether an observation takes a place: of each key the newer one stays, of what was accepted the larger."""
+        """Return whether an observation replaces the present one: each key keeps the newer, accepted sizes the larger."""
         known, rule = self.observations.get(key), RULES[key[0]]
         return rule.admits(other, now) and (
             known is None or not rule.holds(known, now) or rule.rank(known) < rule.rank(other)
         )
 
     def merged(self, others: Mapping[Key, Observation], now: float) -> DeploymentStats:
-        """Return these statistics, without what no longer holds, with those of other observations that they gain by."""
+        """Return these statistics without expired observations, and with the others that replace present ones."""
         merged = {k: o for k, o in self.observations.items() if RULES[k[0]].holds(o, now)}
         merged.update({key: other for key, other in others.items() if self.gains(key, other, now)})
         return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
 
     def seen_by(self, tenant: str, now: float) -> Seen:
-        """Return what holds for a tenant `now`, in epoch seconds."""
+        """Return the figures that apply to a tenant `now`, in epoch seconds."""
         own: dict[Kind, Observation] = {}
         others: dict[str, dict[Kind, Observation]] = {}
         for (kind, whose), observation in self.observations.items():
@@ -164,22 +164,22 @@ class DeploymentStats:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a deployment has shown of late, as it holds for one tenant.
+    """A deployment's recent observations, as they apply to one tenant.
 
     Attributes:
-        own: what it has shown to the tenant, and to anyone.
-        others: what it has shown to each other tenant.
+        own: the observations of the tenant, and those of anyone.
+        others: the observations of each other tenant.
     """
 
     own: Mapping[Kind, Observation] = field(default_factory=dict)
     others: tuple[Mapping[Kind, Observation], ...] = ()
 
     def limit_tokens(self, window_tokens: ProviderTokens, floor_fraction: float) -> ProviderTokens | None:
-        """Return the limit that holds for the tenant, None when nothing was shown.
+        """Return the limit that applies to the tenant, None if there are no observations.
 
-        It holds never less than what the deployment has accepted, but for a limit that the provider named to this tenant
-        later. What a single other tenant was told is bounded by `floor_fraction` of the window of `window_tokens`; the
-        second smallest figure of the others stands on two of them.
+        It is never below an accepted size, except for a limit that the provider named to this tenant later. A limit from a
+        single other tenant is at least `floor_fraction` of the window of `window_tokens`; the second smallest figure of the
+        others rests on two of them.
         """
         accepted, accepted_at = self._accepted("accepted_input")
         named = [self.own[kind] for kind in ("limit", "own_limit") if kind in self.own]
@@ -198,7 +198,7 @@ class Seen:
 
     @property
     def limit_seconds(self) -> float | None:
-        """When a limit on the input was shown last, to the tenant or to another, in epoch seconds; None for none."""
+        """When a limit on the input was last shown to any tenant, in epoch seconds; None if never."""
         return max((shown[kind].at for shown in (self.own, *self.others) for kind in LIMITS if kind in shown), default=None)
 
     def output_limit_tokens(self) -> ProviderTokens | None:
@@ -213,15 +213,15 @@ class Seen:
         return ProviderTokens(int(others[CONFIRMING_TENANTS - 1]))
 
     def answer_tokens(self) -> ProviderTokens | None:
-        """Return what an answer to the tenant may need, None where it had no answer yet.
+        """Return the room that an answer to the tenant may need, None if it had no answer yet.
 
-        It is rounded up to a power of two: the budget that follows from it, and with it the compacted prefix, seldom moves.
+        It is rounded up to a power of two, so that the budget and the compacted prefix seldom move.
         """
         largest = self.own.get("answer")
         return ProviderTokens(2 ** math.ceil(math.log2(ANSWER_FACTOR * largest.values[0]))) if largest else None
 
     def output_held(self, window_tokens: ProviderTokens) -> bool | None:
-        """Return whether a window of that size holds the output too, as far as answers and refusals have shown it."""
+        """Return whether a window of that size includes the output, None if answers and refusals do not show it."""
         if "holds_output" in self.own or len(self._of_others("holds_output")) >= CONFIRMING_TENANTS:
             return True
         return False if self._accepted("accepted_total")[0] > window_tokens else None
@@ -229,19 +229,19 @@ class Seen:
     def factor(self, model: str) -> float:
         """Return the tenant's provider tokens per local token.
 
-        Where its own answers have shown nothing yet it is the median over the others, within a quarter of the model
-        family's factor as long as these are fewer than three.
+        If its own answers have shown nothing yet, this is the median over the others, within a quarter of the model family's
+        factor while these are fewer than three.
         """
         return self._ratio("ratios", family_factor(model))
 
     def other_weight(self, model: str) -> float:
-        """Return what a local token of other scripts, figures and base64 counts as, so that `factor` holds for it too."""
+        """Return the weight of a local token of other scripts, figures and base64, so that `factor` applies to it too."""
         factor = self.factor(model)
         ratio = self._ratio("other_ratios", factor)
         return 1.0 if ratio == factor else quantised(ratio / factor)
 
     def _accepted(self, kind: Kind) -> tuple[float, float]:
-        """Return the largest figure of the kind that the deployment has accepted, and when; 0 when it has shown none."""
+        """Return the deployment's largest accepted figure of the kind, and its time; 0 if there is none."""
         found = self.own.get(kind)
         return (found.values[0], found.at) if found else (0.0, 0.0)
 
@@ -257,7 +257,7 @@ class Seen:
         return min(max(median, expected / FOREIGN_RATIO_FACTOR), expected * FOREIGN_RATIO_FACTOR)
 
     def _of_others(self, *kinds: Kind) -> list[float]:
-        """Return the smallest figure of these kinds of each other tenant that was shown one, in order."""
+        """Return each other tenant's smallest figure of these kinds, if it has one, in order."""
         told = ([_refused_tokens(o) if k == "refused" else o[k].values[0] for k in kinds if k in o] for o in self.others)
         return sorted(min(figures) for figures in told if figures)
 
@@ -279,14 +279,14 @@ def on_grid(tokens: float) -> ProviderTokens:
 
 
 def _between(accepted: float, refused: float) -> float:
-    """Return the limit to keep to where a size was accepted and a larger one refused, each in provider tokens."""
+    """Return the limit between an accepted size and a larger refused one, in provider tokens."""
     if not 0 < accepted < refused:
         return max(accepted, refused)
     return float(accepted * (refused / accepted) ** PROBE_FRACTION)
 
 
 def _bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
-    """Return what the deployment has shown to anyone, and the tenants from whom something was heard last."""
+    """Return the observations of anyone, and those of the tenants with the latest ones."""
     by_age = sorted(observations.items(), key=lambda item: -item[1].at)
     tenants = {ANYONE, *list(dict.fromkeys(tenant for (_, tenant), _ in by_age if tenant != ANYONE))[:MOST_TENANTS]}
     return {key: observation for key, observation in by_age if key[1] in tenants}

@@ -1,7 +1,6 @@
-"""How many provider tokens the histories have that providers keep: by the usage of the answer that a request continues.
+"""The provider tokens of histories that providers keep, from the usage of the answer that a request continues.
 
-Known in this process, and to the other workers through LiteLLM's Redis when it has one. A size that is not known costs
-one refusal.
+This process knows them, and the other workers through LiteLLM's Redis if it has one. An unknown size costs one refusal.
 """
 
 from collections import OrderedDict
@@ -20,7 +19,7 @@ KEPT_SECONDS = 30 * 24 * 3600
 """OpenAI keeps a response for 30 days."""
 DIGEST_BYTES = 16
 MOST_TOKENS = 100_000_000
-"""Whoever has the Redis can write anything there: a larger figure is none."""
+"""Anyone with access to the Redis can write anything there: a larger figure is ignored."""
 MOST_BYTES = 20
 WRITE = f"redis.call('SET', KEYS[1], ARGV[1], 'EX', {KEPT_SECONDS}) return 1"
 
@@ -28,7 +27,7 @@ WRITE = f"redis.call('SET', KEYS[1], ARGV[1], 'EX', {KEPT_SECONDS}) return 1"
 def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> ProviderTokens:
     """Return the tokens of a history with the answer to `attempt`, whose usage states `total_tokens` for input and output.
 
-    Truncation shortens what the model reads, and leaves what is kept as long as it was: it has to be asked for again.
+    Truncation shortens only the model's input. The stored history keeps its length: later requests have to ask again.
     """
     return max(total_tokens, attempt.known.window.tokens) if attempt.truncates else total_tokens
 
@@ -41,7 +40,7 @@ class StoredHistories:
         self._tokens: OrderedDict[bytes, ProviderTokens] = OrderedDict()
 
     async def tokens_of(self, tenant: str, response_id: str) -> ProviderTokens:
-        """Return the provider tokens of the history up to and with a response, 0 where they are not known."""
+        """Return the provider tokens of the history up to and including a response, 0 if unknown."""
         key = _key(tenant, response_id)
         if key not in self._tokens and self._store.is_shared:
             with suppress(UnavailableError):  # then it is not known
@@ -49,7 +48,7 @@ class StoredHistories:
         return self._tokens.get(key, ProviderTokens(0))
 
     async def note(self, tenant: str, response_id: str, tokens: ProviderTokens) -> None:
-        """Note how many provider tokens a history has with its newest response."""
+        """Note the provider tokens of a history including its newest response."""
         if response_id and tokens > 0:
             key = _key(tenant, response_id)
             self._remember(key, tokens)

@@ -1,9 +1,9 @@
-"""What one answer or refusal shows: pure functions from an attempt and its end to observations.
+"""Pure functions that turn an attempt and its answer or refusal into observations.
 
-A refusal teaches only where all that was sent was counted here, and only figures that are plausible beside that count.
-Without a figure it teaches the size that was sent also beside calls of hosted tools: what these read is not in the window.
-Where it was not, a limit that the provider names together with its own count holds for the tenant that was told; so does a
-rate limit that a single request is above.
+A refusal teaches only if the whole sent request was counted here, and only figures that are plausible beside that count.
+Without a figure it teaches the sent size, also beside calls of hosted tools: the texts that these read are not in the
+window. If not all was counted, a limit that the provider names with its own count applies to the refused tenant; so does a
+rate limit that a single request exceeds.
 """
 
 from collections.abc import Mapping
@@ -25,20 +25,20 @@ from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 Shown: TypeAlias = Mapping[Key, Observation]
-"""What one answer or refusal has shown."""
+"""The observations of one answer or refusal."""
 
 LEAST_LOW_TOKENS = 1_024
-"""Of provider tokens below this the fixed cost of a request is a large part, and a share of them says nothing."""
+"""Below this many provider tokens the fixed cost of a request is a large part, and a share of them shows nothing."""
 USUAL_TOKEN_BYTES = 8
-"""Few texts have more bytes a token; an image as base64 has, and requests are counted in vain until a larger bill."""
+"""Few texts have more bytes a token; a base64 image has, and then requests are counted in vain until a larger bill."""
 LOW_BILL_FRACTION = 0.6
 """Provider tokens below this share of the estimate are odd: the count of a known vocabulary is right within a fifth."""
 GROWTH_FRACTION = 0.15
-"""Requests that grew by at least this while their provider tokens stood still were cut by the provider."""
+"""If requests grew by at least this while their provider tokens stayed the same, the provider truncated them."""
 STILL_FRACTION = 0.02
-"""Provider tokens that move less than this have stood still."""
+"""Provider tokens that move less than this count as the same."""
 MOST_GUESSED_FRACTION = 0.2
-"""A request of which more is images, files or sealed reasoning says nothing of the ratio for its text."""
+"""A request with a larger share of images, files or sealed reasoning shows nothing about its text's ratio."""
 
 
 def of_answer(
@@ -48,7 +48,7 @@ def of_answer(
     now: float,
     answer_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Shown:
-    """Return what an answer shows that was there `now`, in epoch seconds."""
+    """Return the observations of an answer that arrived `now`, in epoch seconds."""
     tenant = attempt.to.tenant
     seen = stats.seen_by(tenant, now)
     shown: dict[Key, Observation] = {}
@@ -61,7 +61,7 @@ def of_answer(
         is_low = _is_low(attempt, provider_tokens)
         grew = 0 < sent_before * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
         if is_low and grew and abs(provider_tokens - billed_before) <= STILL_FRACTION * billed_before:
-            # Ollama reads a part of what it is sent, in silence. Fewer tokens that grow show a better vocabulary.
+            # Ollama silently reads only a part of a request. Fewer tokens that grow show a better vocabulary.
             return {("limit", tenant): Observation((max(provider_tokens, LEAST_LIMIT_TOKENS),), now)}
         if is_low and not grew:
             if not 0 < sent_before <= attempt.sent_provider_tokens:
@@ -72,7 +72,7 @@ def of_answer(
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
     if attempt.to.attempt and attempt.known.window.source == "refusal" and attempt.known.window.tokens >= LEAST_LIMIT_TOKENS:
-        # The next request keeps to what this one was guessed to be held to: so it continues what was sent.
+        # The next request uses this one's guessed limit: so it continues the same text.
         shown["kept", tenant] = Observation((attempt.known.window.tokens,), now)
     if _was_counted(attempt, provider_tokens):
         output = attempt.output_tokens or 0
@@ -86,10 +86,10 @@ def of_answer(
 
 
 def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
-    """Return what an overflow shows: the limit that it names, else that what was sent is too long.
+    """Return the observations of an overflow: the limit that it names, else that the sent size is too long.
 
-    Both where by the count here what was sent is within the limit: without the provider's own count nothing else says that
-    the local one is too low. Nothing where its figures and the count here cannot both be right.
+    Return both if the sent size is within the limit by the local count: without the provider's count, nothing else shows
+    that the local one is too low. Return nothing if its figures and the local count cannot both be right.
     """
     sent = attempt.sent_tokens
     if sent is None:
@@ -123,7 +123,7 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
 
 
 def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
-    """Return the limit that holds for the tenant that was told it: of a rate, or beside the provider's own count."""
+    """Return a limit for the refused tenant only: a rate limit, or one named with the provider's own count."""
     limit, given = overflow.limit_tokens or 0, overflow.input_tokens or 0
     if overflow.pattern == RATE_TOO_LARGE.name:
         plausible = limit <= attempt.sent_provider_tokens * LARGEST_RATIO
@@ -135,9 +135,9 @@ def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
 
 
 def truncation(shown: Shown, attempt: Attempt, provider_tokens: ProviderTokens) -> TruncationEvent | None:
-    """Return the event when what an answer has shown is that the request was too long and was not refused.
+    """Return the event if an answer shows that the request was too long but was not refused.
 
-    Either only a part of it was read, or more was read than the window is configured to hold.
+    Either the provider read only a part of it, or it read more than the configured window.
     """
     to, window = attempt.to, attempt.known.window
     exceeds = window.source not in ("learned", "refusal") and provider_tokens > window.tokens
@@ -148,7 +148,7 @@ def truncation(shown: Shown, attempt: Attempt, provider_tokens: ProviderTokens) 
 
 
 def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
-    """Return the event of a limit among what was shown."""
+    """Return the event of a limit among the observations."""
     for kind in ("limit", "refused", "output_limit"):
         found = shown.get((kind, attempt.to.tenant))
         if found is not None:
@@ -158,14 +158,14 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
 
 
 def _larger_bill(tenant: str, odd: float, provider_tokens: ProviderTokens, now: float) -> dict[Key, Observation]:
-    """Return that a bill was not odd where the provider reads more: that request held an image, say, and nothing was cut."""
+    """Return that a bill was not odd if the provider reads more: that request had an image, say, and was not truncated."""
     return {("low_bill", tenant): Observation((0, 0), now)} if 0 < odd * (1 + STILL_FRACTION) < provider_tokens else {}
 
 
 def _ratio(
     seen: Seen, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
 ) -> dict[Key, Observation]:
-    """Return the ratio that a count shows: of other scripts where their share is `least`, else of the whole."""
+    """Return the ratio that a count shows: of other scripts if their share is at least `least`, else of the whole."""
     if attempt.unbilled:
         return {}
     kind: Kind = "ratios"
@@ -179,15 +179,15 @@ def _ratio(
 
 
 def _most_tokens(attempt: Attempt) -> float:
-    """Return the most provider tokens that any tokenizer has for what was sent."""
+    """Return the most provider tokens that any tokenizer has for the sent request."""
     return attempt.latin_tokens * LARGEST_RATIO + attempt.other_tokens * LARGEST_OTHER_RATIO
 
 
 def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
-    """Whether provider tokens are those of what was sent: nothing else shows others what the deployment accepts.
+    """Whether provider tokens count only the sent request: only these show others the accepted size.
 
-    Whatever the provider adds, such as the pages of a search, is billed with it and is in no window. So is a sum over
-    several calls, which may be above the stated window.
+    The provider bills its own additions too, such as the pages of a search, which are in no window. It may also bill the sum
+    over several calls, which may exceed the stated window.
     """
     sent = attempt.sent_tokens
     if not attempt.counts_all or provider_tokens > attempt.to.window.tokens:
