@@ -1,7 +1,6 @@
 """The only room of the core that uses LiteLLM's private names or depends on its version.
 
-Where a LiteLLM version lacks a name, these functions return None, an empty list or LiteLLM's own behaviour. They do not
-raise.
+If a LiteLLM version lacks a name, these functions return None, an empty list or LiteLLM's own behaviour. They do not raise.
 """
 
 from ctx_hooks.litellm_compat.call import Call, Deployment, request_id_of, tenant_digest

@@ -1,4 +1,4 @@
-"""What LiteLLM says of a call beside its conversation: who asks, by which route, and which deployment the Router chose."""
+"""LiteLLM's data about a call beside its conversation: the asker, the route, and the deployment that the Router chose."""
 
 import secrets
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ HEADER = "x-ctx-hooks"
 SESSION_HEADER = "x-session-id"
 REQUEST_ID = "ctx_hooks_request"
 SECRET = secrets.token_hex(8)
-"""Begins each request id of this process, so that no caller can choose one."""
+"""The beginning of each request id of this process, so that no caller can choose one."""
 SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
-"""What the metadata of a call have by which a model is asked for a summary: a caller cannot know this value."""
+"""The mark in the metadata of a call that asks a model for a summary: a caller cannot know this value."""
 SUMMARY_DEPLOYMENT = "ctx_hooks_summary_deployment"
-"""The metadata of such a call under this name: the Router's id of the deployment that has to answer it, "" for any."""
+"""Its metadata's name for the Router's id of the deployment that has to answer it, "" for any."""
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
@@ -34,11 +34,11 @@ SESSION_DIGITS = 4
 MESSAGES_FIELDS = ("messages", "input", "contents")
 BEGINNING_CHARS = 4_096
 MOST_ITEMS = 50
-"""Instructions may stand before the first message of the user, reminders in it. No more is looked at, since the event loop
-does it for each request."""
+"""Instructions may precede the user's first message, and reminders may be in it. No more is read, since the event loop does
+this for each request."""
 _BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
-"""Of each kind the attribute of LiteLLM's object of key and team."""
+"""The attribute of LiteLLM's object of key and team for each kind."""
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
 """The same of each name."""
 
@@ -57,7 +57,7 @@ class Deployment:
 
 
 class DeploymentName(NamedTuple):
-    """How LiteLLM names a deployment in the arguments of an attempt or in its record of a call.
+    """LiteLLM's name for a deployment in the arguments of an attempt or in its record of a call.
 
     Attributes:
         id: the Router's id, which all models behind a wildcard share; "" without a Router.
@@ -69,7 +69,7 @@ class DeploymentName(NamedTuple):
 
 
 class Call:
-    """A call as LiteLLM hands it to one hook, read once.
+    """A call as LiteLLM passes it to one hook, read once.
 
     Args:
         fields: the arguments of a hook, or LiteLLM's record of a call, which has some of them under `litellm_params`.
@@ -80,17 +80,17 @@ class Call:
         metadata: LiteLLM's own metadata.
         recorded_metadata: the same among the `litellm_params` of a record, empty elsewhere.
         auth: LiteLLM's object of key and team, None outside a proxy.
-        request_id: the id that this process has given the request, "" where it has none. A caller may set LiteLLM's call
-            id, and several concurrent requests may have the same.
-        deployment: the one that the Router chose, from the Router's own metadata: a request body could name another.
+        request_id: the id that this process has given the request, "" if it has none. A caller may set LiteLLM's call id,
+            and several concurrent requests may have the same.
+        deployment: the Router's choice, from the Router's own metadata: a request body could name another.
         named_deployment: the same by its names. A record has the Router's id among its `litellm_params`: several attempts
             at once may share the metadata.
-        model_group: of an attempt; the model's name where there is no Router. Before the Router sets it, a caller can.
-        wanted_deployment: of a call by which a model is asked for a summary, which is never compacted by a summary, the
-            Router's id of the only deployment that may answer it, "" for any; None for other calls.
+        model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
+        wanted_deployment: for a call that asks a model for a summary, and is never compacted by one, the Router's id of the
+            only deployment that may answer it, "" for any; None for other calls.
         call_type: LiteLLM's name of the call, from the logging object of the request; "" outside a proxy. The arguments do
             not show it: an embedding has an `input` as well, a text completion `messages` of the Router's.
-        span: LiteLLM's OpenTelemetry span of the request, None where it traces none.
+        span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
 
     >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
     'group'
@@ -124,7 +124,7 @@ class Call:
 
     @cached_property
     def session_digits(self) -> str:
-        """Four digits by which a share of all sessions is chosen: of a digest of the tenant and how the conversation begins.
+        """Four digits that select a share of all sessions: from a digest of the tenant and the conversation's beginning.
 
         Every process has the same. The request's id has them from its first hook on: the sent request may begin differently.
         """
@@ -140,14 +140,14 @@ class Call:
 
     @property
     def account(self) -> dict[str, str]:
-        """Whose budget the request is on, by the names that events have for it; "" where there is none."""
+        """The account that pays for the request, by the events' names; "" if there is none."""
         return {name: str(getattr(self.auth, attribute, None) or "") for name, attribute in _ACCOUNT.items()}
 
     @property
     def askers(self) -> tuple[str, ...]:
-        """The ids of the user and the end user who ask, as LiteLLM knows them and as the request says; "" for none.
+        """The ids of the user and the end user, from LiteLLM and from the request; "" if there is none.
 
-        Several users may share a key. What a request says of them can be anything: it keeps apart, and opens nothing.
+        Several users may share a key. A request can claim any id: ids separate conversations, and give no access.
         """
         found = (
             *(getattr(self.auth, name, None) for name in ("user_id", "end_user_id")),
@@ -158,10 +158,10 @@ class Call:
         return tuple(str(value or "") for value in found)
 
     def owner(self, scope: ArchiveScope) -> tuple[str, str]:
-        """Return whose texts of the request are, as a kind and LiteLLM's id; ("nobody", "") without a key.
+        """Return the owner of the request's texts, as a kind and LiteLLM's id; ("nobody", "") without a key.
 
         Args:
-            scope: whose they are by policy; without a team or an organization they are the key's, without a key the user's.
+            scope: the policy's kind of owner; without a team or an organization it is the key, without a key the user.
         """
         return self._first_of(scope, "key", "user")
 
@@ -173,7 +173,7 @@ class Call:
         return "nobody", ""
 
     def caller(self, deployment: Deployment, group: str) -> Caller:
-        """Return the caller, as a policy is resolved for.
+        """Return the caller for whom a policy is resolved.
 
         LiteLLM sets key and team. Session, `ctx_hooks` and headers come from the caller and may have any size.
 
@@ -208,7 +208,7 @@ class Call:
 
 
 def tenant_digest(kind: str, identifier: str) -> str:
-    """Return the digest by which statistics, summaries and histories know a tenant.
+    """Return a tenant's digest, its key in statistics, summaries and histories.
 
     Args:
         kind: "team", "user", "key" or "organization".
@@ -223,7 +223,7 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
 
     `metadata` belongs to the provider on some routes; there LiteLLM's own is `litellm_metadata`. Over Google's routes the
     proxy writes to `metadata`, while the Router notes group and deployment of an attempt in `litellm_metadata`; on all
-    others both write to the same, where the Router overwrites what a caller sends. A caller's fallback entry may replace the
+    others both write to the same, and the Router overwrites a caller's values. A caller's fallback entry may replace the
     metadata of its attempt: LiteLLM's own has the object of key and team, a model which no caller can send as JSON. Once a
     stream over Google's routes has failed the Router's metadata has that object as well, and of a chat request a guardrail's
     `litellm_metadata`: what the plugin has begun with has the request's id.
@@ -245,7 +245,7 @@ def _is_own(metadata: Mapping[str, Any]) -> tuple[bool, bool]:
 
 
 def request_id_of(fields: Mapping[str, Any]) -> str:
-    """Return the id that this process has given the request of a call, "" for none or one that a caller has chosen."""
+    """Return this process's id of a call's request, "" if there is none or a caller has chosen it."""
     for holder in (fields, fields.get("litellm_params")):
         if holder and isinstance(holder, MAPPINGS):
             for metadata in (holder.get("litellm_metadata"), holder.get("metadata")):
@@ -275,9 +275,9 @@ def _overrides(auth: Any, name: str) -> str:
 
 
 def _beginning(fields: Mapping[str, Any]) -> str:
-    """Return how each message of the user before the first answer begins, which all requests of a conversation have.
+    """Return the beginning of each user message before the first answer: all requests of a conversation have these.
 
-    The first one may be the same in all conversations about a project: Codex sends its AGENTS.md so.
+    The first one may be the same in all conversations about a project: Codex sends AGENTS.md there.
     """
     items = next((found for name in MESSAGES_FIELDS if (found := fields.get(name))), "")
     if isinstance(items, str):
@@ -289,7 +289,7 @@ def _beginning(fields: Mapping[str, Any]) -> str:
 
 
 def _role(item: Mapping[str, Any]) -> str:
-    """Return who speaks; at Google a message without a role is the user's."""
+    """Return the role; at Google a message without a role is the user's."""
     return str(item.get("role") or ("user" if "parts" in item else ""))
 
 

@@ -1,4 +1,4 @@
-"""Deployments as the Router and LiteLLM's model map describe them, and what the Router chooses among them by."""
+"""Deployments as the Router and LiteLLM's model map describe them, and the inputs of the Router's choice."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
 from ctx_hooks.litellm_compat.registry import installed, litellm_folder
 
 FIRST_TO_ASK = (1, 106)
-"""The first LiteLLM that passes `compaction` on, with the beta header that it needs."""
+"""The first LiteLLM version that passes `compaction` on, with its beta header."""
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
@@ -48,7 +48,7 @@ def deployments(group: str) -> tuple[Deployment, ...]:
 
 
 def router_has(name: str, entry_point: str = "settings", attribute: str = "") -> Any:
-    """Return what the proxy's Router has under a name, by default a setting; None outside a proxy.
+    """Return the value of a name in the proxy's Router, by default a setting; None outside a proxy.
 
     An entry point of the Router has it; before 1.109 an attribute of the Router, of the same name if none is given. LiteLLM
     is about to remove these attributes (`litellm/router_deprecated.py`).
@@ -77,13 +77,13 @@ def deployment_key_of(deployment: Deployment) -> str:
 
 
 def answering_id_of(answer: Any) -> str:
-    """Return the Router's id of the deployment that gave an answer or a chunk of it, "" where it does not say so."""
+    """Return the Router's id of the deployment that gave an answer or a chunk, "" if it is not stated."""
     hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
     return str(mapping_or_empty(hidden).get("model_id") or "")[:LONGEST_ID_CHARS]
 
 
 def summarises(deployment: Deployment) -> bool:
-    """Whether LiteLLM's model map says that the provider writes summaries on demand, as Anthropic does by its own API.
+    """Whether the provider writes summaries on demand by LiteLLM's model map, as Anthropic does by its own API.
 
     The map that a LiteLLM loads may be newer than its code.
     """
@@ -93,7 +93,7 @@ def summarises(deployment: Deployment) -> bool:
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:
-    """Whether a configuration gives LiteLLM's Router a Redis, which is not there yet when callbacks are loaded."""
+    """Whether a configuration gives LiteLLM's Router a Redis, which does not exist yet when callbacks are loaded."""
     for section in map(mapping_or_empty, stated.values()):
         kind = mapping_or_empty(section.get("cache_params")).get("type", "redis")
         if section.get("redis_host") or section.get("redis_url") or (section.get("cache") and str(kind).startswith("redis")):
@@ -102,22 +102,22 @@ def names_redis(stated: Mapping[str, Any]) -> bool:
 
 
 def serves_metrics(stated: Mapping[str, Any]) -> bool:
-    """Whether the proxy that a configuration starts serves `/metrics`; outside a proxy anybody may."""
+    """Whether a configured proxy serves `/metrics`; outside a proxy anybody may."""
     settings = mapping_or_empty(stated.get("litellm_settings"))
     named = (settings.get("callbacks"), settings.get("success_callback"))
     return not settings or any("prometheus" in (each or ()) for each in named)
 
 
 def shared_cache() -> Any:
-    """Return the Redis cache that the Router uses, None without one."""
+    """Return the Router's Redis cache, None if it has none."""
     return getattr(router_has("store", "health", "cache"), "redis_cache", None)
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
-    """Return the deployment's input prices, None where there are none.
+    """Return the deployment's input prices, None if there are none.
 
-    As LiteLLM bills: those that the operator configured, which the Router collects in `model_info`, before those of
-    LiteLLM's model map, and the plain price where the cache has none of its own.
+    As in LiteLLM's bills: the operator's prices, which the Router collects in `model_info`, precede the model map's; the
+    plain price applies if the cache has none of its own.
     """
     plain, read, written = _stated(deployment, "input_cost_per_token", *CACHE_PRICES)
     return Prices(plain, read or plain, written or plain) if isinstance(plain, (int, float)) and plain > 0 else None
@@ -134,7 +134,7 @@ def writing_prices_of(listed: Iterable[Deployment]) -> WritingPrices | None:
 
 
 def _stated(deployment: Deployment, *names: str) -> list[Any]:
-    """Return what LiteLLM's model map has under each name, figures of the operator's `model_info` before its own."""
+    """Return the value of each name: figures of the operator's `model_info`, else those of LiteLLM's model map."""
     own, known = map(deployment.model_info.get, names), _known(deployment)
     return [o if isinstance(o, (int, float)) and o >= 0 else known.get(name) for name, o in zip(names, own, strict=True)]
 
@@ -169,27 +169,27 @@ BUNDLED = "model_prices_and_context_window_backup.json"
 
 @lru_cache(maxsize=1)
 def _bundled() -> Mapping[str, Any]:
-    """Return the map that LiteLLM brings, in 40 ms: loading LiteLLM, as the command line need not, takes seconds."""
+    """Return LiteLLM's bundled map, in 40 ms: loading LiteLLM takes seconds, and the command line need not do it."""
     found: Mapping[str, Any] = orjson.loads((litellm_folder() / BUNDLED).read_bytes())
     return found
 
 
 def wanted(call: Call, listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the listed deployment that a call for a summary has to go to, none where it is not listed."""
+    """Return the listed deployment that has to answer a call for a summary, none if it is not listed."""
     return [entry for entry in listed if str(listed_deployment(entry).model_info.get("id")) == call.wanted_deployment]
 
 
 def narrows_itself(call: Call) -> bool:
-    """Whether the Router narrows the choice for this call by its own names: a retry of its own, or a routing plugin."""
+    """Whether the Router itself narrows the choice for this call: its own retry, or a routing plugin."""
     own = ("_excluded_deployment_ids", "_retry_skipped_deployment_ids", "_target_order")
     return any(call.fields.get(name) is not None for name in own) or "_routing_plugin_candidate_models" in call.metadata
 
 
 def filter_key_of(entry: Mapping[str, Any], *, may_hold_images: bool) -> str:
-    """Return what the Router's later filters see of a listed deployment: they keep or drop all of one key together.
+    """Return the key by which the Router's later filters see a listed deployment: they treat equal keys alike.
 
     Behind the callbacks `Router.async_get_healthy_deployments` filters by tag; from 1.109 on, of a request with images, it
-    keeps the deployments that are not declared text-only. Where one of every key is left, one is left to each filter.
+    keeps the deployments that are not declared text-only. If one of every key is left, each filter keeps one.
     """
     params = mapping_or_empty(entry.get("litellm_params"))
     is_text_only = may_hold_images and _stated(listed_deployment(entry), "supports_vision") == [False]

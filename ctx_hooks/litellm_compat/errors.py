@@ -1,4 +1,4 @@
-"""LiteLLM's exceptions for provider errors, the exceptions that this plugin raises, and what becomes of all others in it."""
+"""LiteLLM's exceptions for provider errors, this plugin's own, and the handling of all others."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from ctx_hooks.overflow.texts import own_words
 
 logger = logging.getLogger("ctx_hooks")
 _listeners: list[Callable[[str], object]] = []
-"""Of faults: this room knows no events."""
+"""Listeners to faults: this room knows no events."""
 
 LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
@@ -20,13 +20,13 @@ LONGEST_TEXT_CHARS = 2_000
 
 @contextmanager
 def failing_open(consequence: str) -> Iterator[None]:
-    """Log any exception of the block as one warning, and go on behind it.
+    """Log any exception of the block as one warning, and continue after the block.
 
     Args:
-        consequence: what the failure means, as `forwards the request unchanged`; part of the warning.
+        consequence: the effect of the failure, as `forwards the request unchanged`; part of the warning.
 
     Raises:
-        HTTPException: the answer to a window that the operator does not serve.
+        HTTPException: the answer to a request for a window that the operator does not serve.
         ContextWindowExceededError: a retry that is not sent.
     """
     try:
@@ -41,7 +41,7 @@ def failing_open(consequence: str) -> Iterator[None]:
 
 
 def note_fault(consequence: str, error: Exception) -> None:
-    """Log what has failed and what that means, and tell those who listen."""
+    """Log a failure and its consequence, and report it to the listeners."""
     logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
     for hear in tuple(_listeners):
         hear(consequence)
@@ -77,10 +77,10 @@ def text_of(error: Exception) -> str:
 
 
 def as_overflow(said: Exception | str, fields: Mapping[str, Any]) -> Exception:
-    """Return the exception on which the Router goes on to its next fallback.
+    """Return the exception that makes the Router use its next fallback.
 
     Args:
-        said: a provider's refusal as LiteLLM has raised it, whose model, provider and answer it gets; or its text.
+        said: a provider's refusal as LiteLLM raised it, which supplies model, provider and answer; or its text.
         fields: the arguments of the attempt.
     """
     import litellm  # noqa: PLC0415
@@ -105,8 +105,8 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
     """Set the text of the error that the proxy will answer, and return the exception for the routes that take it.
 
     `/v1/messages` reads the text from the exception itself and ignores what a failure hook returns. The other routes answer
-    the returned exception; without it they would send the status in the place of the code, and Google's routes OpenAI's
-    fields.
+    the returned exception. Without it they would send the status in place of the code, and Google's routes would send
+    OpenAI's fields.
 
     Args:
         error: The exception that the proxy will answer; its `message` and `status_code` are set.

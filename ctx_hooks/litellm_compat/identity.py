@@ -1,7 +1,7 @@
 """The id of a request, which no caller can choose; and the provider's id of a stored response.
 
-A caller may set LiteLLM's call id, and several concurrent requests may have the same. So this process gives an id of its
-own, in LiteLLM's metadata of the request, which reaches every hook and logger; it begins with a secret of the process.
+A caller may set LiteLLM's call id, and several concurrent requests may have the same. So this process adds its own id to
+LiteLLM's metadata of the request, which reaches every hook and logger. The id begins with a secret of the process.
 """
 
 import secrets
@@ -17,11 +17,11 @@ from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 
 
 def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict[str, Any]:
-    """Return the fields of a request, or its `call`, with a new id in LiteLLM's own metadata, in place of one that it has.
+    """Return the fields of a request, or its `call`, with a new id in LiteLLM's own metadata, which replaces any other.
 
     A guardrail before the plugin may have added `litellm_metadata` to a chat request, which no later hook reads. The mapping
-    is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers from the
-    mapping that it began with.
+    is LiteLLM's and is changed in place: if a request fails, the proxy reads the deployment for its headers from the
+    original mapping.
     """
     call = call or Call(fields)
     found = call.metadata
@@ -33,9 +33,9 @@ def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict
 
 
 def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]:
-    """Return the arguments of an attempt with an id where no proxy has given one: its end teaches by the id.
+    """Return the arguments of an attempt with an id if no proxy has given one: the plugin learns from its end by the id.
 
-    The metadata is copied: a caller may hand in the same mapping with every call.
+    The metadata is copied: a caller may pass the same mapping with every call.
     """
     if proxy_router() is not None or request_id_of(fields):
         return fields
@@ -46,21 +46,21 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
 
 
 def passed_pre_call_hook(call: Call) -> bool:
-    """Whether a call is a conversation that the pre-call hook has arranged.
+    """Whether a call is a conversation that the pre-call hook has prepared.
 
-    Errors of all others (text completions, embeddings, conversations for which the plugin is off) are LiteLLM's alone. A
+    Only LiteLLM handles errors of all others (text completions, embeddings, conversations for which the plugin is off). A
     Router without a proxy runs no pre-call hook: there every call may be one.
     """
     return proxy_router() is None or bool(call.request_id)
 
 
 def key_id_of(key: str) -> str:
-    """Return LiteLLM's id of a virtual key, which is what requests carry; an id is returned as it is."""
+    """Return LiteLLM's id of a virtual key, which requests carry; an id is returned unchanged."""
     return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
 
 
 def stored_history_of(fields: Mapping[str, Any]) -> str:
-    """Return the provider's id of the response that a request continues, "" where it continues none."""
+    """Return the provider's id of the response that a request continues, "" if it continues none."""
     return _provider_id(fields.get("previous_response_id"))
 
 
@@ -84,5 +84,5 @@ def _provider_id(value: object) -> str:
     try:
         own_id = decrypt(DECRYPTED_ID.owner()(), value)[0] if decrypt is not None else value
         return str(decode(own_id)) if decode is not None else value
-    except Exception:  # noqa: BLE001 - an id in a form of another LiteLLM is an id that nothing is known of
+    except Exception:  # noqa: BLE001 - an id in another LiteLLM version's form counts as unknown
         return value

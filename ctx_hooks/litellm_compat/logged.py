@@ -1,4 +1,4 @@
-"""What LiteLLM logs of a request: its metadata, in which the plugin writes for loggers and spend log, and its answer."""
+"""LiteLLM's log data of a request: its metadata, where the plugin writes for loggers and spend log, and its answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ both are what LiteLLM's dashboard shows as saved by compression."""
 
 
 def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's data without REQUEST_KEY in the `metadata` that goes to the provider.
+    """Return a request's data with REQUEST_KEY removed from the provider's `metadata`.
 
     On routes where `metadata` is the provider's, LiteLLM has its own `litellm_metadata`: the key moves there. That mapping
     is changed in place, since the proxy reads it again if the request fails.
@@ -31,11 +31,11 @@ def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_forwarded_metadata(call: Call) -> dict[str, Any]:
-    """Return the arguments of an attempt over Google's route with LiteLLM's own metadata where its translation takes it.
+    """Return an attempt's arguments over Google's route with LiteLLM's own metadata in the field that its translation reads.
 
-    The call that LiteLLM makes of it for another provider gets only `metadata`. The proxy writes to `litellm_metadata`
-    where the path, which the model's name is part of, holds a word such as `responses` or `bedrock`: that call would be
-    logged without key, team and request id.
+    If LiteLLM translates the call for another provider, it passes only `metadata`. The proxy writes to `litellm_metadata` if
+    the path, which includes the model's name, contains a word such as `responses` or `bedrock`: LiteLLM would log that call
+    without key, team and request id.
     """
     fields = dict(call.fields)
     if not call.came_over_google_route or fields.get("metadata"):
@@ -65,17 +65,17 @@ def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
 
 
 def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, Any] | None, tags: Sequence[str]) -> None:
-    """Put what is known of an answered request where LiteLLM's loggers and its spend log read it, before they do.
+    """Put the figures of an answered request into the data that LiteLLM's loggers and its spend log read next.
 
-    The payload of the loggers is made by then, so it is changed beside the metadata that it was made of. Of both,
+    The loggers' payload exists by then, so it is changed beside the metadata that it was made of. From both,
     `get_logging_payload` of `proxy/spend_tracking/spend_tracking_utils.py` makes the spend log: the payload's tags, and the
     metadata, which on Google's routes is not the mapping that an attempt's figures were written to.
 
     Args:
         call: LiteLLM's record of it; its metadata and payload are changed in place.
-        figures: What to add to the figures of the attempt.
-        savings: LiteLLM's `compression_savings`; None where nothing was saved. Another compressor's stay.
-        tags: What to add to the request's tags.
+        figures: Additions to the figures of the attempt.
+        savings: LiteLLM's `compression_savings`; None if nothing was saved. Another compressor's stay.
+        tags: Additions to the request's tags.
     """
     recorded, payload = mapping_or_empty(call.fields.get("litellm_params")), call.fields.get("standard_logging_object")
     metadata = recorded.get("litellm_metadata") or recorded.get("metadata") or {}
@@ -92,7 +92,7 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
 
 
 def _write_savings(metadata: dict[str, Any], savings: Mapping[str, Any] | None) -> None:
-    """Write LiteLLM's `compression_savings`, in place of those of an earlier call of the same request."""
+    """Write LiteLLM's `compression_savings`, which replace those of an earlier call of the same request."""
     before = metadata.get(SAVINGS)
     if before and not isinstance(before, Figures):
         if savings is not None:
@@ -109,7 +109,7 @@ WHOLE_STREAM = "async_complete_streaming_response"
 def logged_answer(logged: Mapping[str, Any], result: Any) -> Any:
     """Return the answer that is logged, None while its stream has not ended.
 
-    LiteLLM calls the logging hook for parts of a stream, too, but tells of success only once the stream is put together.
+    LiteLLM also calls the logging hook for parts of a stream, but reports success only once the stream is complete.
     """
     whole = logged.get(WHOLE_STREAM)
     if whole is not None:
@@ -118,9 +118,9 @@ def logged_answer(logged: Mapping[str, Any], result: Any) -> Any:
 
 
 def billed_usage_of(logged: Mapping[str, Any], answer: Any) -> Any:
-    """Return the usage that a provider billed, a mapping or an object; None where the answer has none.
+    """Return the usage that a provider billed, a mapping or an object; None if the answer has none.
 
-    An answer of LiteLLM's own cache states the usage of the call that it was kept of: it is billed nothing.
+    An answer from LiteLLM's own cache states the usage of the original call, but nothing is billed for it.
     """
     if logged.get("cache_hit") is True:
         return None
@@ -128,7 +128,7 @@ def billed_usage_of(logged: Mapping[str, Any], answer: Any) -> Any:
 
 
 def duration_seconds_of(logged: Mapping[str, Any]) -> float | None:
-    """Return the time from a request to the end of its answer, None where LiteLLM has not noted both."""
+    """Return the time from a request to the end of its answer, None if LiteLLM has not noted both."""
     start, end = logged.get("start_time"), logged.get("end_time")
     if not (isinstance(start, datetime) and isinstance(end, datetime)):
         return None
@@ -139,16 +139,16 @@ COST = "response_cost"
 
 
 def dollars_of(logged: Mapping[str, Any]) -> float | None:
-    """Return the cost that LiteLLM has calculated of an answer, None where there is none."""
+    """Return LiteLLM's calculated cost of an answer, None if there is none."""
     cost = logged.get(COST)
     return float(cost) if isinstance(cost, (int, float)) else None
 
 
 def price(fields: Mapping[str, Any], answer: Any) -> None:
-    """Have LiteLLM price an answer now.
+    """Make LiteLLM price an answer now.
 
-    The header with the cost is made after all hooks, for some routes by the usage that the client sees, if the answer is
-    not logged by then. The log takes a cost that is known; it is the one that it would calculate itself.
+    LiteLLM makes the header with the cost after all hooks, for some routes from the client's usage if the answer is not
+    logged by then. The log uses a known cost, which equals its own calculation.
     """
     logged = fields.get("litellm_logging_obj")
     details = getattr(logged, "model_call_details", None)
@@ -164,10 +164,10 @@ def price(fields: Mapping[str, Any], answer: Any) -> None:
 def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:
     """Let LiteLLM ask `estimate` for the input of a stream that states no usage; return whether it can.
 
-    Given what LiteLLM has logged of a call, it returns the provider tokens of what was sent, None to leave that to LiteLLM.
+    From LiteLLM's log data of a call, it returns the provider tokens of the sent request, None to leave that to LiteLLM.
 
-    It would count the messages as the caller sent them: a compressed request would seem to have the provider tokens of the
-    whole one, in LiteLLM's spend and in what is learned here. Done once a process.
+    LiteLLM would count the caller's messages: a compressed request would seem to have the provider tokens of the whole one,
+    in LiteLLM's spend and in the learned figures. Done once a process.
     """
 
     def wrapper_of(original: Any) -> Any:
@@ -183,7 +183,7 @@ def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:
 
 
 def _tokens(estimated: int | None, logged: Mapping[str, Any], messages: Any) -> int:
-    """Return the estimate, or LiteLLM's own count where there is none."""
+    """Return the estimate, or LiteLLM's own count if there is none."""
     import litellm  # noqa: PLC0415
 
     return litellm.token_counter(logged.get("model"), messages=messages) if estimated is None else estimated

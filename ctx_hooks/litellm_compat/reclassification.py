@@ -1,6 +1,6 @@
-"""Overflows that LiteLLM raises as other errors become ContextWindowExceededErrors, which the Router falls back on.
+"""Turns overflows that LiteLLM raises as other errors into ContextWindowExceededErrors, for which the Router has fallbacks.
 
-The first events of a stream are read for them; a wrapper yields these again before the rest.
+It reads the first events of a stream to find them; a wrapper yields these again before the rest.
 """
 
 import inspect
@@ -26,7 +26,7 @@ logger = logging.getLogger("ctx_hooks")
 
 
 class Ends(Protocol):
-    """Who hears how attempts end, each given the arguments of the attempt."""
+    """The receiver of attempts' ends; each method gets the arguments of the attempt."""
 
     def handles(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the plugin is on for an attempt."""
@@ -35,11 +35,11 @@ class Ends(Protocol):
         """Note the error of an attempt, and return whether it is an overflow."""
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Return whether an attempt that failed otherwise is made again at once."""
+        """Return whether an attempt that failed for another reason is repeated at once."""
 
 
 EndsOf: TypeAlias = Callable[[], Ends]
-"""Returns who hears of an end now: LiteLLM is patched once."""
+"""Returns the present receiver of ends: LiteLLM is patched only once."""
 
 
 def reclassify(ends: EndsOf) -> bool:
@@ -58,10 +58,10 @@ def reclassify(ends: EndsOf) -> bool:
 
 
 def _make_call(original: Any, ends: EndsOf) -> Any:
-    """Note every error of an attempt: what a failure hook of LiteLLM has noted before counts once.
+    """Note every error of an attempt; an error that a failure hook has noted before counts once.
 
-    No hook hears of what a stream reports when it is opened or first read. Where the Router has chosen no deployment, which
-    it notes anew each time, nothing was sent: its own refusal is no provider's, and the attempt noted before may still run.
+    LiteLLM calls no hook for an error of a stream that is opened or first read. If the Router has noted no new choice of a
+    deployment, nothing was sent: its own refusal is no provider's, and the attempt noted before may still run.
     """
     import litellm  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def _make_call(original: Any, ends: EndsOf) -> Any:
             or not inspect.iscoroutinefunction(original_function)
             or not ends().handles(kwargs)
         ):
-            return answer  # nobody awaits the stream of a synchronous call; LiteLLM's chat stream can be read both ways
+            return answer  # nobody awaits the stream of a sync call; LiteLLM's chat stream supports both iterations
         return await _begun(answer, kwargs, ends)
 
     return make_call
@@ -126,9 +126,9 @@ def _in_stream(original: Any, ends: EndsOf) -> Any:
 
 
 def _with_flat_errors(original: Any) -> Any:
-    """Let LiteLLM read `error` events whose fields are not nested under `error`, where alone it looks for them.
+    """Let LiteLLM read `error` events whose fields are not nested under `error`, the only place where it reads them.
 
-    A request for which the plugin is off has no id of this process, and is left alone.
+    A request for which the plugin is off has no id of this process, and stays unchanged.
     """
 
     def raise_for_error_event(self: Any, result: Any) -> None:
@@ -142,10 +142,10 @@ def _with_flat_errors(original: Any) -> Any:
 
 
 def _with_flat_chat_errors(original: Any) -> Any:
-    """Let LiteLLM read an overflow that a chunk of a chat stream is itself: it passes over chunks without choices."""
+    """Let LiteLLM read a chunk of a chat stream that is itself an overflow: LiteLLM skips chunks without choices."""
 
     def chunk_creator(self: Any, chunk: Any) -> Any:
-        # Of a chunk of another kind nothing else is looked at: this runs for every chunk of every chat stream.
+        # Other kinds of chunks are read no further: this runs for every chunk of every chat stream.
         error = flat_chat_error(chunk) if getattr(chunk, "object", "error") == "error" else None
         if error is not None:
             told, is_overflow = StreamedError(error), False
@@ -159,7 +159,7 @@ def _with_flat_chat_errors(original: Any) -> Any:
 
 
 def _is_ours(stream: Any) -> bool:
-    """Whether a stream of LiteLLM's answers a request for which the plugin is on."""
+    """Whether a LiteLLM stream answers a request for which the plugin is on."""
     logged = getattr(getattr(stream, "logging_obj", None), "model_call_details", None)
     return isinstance(logged, Mapping) and bool(request_id_of(logged))
 
@@ -176,9 +176,9 @@ class Raised:
 
 
 class ReadAhead:
-    """Yields the events that were read before the rest of a stream, and delegates everything else to the stream.
+    """Yields the events that were already read, then the rest of a stream; delegates all else to the stream.
 
-    LiteLLM checks the class of its streams and reads and sets their attributes: all of that goes to the stream.
+    LiteLLM checks the class of its streams and reads and sets their attributes: all this goes to the stream.
     """
 
     __slots__ = ("__weakref__", "_ctx_hooks_stream", "_ctx_hooks_unread")
@@ -215,14 +215,14 @@ class ReadAhead:
 
 
 async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
-    """Read a stream into `unread` up to its first content, and return the error that came instead of content, if one did."""
+    """Read a stream into `unread` up to its first content; return the error if one comes before content."""
     while len(unread) < MOST_READ:
         try:
             unread.append(await stream.__anext__())
         except StopAsyncIteration as end:
             unread.append(Raised(end))
             return None
-        except Exception as error:  # noqa: BLE001 - raised again in its turn
+        except Exception as error:  # noqa: BLE001 - raised again later
             unread.append(Raised(error))
             return error
         told = error_before_content(unread)

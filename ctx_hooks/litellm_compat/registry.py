@@ -1,7 +1,7 @@
-"""Every private name of LiteLLM that the plugin uses, with the parameters that it relies on, and what is lost without it.
+"""Every private name of LiteLLM that the plugin uses, with the necessary parameters, and the loss without it.
 
-LiteLLM documents none of them, and any version may drop one. Start-up and `ctx-hooks demo` look for each and report those
-that are missing; whoever uses one asks for it here and does without it where it is missing.
+LiteLLM documents none of them, and any version may drop one. Start-up and `ctx-hooks demo` look for each and report the
+missing ones. Code that uses a name gets it here, and works without it if it is missing.
 """
 
 import inspect
@@ -28,10 +28,10 @@ class PrivateName:
     """A function, class or variable.
 
     Attributes:
-        declared: module, name and what the plugin relies on, as `async litellm.utils:setup(rules, start_time)`: a coroutine
+        declared: module, name and necessary parts, as `async litellm.utils:setup(rules, start_time)`: a coroutine
             function, and parameters, or a model's fields, that the plugin gives or reads by name.
-        without: what does not work where it is missing.
-        later: the path under which versions have it that lack the declared one.
+        without: the feature that does not work if it is missing.
+        later: its path in versions that lack the declared one.
     """
 
     declared: str
@@ -45,12 +45,12 @@ class PrivateName:
 
     @property
     def name(self) -> str:
-        """The name as Python has it."""
+        """The Python name."""
         return self.path.replace(":", ".")
 
     @property
     def fault(self) -> str:
-        """What is wrong with it in this LiteLLM, "" for nothing."""
+        """The fault of it in this LiteLLM, "" if there is none."""
         found = self._value()
         if found is ABSENT:
             return f"this LiteLLM has no {self.name}"
@@ -61,11 +61,11 @@ class PrivateName:
         return f"{self.name} of this LiteLLM takes no {', '.join(lacking)}" if lacking else ""
 
     def find(self) -> Any:
-        """Return it, None where this LiteLLM lacks it or has it with another signature."""
+        """Return it, None if this LiteLLM lacks it or has another signature."""
         return None if self.fault else self._value()
 
     def wrap(self, wrapper_of: Callable[[Any], Callable[..., Any]]) -> bool:
-        """Put a wrapper in its place, once a process; return whether this LiteLLM has it."""
+        """Replace it with a wrapper, once a process; return whether this LiteLLM has it."""
         original = self.find()
         if original is None or getattr(original, WRAPPED, False):
             return original is not None
@@ -109,7 +109,7 @@ ERROR_EVENTS = PrivateName(
     "an overflow that a Responses stream reports in a flat error event may not be retried",
 )
 PATCHED = (MAKE_CALL, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS)
-"""Those that the plugin wraps when it is loaded."""
+"""The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(
     f"{ROUTER}(fallbacks, context_window_fallbacks, max_fallbacks, enable_pre_call_checks)",
@@ -211,11 +211,11 @@ KEYS: Mapping[str, str] = {
     "_target_order": LESS_CHOICE,
     "_routing_plugin_candidate_models": LESS_CHOICE,
 }
-"""Keys and attributes of what LiteLLM makes for each request: its source only can be searched for them."""
+"""Keys and attributes of LiteLLM's data for each request: only a search of its source can find them."""
 
 
 def warn_of_missing() -> tuple[str, ...]:
-    """Warn once of each name that this LiteLLM lacks, and return them; those of the proxy count only in one."""
+    """Warn once of each name that this LiteLLM lacks, and return them; the proxy's names count only in a proxy."""
     in_proxy = "litellm.proxy.proxy_server" in sys.modules
     lacking = [name for name in NAMES if (in_proxy or not name.path.startswith("litellm.proxy")) and name.fault]
     for name in lacking:
@@ -224,7 +224,7 @@ def warn_of_missing() -> tuple[str, ...]:
 
 
 def missing(keys: Iterable[str]) -> set[str]:
-    """Return the keys that no module of this LiteLLM has a word of; reading its source takes about a second."""
+    """Return the keys that no module of this LiteLLM contains; reading its source takes about a second."""
     wanted = set(keys)
     for path in litellm_folder().rglob("*.py"):
         source = path.read_text(encoding="utf-8", errors="replace")
@@ -235,12 +235,12 @@ def missing(keys: Iterable[str]) -> set[str]:
 
 
 def litellm_folder() -> Path:
-    """Return where LiteLLM is installed, without loading it, which takes seconds."""
+    """Return LiteLLM's folder, without loading LiteLLM, which takes seconds."""
     return Path(str(getattr(find_spec("litellm"), "origin", ""))).parent
 
 
 def version_of(package: str) -> str:
-    """Return the version of a package, "" where it is not installed, as one whose folder lies beside the configuration."""
+    """Return the version of a package, "" if it is not installed, such as a folder beside the configuration."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -2,8 +2,8 @@
 
 After a ContextWindowExceededError `Router.async_function_with_fallbacks_common_utils` asks the model groups that the
 request's `context_window_fallbacks` list for its group. An entry that is a mapping is merged into the arguments of the next
-attempt, so an entry that names the same group is a retry. What the operator and the caller configured stays in force behind
-the retries; three functions say how, one for each regime that the Router knows.
+attempt, so an entry that names the same group is a retry. The operator's and the caller's fallbacks still apply after the
+retries; three functions do this, one for each regime of the Router.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,16 @@ from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.deployments import proxy_router, router_has
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
-"""Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook takes it out."""
+"""Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook removes it."""
 COMPACTION_KEY = "compaction"
-"""A request with this field compacts by itself. Behind a complexity router LiteLLM compacts what exceeds the window of a
-deployment, or refuses it before any deployment hook, such as an agent's loop. A retry with the field reaches the hook."""
+"""A request with this field compacts by itself. With a complexity router, LiteLLM compacts a request above a deployment's
+window, or refuses it before any deployment hook, such as an agent's loop. A retry with the field reaches the hook."""
 MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
 
 
 class Mark(dict[str, Any]):
-    """The value of RETRY_MARK_KEY. Its class shows that this process wrote it: a request body has plain dictionaries."""
+    """The value of RETRY_MARK_KEY. Its class proves that this process wrote it: a request body has plain dictionaries."""
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
         retries: How many retries are wanted. They give way to configured fallbacks that the Router would not reach.
 
     Returns:
-        A new mapping; an equal one where nothing is retried or the model is not the name of one group.
+        A new mapping; an equal one if there are no retries or the model is not the name of one group.
     """
     group = data.get("model")
     if not isinstance(group, str) or retries <= 0:
@@ -49,12 +49,12 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
         following, own = [], []
     elif _is_plain_list(callers):
         # The Router takes a list in this form (`check_non_standard_fallback_format`) for every error, before it looks at
-        # context-window fallbacks: these would never be read. In the standard form, under the group's name, the list holds
-        # for all other errors; for this one it stands behind the retries.
+        # context-window fallbacks: these would never be read. In the standard form, under the group's name, the list applies
+        # to all other errors; for this one it follows the retries.
         following = list(callers)
         changes = {"fallbacks": [{group: following}]}
     else:
-        # The caller's context-window fallbacks replace the operator's. Where neither has any, the Router goes on to
+        # The caller's context-window fallbacks replace the operator's. If neither has any, the Router goes on to
         # `fallbacks`: "No context_window_fallback set. Defaulting to fallbacks, if available."
         following = _fallbacks_of(group, own or _filled(callers, router_has("fallbacks")))
     most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
@@ -68,8 +68,8 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
 def take_retry_mark(kwargs: dict[str, Any]) -> int:
     """Remove the mark from an attempt's arguments and return the retry's number, 0 for an attempt that is no retry.
 
-    The Router keeps a mark through later fallbacks: on another group it is ignored. A field of the same name that a caller
-    sends is left as it is.
+    The Router keeps a mark through later fallbacks: on another group it is ignored. A caller's field of the same name stays
+    unchanged.
     """
     mark = kwargs.get(RETRY_MARK_KEY)
     if isinstance(kwargs.get(COMPACTION_KEY), Mark):
@@ -109,11 +109,11 @@ NO_COOLDOWN = {"cooldown_time": 0}
 
 
 def spare_deployment(fields: Mapping[str, Any]) -> None:
-    """Let the Router not cool the deployment of a failed attempt down, whatever status its error has.
+    """Prevent the Router's cooldown for the deployment of a failed attempt, whatever status its error has.
 
-    Some servers tell an overflow with status 500 or 429, for which the Router takes a deployment out of its group: from
-    other requests, and from the retry. It asks the attempt's log record for the time to wait, after the failure hooks. What
-    is written there is this attempt's: the next one gets a record of the deployment as it is configured.
+    Some servers report an overflow with status 500 or 429. The Router then removes a deployment from its group, for other
+    requests and for the retry. After the failure hooks it reads the cooldown from the attempt's log record. A value written
+    there affects only this attempt: the next one gets a record with the configured values.
     """
     record: Any = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
     parameters = mapping_or_empty(record.get("litellm_params") if isinstance(record, dict) else None)

@@ -7,7 +7,7 @@ from typing import Any
 OPENING = frozenset({"message_start", "ping", "response.created", "response.in_progress", "response.queued"})
 FAILED = frozenset({"error", "response.failed"})
 UNREADABLE: Mapping[str, Any] = {}
-"""Stands for data that is no known event and may be content."""
+"""Represents data that is no known event and may be content."""
 
 
 class StreamedError(Exception):
@@ -19,7 +19,7 @@ class StreamedError(Exception):
 
 
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
-    """Return the error that the first chunks of a stream report before any content, None where there is none."""
+    """Return the error that the first chunks of a stream report before any content, None if there is none."""
     told: Any = next((event for event in _events(chunks) if not _is_opening(event)), None)
     if _kind(told) not in FAILED and not _is_bare_error(told):
         return None
@@ -32,12 +32,12 @@ def _is_bare_error(event: Any) -> bool:
 
 
 def is_opening(chunks: Sequence[Any]) -> bool:
-    """Whether the first chunks of a stream hold no content yet."""
+    """Whether the first chunks of a stream have no content yet."""
     return all(map(_is_opening, _events(chunks)))
 
 
 def flat_chat_error(chunk: Any) -> Mapping[str, Any] | None:
-    """Return the error of a chat stream's chunk that is one itself, as older vLLM servers send it; else None."""
+    """Return a chat stream's chunk that is itself an error, as older vLLM servers send it; else None."""
     message = _field(chunk, "message") if _field(chunk, "object") == "error" else None
     return {"message": message, "code": _field(chunk, "code"), "type": _field(chunk, "type")} if message else None
 
@@ -51,7 +51,7 @@ def flat_error(event: Any) -> Mapping[str, Any] | None:
 
 
 def _events(chunks: Sequence[Any]) -> list[Any]:
-    """Return the events of a stream's first chunks, without one that the last chunk cuts off."""
+    """Return the events of a stream's first chunks, without an incomplete last one."""
     pieces = [c.encode() if isinstance(c, str) else c for c in chunks if isinstance(c, (str, bytes))]
     return [*_sent_events(b"".join(pieces)), *(c for c in chunks if not isinstance(c, (str, bytes)))]
 
@@ -79,7 +79,7 @@ def _is_opening(event: Any) -> bool:
 
 
 def _has_content(choice: Any) -> bool:
-    """Whether a chunk's choice holds more than the role that chat streams open with."""
+    """Whether a chunk's choice has more than the role with which chat streams open."""
     delta = _field(choice, "delta") or {}
     return bool(_field(choice, "finish_reason")) or any(value for name, value in dict(delta).items() if name != "role")
 
