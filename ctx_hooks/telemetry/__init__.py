@@ -1,1 +1,1 @@
-"""What the caller and the operator see of a decision."""
+"""Reports decisions to the caller and the operator."""

@@ -1,4 +1,4 @@
-"""What became of summaries by a model, removed texts, and calls that ask for these: never a text, a handle or a query."""
+"""Events about models' summaries, removed texts, and retrieval calls: never a text, a handle or a query."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -19,17 +19,17 @@ class SummaryEvent(RequestEvent):
 
     Attributes:
         summary_model: the model group that writes it.
-        summary_mode: "background", or "blocking" where the request waits for it.
-        messages: how many messages of the history it stands for.
+        summary_mode: "background", or "blocking" if the request waits for it.
+        messages: how many messages of the history it replaces.
         calls: how many calls were answered: a history that exceeds the model's window goes in parts. 0 before.
-        outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
+        outcome: "accepted", "rejected" (the written text cannot be used), "failed" (nothing was written) or "cancelled"; ""
             before.
         reason: why it is not accepted, or why entries of it are left out, in one clause; "" if neither.
         left_out: how many entries of an accepted summary are left out.
-        input_tokens: of all calls, as billed; None where no answer states it.
+        input_tokens: of all calls, as billed; None if no answer states it.
         output_tokens: of all calls, as billed; None if no answer states it.
-        dollars: the cost of all calls; None where a price is not known.
-        milliseconds: what it took; None before.
+        dollars: the cost of all calls; None if a price is unknown.
+        milliseconds: its duration; None before.
     """
 
     name: Literal["before_summary", "after_summary"]
@@ -51,10 +51,10 @@ class RetrievalEvent(RequestEvent):
     """A call of the retrieval tool that was answered.
 
     Attributes:
-        call: the request whose model called, and where it went; only its id if the request is forgotten.
-        source: "archive", "request" (cut again from it), or "none" (not available).
-        returned_chars: of the result that the model was given; 0 where the text is not available.
-        milliseconds: what it took.
+        call: the request whose model called, and its target; only its id if the request is forgotten.
+        source: "archive", "request" (made again from it), or "none" (not available).
+        returned_chars: of the result that the model got; 0 if the text is not available.
+        milliseconds: its duration.
     """
 
     name: Literal["retrieval"]
@@ -65,14 +65,14 @@ class RetrievalEvent(RequestEvent):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveEvent:
-    """What became of texts that came to the archive together; the records of what is hidden of a conversation are texts too.
+    """The outcome for texts that reached the archive together; records of hidden turns are texts too.
 
     Attributes:
         name: "archive".
         time_seconds: when, in epoch seconds.
         outcome: "stored", "dropped" (too large, or the queue was full) or "failed" (the store could not be written to).
         texts: how many.
-        backend: where they were to be stored.
+        backend: the store for them.
     """
 
     name: Literal["archive"]

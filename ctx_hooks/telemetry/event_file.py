@@ -1,7 +1,7 @@
 """The sink that writes each event as a line of JSON to a rotating file, which `ctx-hooks report` reads.
 
-A request does no more than put its event into a queue; a thread writes what waits there. Each process has files of its own,
-since several processes that rotate the same file lose lines.
+A request only puts its event into a queue; a thread writes the waiting events. Each process has its own files, since several
+processes that rotate the same file lose lines.
 """
 
 import json
@@ -48,7 +48,7 @@ def to_json(event: Event) -> str:
 def from_json(line: str | bytes) -> Event:
     """Return the event of a line.
 
-    Raises ValueError where the line is no event; a field that this version does not know is left out.
+    Raises ValueError if the line is no event; a field that this version does not know is left out.
     """
     return _EVENT.validate_json(line)
 
@@ -64,21 +64,21 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 class EventFile:
-    """The files of one process: `events.N.jsonl`, and `events.N.jsonl.1` and so on for what was rotated. Thread-safe.
+    """The files of one process: `events.N.jsonl`, and `events.N.jsonl.1` and so on for rotated files. Thread-safe.
 
-    N is the least number that no other process uses, so that restarts go on with the files there are.
+    N is the least number that no other process uses, so that restarts continue the existing files.
     """
 
     def __init__(self, folder: Path, max_bytes: int, keep: int) -> None:
         """Open the file.
 
         Args:
-            folder: where the files are; it has to exist.
+            folder: the folder of the files; it has to exist.
             max_bytes: size at which a file is rotated.
-            keep: most files, the one that is written to included.
+            keep: most files, including the one in use.
 
         Raises:
-            OSError: where the folder does not exist, or cannot be written to.
+            OSError: if the folder does not exist, or cannot be written to.
         """
         path, self._lock_file = _own_path(folder)
         self._file = _RotatingFile(path, max_bytes, keep)
@@ -88,7 +88,7 @@ class EventFile:
         self._thread.start()
 
     def hear(self, event: Event) -> None:
-        """Have an event written soon, unless MOST_WAITING wait. Raises what an earlier one failed with."""
+        """Queue an event for writing, unless MOST_WAITING wait. Raises the error of an earlier one."""
         if self._failure is not None:
             raise self._failure
         if self._waiting.qsize() < MOST_WAITING:
@@ -97,7 +97,7 @@ class EventFile:
             warn_once("events come faster than their file can be written: some are left out")
 
     def close(self) -> None:
-        """Write what waits, and close the file; what a disk that hangs has not taken by then is lost."""
+        """Write the waiting events, and close the file; events that a hanging disk has not written by then are lost."""
         self._waiting.put(None)
         self._thread.join(CLOSE_SECONDS)
         if self._thread.is_alive():
@@ -106,28 +106,28 @@ class EventFile:
         self._lock_file.close()
 
     def _write(self) -> None:
-        """Write what waits until the end is put there, or something fails: then what waits is lost, as what follows is."""
+        """Write waiting events until the end mark, or until a failure: then waiting and later events are lost."""
         try:
             events: list[Event | None] = []
             while None not in events:
                 events = [self._waiting.get() for _ in range(max(1, min(self._waiting.qsize(), MOST_AT_ONCE)))]
                 self._file.write([to_json(event).encode() + b"\n" for event in events if event is not None])
-        except Exception as error:  # noqa: BLE001 - whoever puts the next event is told
+        except Exception as error:  # noqa: BLE001 - `hear` raises it for the next event
             self._failure = error
         finally:
-            with suppress(OSError):  # what a full disk refuses is refused once more here
+            with suppress(OSError):  # a full disk refuses the same data again here
                 self._file.lines.close()
 
 
 class _RotatingFile:
-    """Writes lines into files that only their owner can read. What is no regular file, as a pipe, is not rotated."""
+    """Writes lines into files that only their owner can read. It rotates only regular files, not pipes."""
 
     def __init__(self, path: Path, max_bytes: int, keep: int) -> None:
         self._path, self._max_bytes, self._keep = path, max_bytes, keep
         self._open()
 
     def write(self, lines: list[bytes]) -> None:
-        """Write lines; a file that was deleted is made anew, since what is written to it would be lost."""
+        """Write lines; a deleted file is made anew, since lines written to it would be lost."""
         if os.fstat(self.lines.fileno()).st_nlink == 0:
             self.lines.close()
             self._open()
@@ -141,7 +141,7 @@ class _RotatingFile:
     def _rotate(self) -> None:
         self.lines.close()
         for n in range(self._keep - 1, 0, -1):
-            with suppress(FileNotFoundError):  # there are fewer yet, or somebody has deleted one
+            with suppress(FileNotFoundError):  # there are fewer files, or somebody has deleted one
                 self._numbered(n - 1).replace(self._numbered(n))
         self._open()
 
@@ -155,8 +155,8 @@ class _RotatingFile:
 
 
 def _own_path(folder: Path) -> tuple[Path, IO[bytes]]:
-    """Return a path that no other process writes to, and the open file whose lock says so until it is closed."""
-    import fcntl  # noqa: PLC0415 - Windows has none: there the sink is switched off, and nothing else
+    """Return a path that no other process writes to, and the open file whose lock reserves it until it is closed."""
+    import fcntl  # noqa: PLC0415 - Windows has none: there only this sink is off
 
     number = 0
     while True:

@@ -1,4 +1,4 @@
-"""What happened, told to listeners of other packages: figures, never text."""
+"""Events for listeners of other packages: figures, never text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,7 +68,7 @@ REPEATS = counter("repeats", "Calls made again for other reasons, in requests th
 LEARNED_AT = gauge("learned_limit_timestamp_seconds", "When the limit in use was learned, in epoch seconds", CHOSEN)
 
 Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
-"""What a request ends in, in the same words wherever it is reported.
+"""The outcome of a request, in the same words in every report.
 
 In this order: sent unchanged; sent with a lower requested output, all else unchanged; sent with changed messages at the
 first attempt; answered after at least one refused attempt; refused as too long in the end.
@@ -85,10 +85,10 @@ class CompactionEvent:
         model: the model whose vocabulary counts.
         format: the format of the request.
         tokens_before: the request as the client sent it, in local tokens.
-        budget_tokens: what it may have, in local tokens.
+        budget_tokens: its budget, in local tokens.
         window_tokens: the model's window, in provider tokens.
         attempt: 0 for the first attempt of a request; retries count from 1.
-        tokens_after: what is sent, in local tokens; None before.
+        tokens_after: the sent request, in local tokens; None before.
         steps: the steps that changed something; none before.
         request_id: the id that this process has given the request.
         mode: "enforce", or "observe" for one that would happen.
@@ -111,8 +111,8 @@ class CompactionEvent:
 class TruncationEvent:
     """A deployment that answered a request that was too long for it.
 
-    `sent_tokens` is an estimate of what was sent, `read_tokens` what the provider's usage states. In provider tokens.
-    `request_id` and `mode` are those of the request that showed it.
+    `sent_tokens` is an estimate of the sent request, `read_tokens` the provider's usage. In provider tokens.
+    `request_id` and `mode` belong to the request that showed it.
     """
 
     name: Literal["silent_truncation"]
@@ -128,7 +128,7 @@ class TruncationEvent:
 class LimitEvent:
     """A limit that a deployment has shown to one tenant, beside the window that configuration or LiteLLM state.
 
-    `kind` is "limit" for one that the provider named, "refused" for the size of what was refused without a figure,
+    `kind` is "limit" for one that the provider named, "refused" for the size of a request refused without a figure,
     "output_limit" for the largest output. In provider tokens. `request_id` and `mode` are those of the request that
     showed it.
     """
@@ -144,33 +144,33 @@ class LimitEvent:
 
 @dataclass(frozen=True, slots=True)
 class DecisionEvent(RequestEvent):
-    """What was decided for one attempt, whether it was done or only observed.
+    """The decision about one attempt, enforced or only observed.
 
     Attributes:
-        mode: "enforce" or "observe"; what was observed is what would have been done.
-        decision: what the request ends in if this attempt is answered; "failed" for a retry that was not sent.
-        reason: why, in one clause; "" where the figures say it.
+        mode: "enforce" or "observe"; with "observe" the figures show what would have been done.
+        decision: the outcome if this attempt is answered; "failed" for a retry that was not sent.
+        reason: the reason in one clause; "" if the figures show it.
         trigger: what led to it: "none", "budget" (more than the request may have), "overflow" (a retry), "output" (less
             output asked for), or "timeout" (a compression takes too long: the oldest turns were dropped instead).
         attempt: 0 for the first attempt of a request; retries count from 1.
         format: the format of the request.
         local_tokens_before: the request as the client sent it; None if an upper bound of its size was enough.
-        local_tokens_after: what is sent; None if not counted.
+        local_tokens_after: the request as sent; None if not counted.
         provider_tokens_before: the estimate of `local_tokens_before` in provider tokens; None if not counted.
         provider_tokens_after: the estimate of `local_tokens_after`; None if not counted.
-        budget_tokens: what the request may have, in provider tokens; None where it was not asked.
-        window_tokens: the window that was fitted to, in provider tokens.
+        budget_tokens: the request's budget, in provider tokens; None if none was computed.
+        window_tokens: the window that the request was fitted to, in provider tokens.
         window_source: where it comes from: "policy", "model_info", "model_map", "learned", "refusal" or "default".
         stated_window_tokens: the window that configuration or LiteLLM state, in provider tokens.
         factor: provider tokens per local token.
         requested_output_tokens: the output that the caller asked for; None for none.
         sent_output_tokens: the output that the attempt asks for; None for none.
         steps: the steps that changed something, in order.
-        milliseconds: what each phase took: "total", "known" (what is learned), "counting", "compressing", and what the
-            rest of "total" was waited for.
+        milliseconds: the time of each phase: "total", "known" (learned figures), "counting", "compressing"; the rest of
+            "total" is waiting.
         policy: each field of the policy that a scope sets, with that scope.
         timed_out: whether the request took too long to compress, and lost its oldest turns instead.
-        limit_learned_seconds: when the limit that the window is was learned, in epoch seconds; None for a stated window.
+        limit_learned_seconds: when the window's limit was learned, in epoch seconds; None for a stated window.
     """
 
     name: Literal["decision"]
@@ -209,9 +209,9 @@ class OverflowEvent(RequestEvent):
     Attributes:
         mode: "enforce" or "observe".
         attempt: 0 for the first attempt of a request; retries count from 1.
-        kind: what the refusal is about, as `overflow/recognise.py` names it.
+        kind: the subject of the refusal, as `overflow/recognise.py` names it.
         limit_tokens: the limit that the refusal names, in provider tokens; None if it names none.
-        refused_tokens: the size that it names, in provider tokens; None if it names none.
+        refused_tokens: the request size that it names, in provider tokens; None if it names none.
     """
 
     name: Literal["overflow"]
@@ -224,17 +224,17 @@ class OverflowEvent(RequestEvent):
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvent(RequestEvent):
-    """What the provider's answer to a request says, and what the plugin saved.
+    """The figures of the provider's answer to a request, and the plugin's savings.
 
     Attributes:
         mode: "enforce" or "observe".
-        decision: what the request ended in.
-        trigger: what led to what was decided for the attempt that was answered.
+        decision: the outcome of the request.
+        trigger: the trigger of the decision about the answered attempt.
         attempts: how many were made.
-        local_tokens_sent: what was sent; None where it was not counted.
+        local_tokens_sent: the sent request; None if it was not counted.
         beyond_window: whether the request as received exceeds the window: without the plugin it would have had no answer.
             False with "observe", where it was answered unchanged.
-        billed: the usage that the answer states, in provider tokens; None where it states none.
+        billed: the usage that the answer states, in provider tokens; None if it states none.
         provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
             would have been saved. None where nothing was counted. 0 for a request beyond the window.
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
@@ -243,7 +243,7 @@ class AnswerEvent(RequestEvent):
         rereads: by the tool's name, calls of the model whose same call had returned something that was removed from what it
             saw, or shortened; with `observe` what would have been. Each is counted once, where its result comes first.
         repeats: the other calls of the model that it had made before, in a request that is compacted.
-        dollars: the cost of the answer, as LiteLLM calculates it; None where it has none.
+        dollars: the cost of the answer, as LiteLLM calculates it; None if it has none.
         duration_seconds: from the request to the end of its answer, as LiteLLM logs it; None if it logs none.
     """
 
@@ -267,7 +267,7 @@ class AnswerEvent(RequestEvent):
 
 @dataclass(frozen=True, slots=True)
 class FailureEvent(RequestEvent):
-    """A request ended in a refusal as too long: the caller got an error. Told once a request.
+    """A request ended in a refusal as too long: the caller got an error. Emitted once a request.
 
     Attributes:
         mode: "enforce" or "observe".

@@ -1,7 +1,7 @@
-"""What every event about a request has, and what every sink has of an event's fields: declared with the field.
+"""The common fields of all events about a request, and the sinks of each field: declared with the field.
 
-A field of an event is one figure. `shown` says under which names log lines, spans, the spend log, response headers and the
-report have it, and which metrics it adds to; each sink reads that from the event's class and knows no figure by itself.
+A field of an event is one figure. `shown` declares its names in log lines, spans, the spend log, response headers and the
+report, and its metrics. Each sink reads this from the event's class and knows no figure by itself.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Labels:
     """Labels of a metric whose values callers or operators choose, so that their number has a bound.
 
     Attributes:
-        names: of the labels; those that mean the same as LiteLLM's have its names.
-        paths: where an event has the value of each; "" for the key of a value that is a mapping.
+        names: the labels' names; labels with the same meaning as LiteLLM's have its names.
+        paths: the path of each value in an event; "" for the key of a value that is a mapping.
         most: sets of values that have series of their own in each process; further ones are "other" in all metrics.
     """
 
@@ -45,7 +45,7 @@ CALLER = Labels(
     ("call.model_group", "call.team_id", "call.team_alias", "call.key_alias"),
     1_000,
 )
-"""A metric keeps 0.7 KB for each. The figures of a caller with a name are whole, and sums over all stay right."""
+"""A metric keeps 0.7 KB for each. A named caller's figures are complete, and sums over all stay right."""
 MODEL = Labels(("requested_model",), ("call.model_group",), 100)
 """For histograms, each of fifteen series."""
 TOOL = Labels(
@@ -58,17 +58,17 @@ deployment_at = partial(Labels, ("deployment",), most=1_000)
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric that the value of a field adds to; a text adds 1, and a mapping what each of its keys has.
+    """A metric to which the value of a field adds; a text adds 1, and a mapping adds the value of each key.
 
     Attributes:
         kind: of metric.
         name: without `ctx_hooks_`, and without the `_total` of a counter.
-        text: what it is.
+        text: its description.
         labels: names of the event's own fields, and labels with a bound.
         key: the label that the keys of a mapping are, "" for a value that is none.
         part: the attribute or the key of the value that is the figure, "" for the value itself.
-        scale: what the figure is multiplied by.
-        above: what it has to exceed to count; None for any figure.
+        scale: the factor of the figure.
+        above: the figure counts only above this; None for any figure.
         unless: the text that does not count.
         needs: a field without which the figure is a guess; "" for none.
         buckets: of a histogram.
@@ -93,7 +93,7 @@ class Metric:
         return (*(name for names in own for name in names), *filter(None, [self.key]))
 
     def figures(self, event: Any, value: Any) -> Iterator[tuple[str, float]]:
-        """Yield what the value of a field of an event, not None, adds, with the key that it has in a mapping, else ""."""
+        """Yield the additions of an event field's value, not None, each with its key in a mapping, else ""."""
         if value == self.unless or (self.needs and getattr(event, self.needs) is None):
             return
         if self.part:
@@ -107,7 +107,7 @@ class Metric:
 
 
 counter = partial(Metric, "counter", above=0.0)
-"""It cannot fall, so what is below zero is one of its own, with a `scale` of -1."""
+"""A counter cannot fall, so negative figures have their own counter, with a `scale` of -1."""
 gauge = partial(Metric, "gauge")
 """It has the newest value of any worker."""
 histogram = partial(Metric, "histogram")
@@ -119,7 +119,7 @@ def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
     Args:
         to: the sinks that have the field, and the metrics that its value adds to.
         name: its name there; "" for the field's own.
-        names: of single sinks that have it under another one, as `column`: the heading in the report's tables.
+        names: different names in single sinks, as `column`: the heading in the report's tables.
     """
     sinks = {each: name for each in to if isinstance(each, str)}
     return {"sinks": {**sinks, **names}, "metrics": tuple(each for each in to if isinstance(each, Metric))}
@@ -144,19 +144,19 @@ def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
 
 @cache
 def metrics_of(kind: type[Any]) -> tuple[tuple[attrgetter[Any], Metric], ...]:
-    """Return each metric that events of a class add to, with what reads the value of its field."""
+    """Return each metric of a class of events, with the getter of its field's value."""
     return tuple((attrgetter(each.name), metric) for each in fields(kind) for metric in each.metadata.get("metrics", ()))
 
 
 @dataclass(frozen=True, slots=True)
 class CallNames:
-    """The names of a call: whose request it is, and where it goes.
+    """The names of a call's owner and target.
 
     Attributes:
         request_id: the id that this process has given the request; all its attempts and its answer have it.
         call_id: LiteLLM's call id, which a caller may choose.
         model_group: the name that the caller asked for.
-        deployment: the key of what is learned of the deployment: the Router's id and the model.
+        deployment: the key of the deployment's statistics: the Router's id and the model.
         model: the provider's model.
         team_id: LiteLLM's id of the team, "" for none.
         team_alias: its alias, "" for none.
@@ -186,12 +186,12 @@ class CallNames:
 
 @dataclass(frozen=True, slots=True)
 class RequestEvent:
-    """What every event about one request has.
+    """The common fields of all events about one request.
 
     Attributes:
         name: the event's name.
         time_seconds: when, in epoch seconds.
-        call: whose request it is, and where it goes or went.
+        call: the names of the request's owner and target.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The response headers: what was done with a request, and what its caller asked for and may not have."""
+"""The response headers: the decision about a request, and its own settings that the policy does not allow."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,12 +9,12 @@ from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent
 from ctx_hooks.telemetry.figures import figures_for
 
 DONE = "x-ctx-hooks"
-"""What was done with the request, in words. One header more for each field of a decision that declares one."""
+"""The decision about the request, in words. Each field of a decision that declares a header adds one."""
 IGNORED = f"{DONE}-ignored"
 """Which of the request's own settings the policy does not allow."""
 ATTEMPTS = f"{DONE}-attempts"
 MOST_CHARS = 1_024
-"""Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""
+"""Limit of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, mostly LiteLLM's."""
 
 
 def with_decision(
@@ -23,10 +23,10 @@ def with_decision(
     """Return the headers of a request with a decision about it.
 
     Args:
-        headers: what the decisions before it have said.
+        headers: the headers of the decisions before it.
         event: the record of the decision.
-        output_limits: the fields by which less output is asked for.
-        is_changed: whether the attempt is sent changed; an unchanged one says nothing of the one before it.
+        output_limits: the fields that ask for less output.
+        is_changed: whether the attempt is sent changed; an unchanged attempt does not replace earlier headers.
     """
     if event.provider_tokens_before is not None and (not is_changed or event.budget_tokens is None):
         event = replace(event, provider_tokens_before=None, provider_tokens_after=None)
@@ -39,7 +39,7 @@ def with_decision(
 
 
 def of_failed(headers: Mapping[str, str], event: FailureEvent) -> dict[str, str]:
-    """Return the headers of a request that was refused in the end; the figures are those of its last attempt."""
+    """Return the headers of a request that was finally refused, with the figures of its last attempt."""
     if DONE not in headers:
         return dict(headers)
     _, *rest = headers[DONE].split("; ", 1)

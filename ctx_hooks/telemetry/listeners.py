@@ -1,4 +1,4 @@
-"""Who is told of events: listeners of other packages, and the sinks of this one."""
+"""The receivers of events: listeners of other packages, and the sinks of this one."""
 
 import logging
 import time
@@ -46,9 +46,9 @@ _listeners: dict[str, list[Listener]] = {name: [] for name in EVENTS}
 def on(name: str, listener: Listener) -> Callable[[], None]:
     """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
-    "compaction" is the short name of "after_compaction". In a proxy the thread is the event loop's for most events: all
-    requests wait for a listener that waits, so what takes time belongs into a queue that a thread of the listener's own
-    reads. What a listener raises is logged and harms no request.
+    "compaction" is the short name of "after_compaction". In a proxy most events happen on the event loop: if a listener
+    waits, all requests wait. Put slow work into a queue that the listener's own thread reads. A listener's errors are logged
+    and harm no request.
 
     Raises:
         ValueError: there is no such event.
@@ -62,17 +62,17 @@ def on(name: str, listener: Listener) -> Callable[[], None]:
 
 
 def emit(event: Event) -> None:
-    """Tell the listeners."""
+    """Send an event to its listeners."""
     for listener in tuple(_listeners[event.name]):
         try:
             listener(event)
         except Exception as error:
-            # A listener is somebody else's code and may not cost a request.
+            # A listener is somebody else's code and must not fail a request.
             logger.warning("a listener to %s failed", event.name, exc_info=error)
 
 
 class Guard:
-    """Does what a sink does with events until that fails; then the sink is off, and one warning says so."""
+    """Runs a sink until it fails; then the sink is off, and one warning reports it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -85,14 +85,14 @@ class Guard:
         try:
             record(*arguments)
         except Exception as error:
-            # What records requests may cost none, and a sink that has failed once would fail for each of them.
+            # A sink must not fail a request, and after one failure it would fail for each of them.
             self.failed = True
             logger.warning("the %s sink failed and is switched off", self._name, exc_info=error)
             emit(FaultEvent("fault", time.time(), sink=self._name))
 
 
 def attach(name: str, listeners: Mapping[str, Listener]) -> Callable[[], None]:
-    """Let a sink hear events, each by a listener of its own, until one of them fails; return a function that ends it."""
+    """Send a sink events, each kind to its own listener, until one fails; return a function that ends it."""
     guard, ends = Guard(name), ExitStack()
     for event, listener in listeners.items():
         ends.callback(on(event, partial(guard.run, listener)))

@@ -1,8 +1,8 @@
-"""What LiteLLM's loggers, spend log and traces record, which get the request unchanged: what was decided, sent and saved.
+"""Figures for LiteLLM's loggers, spend log and traces, which record the original request: decision, sent size and savings.
 
-The attributes of a span say what holds for the request in the end, its events what happened to each attempt. Names of the
-GenAI semantic conventions are used where they mean the same; ours begin with `ctx_hooks.`. OpenTelemetry is not imported:
-where LiteLLM traces no request there is no span.
+A span's attributes describe the request's final state, its events each attempt. If a name of the GenAI semantic conventions
+has the same meaning, it is used; ours begin with `ctx_hooks.`. OpenTelemetry is not imported: if LiteLLM does not trace a
+request, there is no span.
 """
 
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from ctx_hooks.telemetry.figures import figures_for
 
 SOURCE = "ctx_hooks"
 TAGGED = frozenset({"output_lowered", "compressed", "retried"})
-"""The ends of answered requests that were sent changed. LiteLLM sums spend by tag, so there are only these."""
+"""The outcomes of answered requests that were sent changed. LiteLLM sums spend by tag, so there are only these."""
 
 
 def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mapping[str, Any]:
-    """Return what was decided for an attempt: figures, scopes of its policy, and lowered limits of its output."""
+    """Return the decision about an attempt: figures, scopes of its policy, and lowered output limits."""
     return {**figures_for("spend", event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
 
 
 def notes_of(
     event: AnswerEvent, prices: Prices | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None, tuple[str, ...]]:
-    """Return the figures that the log gets of an answer, LiteLLM's `compression_savings`, None for none, and the tags.
+    """Return the log's figures of an answer, LiteLLM's `compression_savings`, None if there are none, and the tags.
 
-    The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
-    say what it would have saved, and it has neither savings nor tags.
+    The figures are below zero if the plugin cost more than it saved. An observed request has figures of what it would have
+    saved, and neither savings nor tags.
     """
     known = figures_for("spend", event)
     if event.mode == "enforce":
@@ -38,11 +38,11 @@ def notes_of(
 
 
 def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | None:
-    """Return what LiteLLM shows as saved by compression, as its own compressors write it.
+    """Return the savings that LiteLLM shows for compression, in the form of its own compressors.
 
-    LiteLLM gives `tokens_saved` the plain input price, which knows nothing of the prompt cache. So these are as many
-    plain tokens as cost the dollars that were saved, which no prompt cache makes the difference of the two before them.
-    LiteLLM takes none below zero: what a request cost beyond its savings stands in the figures alone.
+    LiteLLM multiplies `tokens_saved` by the plain input price, which ignores the prompt cache. So these are the plain tokens
+    that cost the saved dollars; without a prompt cache they equal the difference of the two before them. LiteLLM accepts
+    none below zero: only the figures show a request's cost beyond its savings.
     """
     billed, saved_tokens = event.billed, event.provider_tokens_saved
     if billed is None or not saved_tokens:
@@ -61,7 +61,7 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
 
 
 def record_on(span: Any, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
-    """Add a decision or an overflow to an OpenTelemetry span as an event; set on it what holds for the request so far."""
+    """Add a decision or an overflow to an OpenTelemetry span as an event; set the request's state so far as attributes."""
     if not span.is_recording():
         return
     found = {f"ctx_hooks.{name}": value for name, value in figures_for("span", event).items()}

@@ -1,8 +1,8 @@
-"""The sink that logs one line at the start, for each decision that changed a request, or would have, its answer and summary.
+"""The sink that logs one line at the start and for each decision with a change, real or observed, its answer and summary.
 
-So it does for what a deployment has shown. A line goes to the `ctx_hooks` logger at INFO, a silent truncation as a warning:
-names and figures, no text of a message. The record's attribute `ctx_hooks` has the same as a mapping, which formatters that
-write JSON, LiteLLM's among them, give as a field of their own.
+It also logs limits that a deployment has shown. A line goes to the `ctx_hooks` logger at INFO, a silent truncation as a
+warning: names and figures, no text of a message. The record's attribute `ctx_hooks` has the same as a mapping, which JSON
+formatters, including LiteLLM's, write as a separate field.
 """
 
 import json
@@ -22,13 +22,13 @@ AMBIGUOUS = frozenset(' "=\\{')
 
 LOGGED = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
 NO_END = frozenset({"fits", ""})
-"""Of a request that was sent unchanged, or of a summary that is only about to be written."""
+"""Outcomes of a request that was sent unchanged, or of a summary that is not written yet."""
 NOBODY = CallNames()
 """Of an event that is about a deployment."""
 
 
 def log_event(event: Any) -> None:
-    """Log an event, unless its request fits: the fields that its class declares for log lines, and whose request it is."""
+    """Log an event, unless its request fits: the fields that its class declares for log lines, and the request's owner."""
     level = logging.WARNING if event.name == "silent_truncation" else logging.INFO
     if not logger.isEnabledFor(level):
         return
@@ -59,9 +59,9 @@ def log_event(event: Any) -> None:
 
 
 def _word(value: object) -> str:
-    """Return a value as one word: what is ambiguous is quoted, and a brace escaped.
+    """Return a value as one word: quoted if ambiguous, with braces escaped.
 
-    LiteLLM's JSON formatter takes a mapping that it finds in a line for fields of the line, and a caller chooses names.
+    LiteLLM's JSON formatter treats a mapping inside a line as fields of the line, and callers choose names.
     """
     text = str(value)
     return json.dumps(text, ensure_ascii=False).replace("{", "\\u007b") if AMBIGUOUS.intersection(text) else text
@@ -73,7 +73,7 @@ logs JSON."""
 
 
 class _LiteLLMsHandlers(logging.Handler):
-    """Hands a record to the handlers that LiteLLM's proxy has at the time: its JSON mode replaces them.
+    """Passes a record to the present handlers of LiteLLM's proxy: its JSON mode replaces them.
 
     That mode gives the root logger one as well, which the record reaches by itself.
     """
@@ -86,7 +86,7 @@ class _LiteLLMsHandlers(logging.Handler):
 
 
 def share_log_output() -> None:
-    """Show lines at INFO where LiteLLM shows its own; a logger that the operator has configured stays as it is."""
+    """Show INFO lines in LiteLLM's own log output; a logger that the operator has configured stays unchanged."""
     if LITELLM.isEnabledFor(logging.INFO) and logger.level == logging.NOTSET and not logger.handlers:
         logger.setLevel(LITELLM.getEffectiveLevel())
         logger.addHandler(_LiteLLMsHandlers())

@@ -1,4 +1,4 @@
-"""What happens to the process beside its requests: its start, its faults, and settings that it does not read."""
+"""Events of the process beside its requests: its start, its faults, and ignored settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ class StartEvent:
     Attributes:
         version: of this package.
         litellm_version: of LiteLLM.
-        mode: of a request for which only the defaults hold.
+        mode: the mode of a request to which only the defaults apply.
         digest: of all settings: two workers that have the same one treat requests alike.
         policies: the names of the operator's own policies.
         scopes: the path of each scope that has settings, as `teams.research`.
         ignored: the path of each setting that is wrong.
-        store: "redis", or "memory" where workers share nothing.
-        addons: those that some scope of the configuration names.
+        store: "redis", or "memory" if workers share nothing.
+        addons: the add-ons that some scope of the configuration names.
         missing: private names of LiteLLM that this version lacks.
         mistakes: how many mistakes the settings have.
     """
@@ -55,8 +55,8 @@ class FaultEvent:
     """Something in the plugin has failed, and no request with it. The log has the traceback.
 
     Attributes:
-        consequence: what was left undone, as "forwards the request unchanged"; "" for a sink.
-        sink: the sink that is off from here on; "" for any other fault.
+        consequence: the effect of the fault, as "forwards the request unchanged"; "" for a sink.
+        sink: the sink that is off from now on; "" for any other fault.
     """
 
     name: Literal["fault"]
@@ -67,7 +67,7 @@ class FaultEvent:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredEvent(RequestEvent):
-    """Settings that hold for a request were ignored: they are wrong, locked, or not the request's to choose.
+    """Settings for a request were ignored: they are wrong, locked, or not allowed in a request.
 
     `scopes` has 1 for the kind of each scope that they are in, as "team", "models" or "request".
     """

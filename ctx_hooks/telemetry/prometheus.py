@@ -1,6 +1,6 @@
 """The metrics that events' fields declare, in the registry and the multiprocess mode of LiteLLM's own Prometheus metrics.
 
-Labels that mean the same have LiteLLM's names and values, "None" for none among them: one query can join both.
+Labels with the same meaning have LiteLLM's names and values, including "None" for no value: one query can join both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
 OTHER = "other"
 ADDS = {"counter": "inc", "gauge": "set", "histogram": "observe"}
-"""What the client of Prometheus calls it."""
+"""The name of it in the Prometheus client."""
 
 
 class Names:
@@ -58,7 +58,7 @@ class Metrics:
         events: the classes of events by name.
 
     Attributes:
-        listeners: what is done with each event.
+        listeners: the listener for each event.
     """
 
     def __init__(self, registry: CollectorRegistry, events: Mapping[str, Any] = EVENTS) -> None:
@@ -101,7 +101,7 @@ class Metrics:
 
 @cache
 def process_metrics() -> Metrics | None:
-    """Return the metrics in the registry that LiteLLM shows; None where `prometheus_client` is not installed."""
+    """Return the metrics in the registry that LiteLLM shows; None if `prometheus_client` is not installed."""
     try:
         from prometheus_client import REGISTRY  # noqa: PLC0415 - optional
     except ImportError:

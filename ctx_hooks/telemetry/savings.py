@@ -1,8 +1,8 @@
-"""What the plugin saved of one request, against what would have been billed without it.
+"""The plugin's savings for one request, compared with the bill without the plugin.
 
-Without the plugin the provider's prompt cache would have served everything that the request before this one of the same
-conversation sent, and only the newest messages would have been new. So a compaction, which rewrites the cache, is a cost
-in the request that makes it, and saves in those that follow.
+Without the plugin, the provider's prompt cache would have served the whole previous request of the same conversation, and
+only the newest messages would have been new. So a compaction, which rewrites the cache, is a cost in its own request, and
+saves in later ones.
 """
 
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from ctx_hooks.tokens.usage import Billed
 
 
 class Saved(NamedTuple):
-    """What the plugin saved of one request, below zero where it cost more than it saved.
+    """The plugin's savings for one request, below zero if it cost more than it saved.
 
     Attributes:
-        tokens: input tokens of the bill; None where nothing was counted.
-        dollars: of the bill; None where a price is not known.
+        tokens: input tokens of the bill; None if nothing was counted.
+        dollars: dollars of the bill; None if a price is unknown.
         beyond_window: whether the request as received exceeds the window. Without the plugin there would have been no answer
             and no bill: neither tokens nor dollars are saved.
     """
@@ -35,17 +35,16 @@ UNKNOWN = Saved(None, None)
 def saved_by(
     whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
 ) -> Saved:
-    """Return what was saved of a request that was sent compressed.
+    """Return the savings for a request that was sent compressed.
 
     Args:
         whole: the request as the client sent it.
-        seen: as much of it as the request before this one had.
-        decided: what was sent of it.
-        billed: the bill of that.
-        prices: of the deployment's input tokens; None where they are not known.
-        rewrites: whether what was sent does not share its prefix with the request before. Then a bill without a prompt
-            cache does not say whether the provider has one, and where cached input has a price of its own nobody knows
-            the dollars.
+        seen: the part of it that the previous request had too.
+        decided: the request as sent.
+        billed: the bill for the sent request.
+        prices: prices of the deployment's input tokens; None if unknown.
+        rewrites: whether the sent request does not share its prefix with the previous one. Then a bill without a prompt
+            cache does not show whether the provider has one; if cached input has its own price, the dollars are unknown.
     """
     without = _bill_of(whole, seen if billed.uses_cache else 0, decided, billed)
     hidden = rewrites and seen and not billed.uses_cache and prices is not None and prices.cache_read < prices.plain
@@ -55,9 +54,9 @@ def saved_by(
 def would_be_saved(
     whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
 ) -> Saved:
-    """Return what would have been saved of a request that was sent as received, so that `billed` is the bill of the whole.
+    """Return the possible savings for a request that was sent unchanged, so that `billed` is the bill for all of it.
 
-    The other arguments are those of `saved_by`, for what would have been sent. If that rewrites, no prompt cache holds it.
+    The other arguments are as in `saved_by`, for the decided request. If that rewrites, no prompt cache has it.
     """
     known = 0 if rewrites or not billed.uses_cache else max(0, decided - (whole - seen))
     compressed = _bill_of(decided, known, whole, billed)
@@ -65,10 +64,10 @@ def would_be_saved(
 
 
 def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
-    """Return what would have been billed of so many local tokens, of which the prompt cache serves `cached`.
+    """Return the hypothetical bill for this many local tokens, of which the prompt cache serves `cached`.
 
-    The bill of `of` local tokens gives the provider tokens per local token of this very conversation. A provider that shows
-    no prompt cache in it is taken for one that has none.
+    The bill of `of` local tokens gives the provider tokens per local token of this conversation. If it shows no prompt
+    cache, the provider is assumed to have none.
     """
     ratio = billed.input_tokens / max(1, of)
     input_tokens, from_cache = ProviderTokens(round(tokens * ratio)), ProviderTokens(round(cached * ratio))
@@ -77,7 +76,7 @@ def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
 
 
 def _less(more: Billed, less: Billed, prices: Prices | None) -> float | None:
-    """Return by how much the input of one bill costs more than another's; None if a price is not known."""
+    """Return by how much the input of one bill costs more than another's; None if a price is unknown."""
     return None if prices is None else input_price(more, prices) - input_price(less, prices)
 
 
