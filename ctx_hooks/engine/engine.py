@@ -59,7 +59,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     loses its oldest turns.
 
     Raises:
-        MalformedConversationError: the request holds no conversation.
+        MalformedConversationError: the request has no conversation.
         CompressionTimeoutError: the deadline has passed.
     """
     if request.is_too_large:
@@ -73,7 +73,7 @@ def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided
     """Return the decision to drop the oldest turns: nothing is counted, and the sent size is an estimate.
 
     Raises:
-        MalformedConversationError: the request holds no conversation.
+        MalformedConversationError: the request has no conversation.
     """
 
     def compress(asked: Request, _history: History, _to: Target, budget: Budget) -> Outcome:

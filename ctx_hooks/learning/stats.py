@@ -98,10 +98,10 @@ MEDIAN_TENANTS = 3
 FOREIGN_RATIO_FACTOR = 1.25
 """How far the ratio that one or two other tenants have shown may move the figure of a tenant that has shown none."""
 PROBE_FRACTION = 0.15
-"""How far, on a logarithmic scale, a limit without a figure lies above what was accepted, towards what was refused: near
+"""How far, on a logarithmic scale, a limit without a figure lies above the accepted size, towards the refused one: near
 enough that the next request mostly fits, and above it, so that requests that grow find out more."""
 REFUSED_STEPS = 4
-"""The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
+"""The size of a request refused without a figure is rounded down to a step, this many in a doubling: the powers of
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 MOST_TENANTS = 64
 """Tenants remembered of each deployment: a tenant that keeps sending requests keeps its observations."""
@@ -115,7 +115,7 @@ class Observation:
     which says nothing to other tenants. `refused`: the size of a request that was refused without a figure.
     `refused_mix`: that size as it was counted, how many local tokens of it are of other scripts, and the ratio that
     these were counted by. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
-    `other_ratios`: the ratio in use, then the latest. `low_bill`: what was sent, in provider tokens, 0 for a request
+    `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider tokens, 0 for a request
     that was not counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that
     the provider counted, the requested output, and both together, of an answered request. `answer`: the output that an
     answer had.

@@ -89,7 +89,7 @@ class Call:
         wanted_deployment: for a call that asks a model for a summary, and is never compacted by one, the Router's id of the
             only deployment that may answer it, "" for any; None for other calls.
         call_type: LiteLLM's name of the call, from the logging object of the request; "" outside a proxy. The arguments do
-            not show it: an embedding has an `input` as well, a text completion `messages` of the Router's.
+            not show it: an embedding also has an `input`, a text completion `messages` of the Router's.
         span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
 
     >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
@@ -221,7 +221,7 @@ def tenant_digest(kind: str, identifier: str) -> str:
 def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], Any, Mapping[str, Any]]:
     """Return whether a call came over Google's routes, LiteLLM's own metadata, its object of key and team, and the Router's.
 
-    `metadata` belongs to the provider on some routes; there LiteLLM's own is `litellm_metadata`. Over Google's routes the
+    On some routes `metadata` belongs to the provider; there LiteLLM's own is `litellm_metadata`. Over Google's routes the
     proxy writes to `metadata`, while the Router notes group and deployment of an attempt in `litellm_metadata`; on all
     others both write to the same, and the Router overwrites a caller's values. A caller's fallback entry may replace the
     metadata of its attempt: LiteLLM's own has the object of key and team, a model which no caller can send as JSON. Once a

@@ -188,7 +188,7 @@ def counted_history(request: Request, counter: Counter) -> History:
     """Return the request's history as `counter` counts it.
 
     Raises:
-        MalformedConversationError: the request holds no conversation.
+        MalformedConversationError: the request has no conversation.
         CompressionTimeoutError: the counter's deadline has passed.
     """
     messages = request.messages

@@ -91,7 +91,7 @@ class Addon(Protocol):
         """Return the decision about an attempt: `decide` makes it from the attempt that the add-on passes on.
 
         Raises:
-            MalformedConversationError: the request holds no conversation.
+            MalformedConversationError: the request has no conversation.
         """
         return await decide(undecided)
 

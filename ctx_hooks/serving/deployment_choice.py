@@ -71,7 +71,7 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
     This applies within each set of options that the Router's later filters treat alike, so that each filter keeps one.
 
     Raises:
-        MalformedConversationError: the request holds no conversation.
+        MalformedConversationError: the request has no conversation.
         CompressionTimeoutError: the deadline has passed.
     """
     histories: dict[tuple[VocabularyName, float], History] = {}

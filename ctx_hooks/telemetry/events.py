@@ -160,7 +160,7 @@ class DecisionEvent(RequestEvent):
         provider_tokens_after: the estimate of `local_tokens_after`; None if not counted.
         budget_tokens: the request's budget, in provider tokens; None if none was computed.
         window_tokens: the window that the request was fitted to, in provider tokens.
-        window_source: where it comes from: "policy", "model_info", "model_map", "learned", "refusal" or "default".
+        window_source: its source: "policy", "model_info", "model_map", "learned", "refusal" or "default".
         stated_window_tokens: the window that configuration or LiteLLM state, in provider tokens.
         factor: provider tokens per local token.
         requested_output_tokens: the output that the caller asked for; None for none.
@@ -233,15 +233,15 @@ class AnswerEvent(RequestEvent):
         attempts: how many were made.
         local_tokens_sent: the sent request; None if it was not counted.
         beyond_window: whether the request as received exceeds the window: without the plugin it would have had no answer.
-            False with "observe", where it was answered unchanged.
+            False with "observe": it was answered unchanged.
         billed: the usage that the answer states, in provider tokens; None if it states none.
-        provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
-            would have been saved. None where nothing was counted. 0 for a request beyond the window.
+        provider_tokens_saved: the input bill without the plugin, less the actual one; with `observe`, the possible savings.
+            None if nothing was counted. 0 for a request beyond the window.
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
-            have been; below zero where a compaction that rewrites the cache costs more than it saves. None where a
-            price is not known. 0 for a request beyond the window.
-        rereads: by the tool's name, calls of the model whose same call had returned something that was removed from what it
-            saw, or shortened; with `observe` what would have been. Each is counted once, where its result comes first.
+            have been; below zero if a compaction that rewrites the cache costs more than it saves. None if a price is
+            unknown. 0 for a request beyond the window.
+        rereads: by the tool's name, the model's repeated calls whose earlier result was removed or shortened; with `observe`
+            those that would have been. Each is counted once, in the first request with its result.
         repeats: the other calls of the model that it had made before, in a request that is compacted.
         dollars: the cost of the answer, as LiteLLM calculates it; None if it has none.
         duration_seconds: from the request to the end of its answer, as LiteLLM logs it; None if it logs none.

@@ -70,7 +70,7 @@ class Metric:
         scale: the factor of the figure.
         above: the figure counts only above this; None for any figure.
         unless: the text that does not count.
-        needs: a field without which the figure is a guess; "" for none.
+        needs: a field without which the figure is a guess; "" if there is none.
         buckets: of a histogram.
     """
 
@@ -163,10 +163,10 @@ class CallNames:
         key_alias: the alias of the virtual key, "" for none.
         organization_id: LiteLLM's id of the organization, "" for none.
         route: the call type of LiteLLM, as `acompletion`.
-        rollout: the share of sessions that are enforced, as "10%", where the mode is by share: `mode` is its group;
+        rollout: the share of sessions that are enforced, as "10%", if the mode is by share: `mode` is its group;
             "" for a mode of all.
         session: four digits of its conversation, which others may share.
-        client: the name and version that the user agent begins with, "" where there is none.
+        client: the name and version at the beginning of the user agent, "" if there is none.
     """
 
     request_id: str = ""

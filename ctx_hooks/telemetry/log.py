@@ -75,7 +75,7 @@ logs JSON."""
 class _LiteLLMsHandlers(logging.Handler):
     """Passes a record to the present handlers of LiteLLM's proxy: its JSON mode replaces them.
 
-    That mode gives the root logger one as well, which the record reaches by itself.
+    That mode also gives the root logger one, which the record reaches by itself.
     """
 
     def emit(self, record: logging.LogRecord) -> None:

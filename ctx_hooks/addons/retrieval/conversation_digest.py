@@ -27,7 +27,7 @@ ENVELOPE = frozenset({"role", "content", "tool_calls", ITEM})
 UNSAID = frozenset({CACHE_MARKER, "context", "id", "status"})
 """Fields without content: marks for the cache and for this package, and a Responses provider's notes on an item."""
 BEFORE = ("system", "instructions", "prompt", "previous_response_id", "conversation")
-"""The fields beside the messages that hold what was sent before them."""
+"""The fields beside the messages with texts that precede them."""
 BILLING_HEADER = "x-anthropic-billing-header:"
 """A block of the system text that Claude Code writes anew with each request, for Anthropic's accounting."""
 PIECE_CHARS = 65_536

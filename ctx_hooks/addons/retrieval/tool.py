@@ -177,5 +177,5 @@ def _name(tool: Any) -> Any:
 
 
 def _kind(value: Any) -> Any:
-    """Return the kind of a tool, or what a tool choice says, "" where there is none."""
+    """Return the kind of a tool, or the value of a tool choice, "" if there is none."""
     return (value.get("type") if isinstance(value, dict) else value) or ""

@@ -55,7 +55,7 @@ class Writer:
     """The queue of one store, bounded in bytes. Used on the event loop only.
 
     Attributes:
-        store: what it writes to.
+        store: the store that it writes to.
         read_again_at: after a failure, when requests read from it again, by the monotonic clock.
     """
 

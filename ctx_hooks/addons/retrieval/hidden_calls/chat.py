@@ -21,7 +21,7 @@ SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
 
 
 class _ChatStream(AnswerStream):
-    """Text and thinking go on as they come.
+    """Passes on text and thinking at once.
 
     The chunk with the end reason, and all chunks after it, such as usage, are withheld until it is known whether a further
     answer follows.

@@ -21,7 +21,7 @@ CITATION = "citations_delta"
 
 
 class _MessageStream(AnswerStream):
-    """Blocks of text and thinking go on as they come, numbered through.
+    """Passes on blocks of text and thinking at once, with consecutive numbers.
 
     `message_delta` and `message_stop` are withheld until it is known whether a further answer follows; its `message_start`
     is hidden.

@@ -28,7 +28,7 @@ ENDED = frozenset({"completed", "incomplete", "failed"})
 
 
 class _ResponseStream(AnswerStream):
-    """Items go on as they come, numbered through, and so are the events.
+    """Passes on items at once; items and events have consecutive numbers.
 
     The event that ends a response is withheld until it is known whether a further answer follows. Events that open a
     further answer are hidden.
