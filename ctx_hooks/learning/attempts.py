@@ -23,7 +23,7 @@ from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, Window, budget_tokens_of
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
 
 OTHERS_FLOOR_FRACTION = 0.5
-"""Share of the window: one other tenant's refusal sets no lower limit, so no tenant can shrink another's further."""
+"""Share of the window: one other tenant's refusal sets no limit below it, so no tenant can shrink another's further."""
 
 
 @dataclass(frozen=True, slots=True)
