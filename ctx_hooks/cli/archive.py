@@ -22,8 +22,8 @@ from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
 from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environment, tenant_key, tenant_name
 
 NOWHERE = (
-    f"No place is known where anything is kept: name the proxy's configuration with --config, or set {FOLDER_VARIABLE}, or "
-    "REDIS_HOST as for the proxy. What is kept in memory is in the proxy's processes alone and ends with them."
+    f"Neither the configuration nor the environment ({FOLDER_VARIABLE}, REDIS_HOST) names a Redis or an archive on disk. "
+    "Then only the memory of the proxy's processes has anything: it ends with them."
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
 HOUR_SECONDS = 3_600

@@ -95,11 +95,11 @@ def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     stays = [*_not_named(read, owners), *STAYS]
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _tables(removed))
+    is_found = any(held.entries for held, _ in removed)
     if not as_json():
-        print_text(
-            "\n".join(["What stays, and how long:", *(f"- {line}" for line in stays), *_resembling(read, named, removed)])
-        )
-    return 0 if any(held.entries for held, _ in removed) else FAILED
+        kept = ["What stays, and how long:", *(f"- {line}" for line in stays), *_resembling(read, named, removed)]
+        print_text("\n".join(kept if is_found else ["Nothing was found.", *kept]))
+    return 0 if is_found else FAILED
 
 
 def _owner(kind: str, identifier: str) -> Owner:

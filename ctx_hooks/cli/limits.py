@@ -20,8 +20,8 @@ from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.shared_store import READ, delete_keys, keys_like
 
 WITHOUT_REDIS = (
-    "No Redis is configured: name the proxy's configuration with --config, or set REDIS_URL, or REDIS_HOST and REDIS_PORT, "
-    "as for the proxy. Without Redis each worker keeps its statistics in memory and loses them at a restart."
+    "Neither --config nor the environment (REDIS_URL, or REDIS_HOST and REDIS_PORT) names a Redis. "
+    "Without one each worker keeps its statistics in memory and loses them at a restart."
 )
 MOST_SHOWN = 2
 """If an observation has more values than fit a line, the median is shown."""

@@ -197,4 +197,5 @@ def test_the_receipt_says_what_stays(world):
     assert "Archived texts of the scope `team` belong to each team" in stays
     assert "summaries and histories of requests with a team belong to the team" in stays
     assert "Event files in" in stays
+    assert "Nothing was found." in world.erase("--team", "rediss", "--yes")[1].out
     assert "Nothing is kept of the team rediss; did you mean 'redis'?" in world.erase("--team", "rediss", "--yes")[1].out

@@ -134,11 +134,11 @@ def test_what_a_lock_of_the_file_ignores_is_told(explained):
 @pytest.mark.parametrize(
     ("mode", "begins"),
     [
-        ("off", "Sent unchanged: mode off (teams.red). With `mode: enforce` it would be compressed:"),
-        ("observe", "Sent unchanged: mode observe (teams.red). With `mode: enforce` it would be compressed:"),
+        ("off", "Sent unchanged: mode off (teams.red). With `mode: enforce`: compressed:"),
+        ("observe", "Sent unchanged: mode observe (teams.red). With `mode: enforce`: compressed:"),
         (
             {"mode": {"enforce": "10%"}},
-            "Sent unchanged, but in 10% of the conversations: mode observe (teams.red). With `mode: enforce` it would be",
+            "Sent unchanged, but in 10% of the conversations: mode observe (teams.red). With `mode: enforce`: compressed:",
         ),
     ],
 )

@@ -26,7 +26,8 @@ ELSEWHERE = {
 }
 """Pages whose commands another test runs."""
 NOT_RUN = {
-    r"pip install (--upgrade )?ctx-hooks": "installs; tests/deploy installs the wheel into a fresh environment",
+    r"pip install (\.|(--upgrade )?ctx-hooks)": "installs; tests/deploy installs the wheel into a fresh environment",
+    r"mkdir -p /var/lib/ctx_hooks": "makes a folder of the machine's",
     r"ctx-hooks init .* --observe --events .*": "asks; tests/docs/test_recipes.py answers it",
     r"curl -i http://0.0.0.0:4000/v1/chat/completions .*": "asks the proxy; tests/docs/test_recipes.py does",
     r"litellm --config \S+": "is the proxy; tests/docs/test_recipes.py sends requests to it",
