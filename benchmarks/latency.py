@@ -36,7 +36,7 @@ from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_sec
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.litellm_compat import Answer, Call, with_request_id
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_attempt
@@ -46,6 +46,7 @@ from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, load_vocabularies
+from ctx_hooks.tokens.usage import billed_of
 
 WORDS = "the quick brown fox reads src/app.py and writes line_42 of the log while nobody watches it again "
 AT_ONCE = 20
@@ -156,9 +157,9 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
             await flow.deciding.decide(request, target)
         else:
             await flow.before_attempt(request, target)
-        answered = await flow.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
+        answered = await flow.answered(target.request_id, Answer(billed_of({"prompt_tokens": 500, "completion_tokens": 50})))
         if answered is not None and sinks is not None:
-            flow.recorder.answered(flow.running.of(target.request_id), answered, {})
+            flow.recorder.answered(flow.running.of(target.request_id), *answered, Call({}))
             flow.running.end(target.request_id)
             flow.running.headers_of_answer(target.request_id)
     detach_sinks()

@@ -22,12 +22,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from redis_process import RedisProcess
 from redis_relay import RedisRelay
 
+from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.tokens.usage import billed_of
 
 LATENCIES = {"0 s": 0.0, "0.3 s": 0.3, "2 s": 2.0}
 HANGING = "hangs"
@@ -52,7 +54,9 @@ async def waits(runner: RequestFlow, requests: int) -> list[float]:
         start = time.perf_counter()
         await runner.deciding.decide(request, to)
         taken.append(time.perf_counter() - start)
-        await runner.answered(to.request_id, {"prompt_tokens": 4_400, "completion_tokens": 50}, f"resp_after_{number}")
+        await runner.answered(
+            to.request_id, Answer(billed_of({"prompt_tokens": 4_400, "completion_tokens": 50}), f"resp_after_{number}")
+        )
         await asyncio.sleep(PAUSE_SECONDS)
     return taken
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ctx_hooks.compaction.pipeline import StepReport
-from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat import Answer, Call
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -18,7 +18,7 @@ from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
-from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.tokens.usage import Billed, billed_of
 
 CALL = CallNames("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
 DECISION = DecisionEvent(
@@ -78,7 +78,7 @@ async def secret_session():
     decision = await runner.deciding.decide(request, to)
     state = runner.running.open("request")
     recorder.decided(state, request, to, decision, state.attempts.last())
-    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    answered = await runner.answered("request", Answer(billed_of({"prompt_tokens": 9_000, "completion_tokens": 5})))
     assert answered is not None
     recorder.answered(state, *answered, Call({}))
     return decision

@@ -99,7 +99,7 @@ def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
     so the notation of numbers may differ from the notation of `compact_json`.
     """
     blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
-    return tuple(_counted_text(block) for block in blocks), sum(_markers(block) for block in blocks)
+    return tuple(map(_counted_text, blocks)), sum(map(_markers, blocks))
 
 
 def _counted_text(block: Any) -> str:

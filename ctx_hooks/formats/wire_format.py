@@ -102,4 +102,4 @@ class WireFormat:
         """Return the values that are sent and counted besides the messages and the tools."""
         if self.counted is not None:
             return self.counted(fields)
-        return tuple(fields.get(name) for name in (self.system_field, *SCHEMAS))
+        return tuple(map(fields.get, (self.system_field, *SCHEMAS)))

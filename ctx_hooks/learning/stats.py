@@ -258,8 +258,11 @@ class Seen:
 
     def _of_others(self, *kinds: Kind) -> list[float]:
         """Return each other tenant's smallest figure of these kinds, if it has one, in order."""
-        told = ([_refused_tokens(o) if k == "refused" else o[k].values[0] for k in kinds if k in o] for o in self.others)
-        return sorted(min(figures) for figures in told if figures)
+        smallest: list[float] = []
+        for o in self.others:
+            figures = [_refused_tokens(o) if kind == "refused" else o[kind].values[0] for kind in kinds if kind in o]
+            smallest += sorted(figures)[:1]
+        return sorted(smallest)
 
 
 def _refused_tokens(shown: Mapping[Kind, Observation]) -> float:

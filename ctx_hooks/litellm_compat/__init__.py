@@ -36,17 +36,14 @@ from ctx_hooks.litellm_compat.errors import (
 from ctx_hooks.litellm_compat.identity import (
     key_id_of,
     passed_pre_call_hook,
-    stored_history_of,
-    stored_response_of,
+    provider_id,
     with_id_outside_proxy,
     with_request_id,
 )
 from ctx_hooks.litellm_compat.logged import (
-    billed_usage_of,
-    dollars_of,
-    duration_seconds_of,
+    Answer,
+    answer_of,
     estimate_usage,
-    logged_answer,
     price,
     with_forwarded_metadata,
     without_request_key,

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty
+from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty, text_or_empty
 from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.policy.addon_settings import ArchiveScope
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, Caller, as_text
@@ -187,18 +186,18 @@ class Call:
         auth, own = self.auth, mapping_or_empty(self.fields.get("metadata"))
         named = (self.fields.get("litellm_session_id"), self.metadata.get("session_id"), own.get("session_id"))
         sessions = (*named, self.fields.get("user"), self.headers.get(SESSION_HEADER))
-        session = next((s for s in sessions if isinstance(s, str) and s), "")
-        policy = str(self.headers.get(HEADER) or "")
-        too_long = [kind for kind, name in (("session", session), ("policy", policy)) if name and not _name(name)]
+        session = next(filter(None, map(text_or_empty, sessions)), "")
+        policy, account = self.headers.get(HEADER, ""), self.account
+        too_long = [kind for kind, name in (("session", session), ("policy", policy)) if len(name) > LONGEST_NAME_CHARS]
         caller = self._callers[group, overrides] = Caller(
             group=_name(group),
             deployment=overrides,
             session=_name(session),
             organization=_overrides(auth, "organization_metadata"),
             project=_overrides(auth, "project_metadata"),
-            team_names=_names(auth, "team_id", "team_alias"),
+            team_names=tuple(filter(None, (account["team_id"], account["team_alias"]))),
             team=_overrides(auth, "team_metadata"),
-            key_names=_names(auth, "key_alias"),
+            key_names=tuple(filter(None, (account["key_alias"],))),
             key=_overrides(auth, "metadata"),
             request_policy=_name(policy),
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
@@ -232,7 +231,7 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     url = received.get("url") if isinstance(received, MAPPINGS) else None
     is_google = isinstance(url, str) and url.split("?", 1)[0].endswith(METHODS)
     routers, others = fields.get("litellm_metadata"), fields.get("metadata")
-    found = [m for m in ((others, routers) if is_google else (routers, others)) if m and isinstance(m, MAPPINGS)]
+    found = list(filter(None, map(mapping_or_empty, (others, routers) if is_google else (routers, others))))
     own: Mapping[str, Any] = max(found, key=_is_own) if len(found) > 1 else found[0] if found else {}
     auth = own.get("user_api_key_auth")
     shown = routers if is_google and isinstance(routers, MAPPINGS) else own
@@ -265,10 +264,6 @@ def _name(text: str) -> str:
     return text if len(text) <= LONGEST_NAME_CHARS else ""
 
 
-def _names(auth: Any, *fields: str) -> tuple[str, ...]:
-    return tuple([str(name) for f in fields if (name := getattr(auth, f, None))])
-
-
 def _overrides(auth: Any, name: str) -> str:
     metadata = getattr(auth, name, None)
     return as_text(metadata.get(REQUEST_KEY)) if metadata and isinstance(metadata, MAPPINGS) else ""
@@ -279,22 +274,17 @@ def _beginning(fields: Mapping[str, Any]) -> str:
 
     The first one may be the same in all conversations about a project: Codex sends AGENTS.md there.
     """
-    items = next((found for name in MESSAGES_FIELDS if (found := fields.get(name))), "")
+    items = next(filter(None, map(fields.get, MESSAGES_FIELDS)), "")
     if isinstance(items, str):
         return items[:BEGINNING_CHARS]
-    listed = islice(items, MOST_ITEMS) if isinstance(items, (list, tuple)) else [items]
-    before = takewhile(lambda item: _role(item) in _BEFORE_ANSWERS, map(mapping_or_empty, listed))
-    texts = (text for item in before if _role(item) == "user" for text in _texts(item))
-    return "".join(text[:BEGINNING_CHARS] for text in islice(texts, MOST_ITEMS))
-
-
-def _role(item: Mapping[str, Any]) -> str:
-    """Return the role; at Google a message without a role is the user's."""
-    return str(item.get("role") or ("user" if "parts" in item else ""))
-
-
-def _texts(item: Mapping[str, Any]) -> list[str]:
-    said = item.get("content") or item.get("parts")
-    parts = said if isinstance(said, (list, tuple)) else [{"text": said}]
-    found = (mapping_or_empty(part).get("text") for part in islice(parts, MOST_ITEMS))
-    return [text for text in found if isinstance(text, str)]
+    texts: list[str] = []
+    for item in map(mapping_or_empty, items[:MOST_ITEMS] if isinstance(items, (list, tuple)) else [items]):
+        role = str(item.get("role") or ("user" if "parts" in item else ""))  # Google's default is the user
+        if role not in _BEFORE_ANSWERS:
+            break
+        said = (item.get("content") or item.get("parts")) if role == "user" else ()
+        for part in said[:MOST_ITEMS] if isinstance(said, (list, tuple)) else [{"text": said}]:
+            text = mapping_or_empty(part).get("text")
+            if isinstance(text, str):
+                texts.append(text[:BEGINNING_CHARS])
+    return "".join(texts[:MOST_ITEMS])

@@ -59,25 +59,11 @@ def key_id_of(key: str) -> str:
     return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
 
 
-def stored_history_of(fields: Mapping[str, Any]) -> str:
-    """Return the provider's id of the response that a request continues, "" if it continues none."""
-    return _provider_id(fields.get("previous_response_id"))
+def provider_id(value: object) -> str:
+    """Return the provider's own id of a stored response, "" for none.
 
-
-def stored_response_of(answer: Any) -> str:
-    """Return the provider's id of an answer of the Responses API that a later request can continue, "" for any other."""
-    fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
-    kept = fields.get("object") == "response" and fields.get("store") is not False
-    return _provider_id(fields.get("id")) if kept else ""
-
-
-def _new_id(call: Call) -> str:
-    """Return an id that no other request has, and nobody can choose."""
-    return f"{SECRET}-{call.session_digits}{secrets.token_hex(16)}"
-
-
-def _provider_id(value: object) -> str:
-    """Return the provider's own id: LiteLLM writes its deployment into it, and the proxy encrypts that for the client."""
+    LiteLLM writes its deployment into the id, and the proxy encrypts that for the client.
+    """
     if not isinstance(value, str):
         return ""
     decode, decrypt = PROVIDER_ID.find(), DECRYPTED_ID.find()
@@ -86,3 +72,8 @@ def _provider_id(value: object) -> str:
         return str(decode(own_id)) if decode is not None else value
     except Exception:  # noqa: BLE001 - an id in another LiteLLM version's form counts as unknown
         return value
+
+
+def _new_id(call: Call) -> str:
+    """Return an id that no other request has, and nobody can choose."""
+    return f"{SECRET}-{call.session_digits}{secrets.token_hex(16)}"

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
+from ctx_hooks.litellm_compat.identity import provider_id
 from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools
 
 LOGGED = "spend_logs_metadata"
 """LiteLLM copies the value of this key into `standard_logging_object["metadata"]` and into its spend logs."""
@@ -104,44 +106,50 @@ def _write_savings(metadata: dict[str, Any], savings: Mapping[str, Any] | None) 
 
 
 WHOLE_STREAM = "async_complete_streaming_response"
+COST = "response_cost"
 
 
-def logged_answer(logged: Mapping[str, Any], result: Any) -> Any:
+class Answer(NamedTuple):
+    """What LiteLLM's record of a call says about its answer.
+
+    Attributes:
+        billed: the billed usage; None if the answer states none, and for an answer of LiteLLM's own cache, which states the
+            usage of the original call.
+        response_id: the provider's id of an answer of the Responses API that a later request can continue; "" for any other.
+        used_hosted_tools: whether the bill includes text that a tool of the provider has read.
+        dollars: LiteLLM's calculated cost; None if there is none.
+        duration_seconds: from the request to the end of its answer; None if LiteLLM has not noted both.
+    """
+
+    billed: Billed | None
+    response_id: str = ""
+    used_hosted_tools: bool = False
+    dollars: float | None = None
+    duration_seconds: float | None = None
+
+
+def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
     """Return the answer that is logged, None while its stream has not ended.
 
     LiteLLM also calls the logging hook for parts of a stream, but reports success only once the stream is complete.
     """
-    whole = logged.get(WHOLE_STREAM)
-    if whole is not None:
-        return whole
-    return None if logged.get("stream") is True else result
-
-
-def billed_usage_of(logged: Mapping[str, Any], answer: Any) -> Any:
-    """Return the usage that a provider billed, a mapping or an object; None if the answer has none.
-
-    An answer from LiteLLM's own cache states the usage of the original call, but nothing is billed for it.
-    """
-    if logged.get("cache_hit") is True:
+    answer = logged.get(WHOLE_STREAM)
+    if answer is None:
+        answer = None if logged.get("stream") is True else result
+    if answer is None:
         return None
-    return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
-
-
-def duration_seconds_of(logged: Mapping[str, Any]) -> float | None:
-    """Return the time from a request to the end of its answer, None if LiteLLM has not noted both."""
-    start, end = logged.get("start_time"), logged.get("end_time")
-    if not (isinstance(start, datetime) and isinstance(end, datetime)):
-        return None
-    return max(0.0, end.timestamp() - start.timestamp())
-
-
-COST = "response_cost"
-
-
-def dollars_of(logged: Mapping[str, Any]) -> float | None:
-    """Return LiteLLM's calculated cost of an answer, None if there is none."""
-    cost = logged.get(COST)
-    return float(cost) if isinstance(cost, (int, float)) else None
+    fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
+    is_stored = fields.get("object") == "response" and fields.get("store") is not False
+    usage = answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
+    cost, start, end = map(logged.get, (COST, "start_time", "end_time"))
+    seconds = end.timestamp() - start.timestamp() if isinstance(start, datetime) and isinstance(end, datetime) else None
+    return Answer(
+        billed=None if logged.get("cache_hit") is True else billed_of(usage),
+        response_id=provider_id(fields.get("id")) if is_stored else "",
+        used_hosted_tools=used_hosted_tools(answer),
+        dollars=float(cost) if isinstance(cost, (int, float)) else None,
+        duration_seconds=None if seconds is None else max(0.0, seconds),
+    )
 
 
 def price(fields: Mapping[str, Any], answer: Any) -> None:

@@ -106,9 +106,8 @@ def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | No
 
 
 def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> Overflow | None:
-    limit, given, output, total, excess, more = (
-        number(groups.get(g)) for g in ("limit", "input", "output", "total", "excess", "more")
-    )
+    names = ("limit", "input", "output", "total", "excess", "more")
+    limit, given, output, total, excess, more = map(number, map(groups.get, names))
     if more is not None and given is not None:
         given = ProviderTokens(given + more)
     if given is None and limit is not None and excess is not None:

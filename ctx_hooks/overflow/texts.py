@@ -153,4 +153,4 @@ def _embedded(text: str) -> Any:
         value, _ = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and any(k in value for k in MESSAGE_KEYS) else None
+    return value if isinstance(value, dict) and not value.keys().isdisjoint(MESSAGE_KEYS) else None

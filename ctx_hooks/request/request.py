@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import from_newest_summary, message_stats
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import FORMAT_OF_CALL_TYPE, WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
@@ -164,12 +164,6 @@ def format_of(fields: Mapping[str, Any]) -> Format:
     return next(chain(by_route, by_field), "openai-chat")
 
 
-def format_of_call(call_type: object) -> Format | None:
-    """Return the format of a LiteLLM call's conversation, None if it has none."""
-    name = str(getattr(call_type, "value", call_type))
-    return next((wire.name for wire in WIRE_FORMATS.values() if name in wire.call_types), None)
-
-
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files).
 
@@ -177,7 +171,7 @@ def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     reports the chosen deployment, which selects the policy, only to the first call. None for every call while the
     environment switches the plugin off.
     """
-    fmt = None if switched_off() else format_of_call(call_type)
+    fmt = None if switched_off() else FORMAT_OF_CALL_TYPE.get(str(getattr(call_type, "value", call_type)))
     if fmt is None or not fields.get(WIRE_FORMATS[fmt].messages_field):
         return None
     request = Request(fmt, fields)

@@ -129,6 +129,6 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
-    continued = litellm_compat.stored_history_of(call.fields)
+    continued = litellm_compat.provider_id(call.fields.get("previous_response_id"))
     known = {"tenant": call.tenant, "waits": waits, "continued": continued}
     return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

@@ -11,7 +11,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, outcome_of
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat import Answer, Call
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import output_limits_in
@@ -85,7 +85,7 @@ class Recorder:
                 state.headers = of_failed(state.headers, event)
             self._tell(call, event)
 
-    def answered(self, state: RequestState, attempt: Attempt, billed: Billed | None, logged: Call) -> None:
+    def answered(self, state: RequestState, attempt: Attempt, answer: Answer, logged: Call) -> None:
         """Record an answer; `logged` is LiteLLM's record of it."""
         first = state.before_choice
         decided, state.decided = state.decided, None
@@ -94,7 +94,7 @@ class Recorder:
                 before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
                 attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
-            event = answer_event(decided, attempt, billed, logged)
+            event = answer_event(decided, attempt, answer)
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, attempt.to.prices))
 
@@ -193,9 +193,9 @@ def _trigger(number: int, decision: Decision) -> Trigger:
     return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
 
 
-def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, logged: Call) -> AnswerEvent:
+def answer_event(decided: DecisionEvent, attempt: Attempt, answer: Answer) -> AnswerEvent:
     """Return the record of an answer; the arguments are those of `Recorder.answered`, with the decision about it."""
-    saved = _saved(decided, attempt, billed)
+    saved = _saved(decided, attempt, answer.billed)
     return AnswerEvent(
         name="answer",
         time_seconds=time.time(),
@@ -205,14 +205,14 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, billed: Billed | None
         trigger=decided.trigger,
         attempts=attempt.to.attempt + 1,
         local_tokens_sent=attempt.sent_tokens,
-        billed=billed,
+        billed=answer.billed,
         beyond_window=saved.beyond_window,
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
         rereads=_by_tool(attempt.asked_again.rereads),
         repeats=_by_tool(attempt.asked_again.repeats),
-        dollars=litellm_compat.dollars_of(logged.fields),
-        duration_seconds=litellm_compat.duration_seconds_of(logged.fields),
+        dollars=answer.dollars,
+        duration_seconds=answer.duration_seconds,
     )
 
 

@@ -13,6 +13,7 @@ from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.litellm_compat.call import Call, DeploymentName
+from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
@@ -32,7 +33,6 @@ from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools
 
 
 class RequestFlow:
@@ -178,48 +178,39 @@ class RequestFlow:
 
     async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
         """Learn from an answer before LiteLLM logs it; record it for all listeners and, in place, in `logged`."""
-        answer = litellm_compat.logged_answer(logged, result)
+        answer = litellm_compat.answer_of(logged, result)
         if answer is None:
             return
         call = litellm_compat.Call(logged)
-        usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
-        name = call.named_deployment
-        answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
+        answered = await self.answered(call.request_id, answer, call.named_deployment)
         if answered is not None:
             self.recorder.answered(self.running.of(call.request_id), *answered, call)
         self.running.end(call.request_id)
 
     async def answered(
-        self,
-        request_id: str,
-        usage: Any,
-        response_id: str = "",
-        name: DeploymentName | None = None,
-        *,
-        used_hosted_tools: bool = False,
-    ) -> tuple[Attempt, Billed | None] | None:
-        """Learn from an answer, and forget its attempt; return the attempt if known, with the bill if there is one.
+        self, request_id: str, answer: Answer, name: DeploymentName | None = None
+    ) -> tuple[Attempt, Answer] | None:
+        """Learn from an answer, and forget its attempt; return the attempt if known, and the answer without a guessed bill.
 
         Args:
             request_id: the request's id in this process.
-            usage: the usage record of the answer, None if it has none.
-            response_id: the provider's id of an answer that it keeps, "" for any other.
+            answer: the answer as LiteLLM logs it.
             name: the answering deployment; by default the deployment of the newest attempt.
-            used_hosted_tools: whether the bill includes text that a tool of the provider has read.
         """
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
             return None  # after a failed attempt, a model for which the plugin is off has answered
-        billed = billed_of(usage) if attempt.states_usage else None
+        answer = answer if attempt.states_usage else answer._replace(billed=None)
+        billed = answer.billed
         if billed is not None:
-            if response_id:
+            if answer.response_id:
                 whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
-                await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
-            counted = replace(attempt, counts_all=False) if used_hosted_tools else attempt
+                await self.stored.note(attempt.to.tenant, answer.response_id, stored_tokens_after(attempt, whole_tokens))
+            counted = replace(attempt, counts_all=False) if answer.used_hosted_tools else attempt
             await self.learned.from_answer(counted, billed)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
-        return attempt, billed
+        return attempt, answer
 
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
         """Note that a request finally failed; return the error for its caller, None to leave it unchanged."""

@@ -127,8 +127,8 @@ def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
 
 def figures_for(sink: Sink, event: Any) -> dict[str, Any]:
     """Return the fields of an event that a sink has and that are not None, by their names there, in order."""
-    found = ((name, getattr(event, field_name)) for name, field_name in names_for(sink, event.__class__))
-    return {name: value for name, value in found if value is not None}
+    names = _names(sink, event.__class__)
+    return {name: value for name, field_name in names if (value := getattr(event, field_name)) is not None}
 
 
 def names_for(sink: Sink, kind: Any) -> tuple[tuple[str, str], ...]:

@@ -71,7 +71,7 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
 
 def holds_output(model: str) -> bool:
     """Whether the provider counts the requested output into the window, by the model's family."""
-    return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
+    return not any(map(model.lower().count, INPUT_WINDOW_FAMILIES))
 
 
 def budget_tokens_of(
@@ -94,8 +94,9 @@ def budget_tokens_of(
     stated = fraction_of(policy.reserve)
     reserve = int(window.tokens * (SCALED_RESERVE_FRACTION if stated is None else stated))
     if stated is None:
-        dynamic = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
-        wanted = policy.reserve if isinstance(policy.reserve, int) else dynamic
+        wanted = policy.reserve
+        if not isinstance(wanted, int):
+            wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
         reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else reserve
     if window.holds_output and 0 < least_output_tokens <= window.tokens * LARGEST_RESERVE_FRACTION:
         reserve = max(reserve, window.tokens - int((window.tokens - least_output_tokens) / (1 + ESTIMATE_ERROR_FRACTION)))

@@ -7,8 +7,9 @@ import pytest
 from litellm.proxy.spend_tracking.compression_savings import extract_compression_saved_tokens
 from litellm.types.utils import ModelResponse, Usage
 
-from ctx_hooks.litellm_compat import Call, billed_usage_of, logged_answer, write_figures, write_notes
+from ctx_hooks.litellm_compat import Answer, Call, answer_of, write_figures, write_notes
 from ctx_hooks.runtime.warnings import forget_warnings
+from ctx_hooks.tokens.usage import Billed
 
 COMPRESSED = {"decision": "compressed", "attempt": 0}
 UNTOUCHED = {"decision": "fits", "attempt": 0}
@@ -109,18 +110,18 @@ USAGE = Usage(prompt_tokens=3, completion_tokens=1, total_tokens=4)
 
 
 def test_the_usage_of_an_answer_is_found_in_mappings_and_objects():
-    assert billed_usage_of({}, ModelResponse(usage=USAGE)).prompt_tokens == 3
-    assert billed_usage_of({}, {"usage": {"input_tokens": 3}}) == {"input_tokens": 3}
-    assert billed_usage_of({}, None) is None
+    assert answer_of({}, ModelResponse(usage=USAGE)).billed.input_tokens == 3
+    assert answer_of({}, {"usage": {"input_tokens": 3}}).billed.input_tokens == 3
+    assert answer_of({}, {}).billed is None
 
 
 @pytest.mark.parametrize(("cache_hit", "billed"), [(True, False), (False, True), (None, True)])
 def test_what_litellms_cache_answers_is_billed_nothing(cache_hit, billed):
-    assert bool(billed_usage_of({"cache_hit": cache_hit}, ModelResponse(usage=USAGE))) is billed
+    assert bool(answer_of({"cache_hit": cache_hit}, ModelResponse(usage=USAGE)).billed) is billed
 
 
 def test_a_stream_is_answered_once_it_is_put_together():
-    assert logged_answer({"stream": False}, "whole") == "whole"
-    assert logged_answer({}, "whole") == "whole"
-    assert logged_answer({"stream": True}, "an event") is None
-    assert logged_answer({"stream": True, "async_complete_streaming_response": "whole"}, "the last event") == "whole"
+    whole = {"usage": {"input_tokens": 3}}
+    assert answer_of({"stream": False}, whole) == answer_of({}, whole) == Answer(Billed(3))
+    assert answer_of({"stream": True}, "an event") is None
+    assert answer_of({"stream": True, "async_complete_streaming_response": whole}, "the last event") == Answer(Billed(3))

@@ -187,7 +187,7 @@ class TestWithoutIt:
 
     def test_an_id_is_taken_as_it_is(self, without):
         without(registry.PROVIDER_ID)
-        assert litellm_compat.stored_history_of({"previous_response_id": "resp_1"}) == "resp_1"
+        assert litellm_compat.provider_id("resp_1") == "resp_1"
 
     def test_no_cost_is_made(self, without):
         without(registry.COSTS)

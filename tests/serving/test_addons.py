@@ -10,11 +10,12 @@ import pytest
 from engine_requests import session, to
 from proxies import printed_by
 
-from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat import Answer, Call
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving import addons
 from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.tokens.usage import billed_of
 
 TOY = """
 from dataclasses import replace
@@ -98,7 +99,7 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
     assert sent["sent"] == "openai/gpt-4o"
     assert await flow.whole(arranged, "answer") == "ANSWER"
     assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
-    await flow.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
+    await flow.answered(Call(ONE).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
     (made,) = toy()
     assert made.seen == ["received", "decided", 70]
 
@@ -156,7 +157,7 @@ async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged
     assert Call(arranged).request_id
     plain, sent = await decided(RequestFlow(Settings())), await decided(flow, addons=[name])
     assert sent["messages"] == plain["messages"]
-    assert await flow.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
+    assert await flow.answered(Call(ONE).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings
     assert all(name in warning for warning in warnings)

@@ -10,7 +10,7 @@ from told_events import DECISION
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.engine.decision import Compressed, Figures, GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.litellm_compat import Call, with_request_id
+from ctx_hooks.litellm_compat import Answer, Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
@@ -21,7 +21,7 @@ from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.telemetry.litellm_sinks import notes_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
-from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.tokens.usage import Billed, billed_of
 
 PRICES = Prices(plain=1e-6, cache_read=1e-7, cache_write=1e-6)
 
@@ -41,7 +41,7 @@ def saved(event):
 
 
 def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
-    event = answer_event(DECISION, SENT, BILL, Call({}))
+    event = answer_event(DECISION, SENT, Answer(BILL))
     assert saved(event) == (False, 5_500, pytest.approx(0.0055))
     assert (event.decision, event.trigger, event.attempts, event.billed) == ("compressed", "budget", 1, BILL)
 
@@ -77,7 +77,7 @@ async def test_settings_that_are_ignored_are_counted_once_a_request_by_the_kind_
         "observed: of its bill the part that was to be cut", "observed and answered: no rescue"])  # fmt: skip
 def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expected):
     """What would have had no answer saves nothing."""
-    event = answer_event(decided, priced(attempt, prices), bill, Call({}))
+    event = answer_event(decided, priced(attempt, prices), Answer(bill))
     beyond_window, tokens, dollars = expected
     assert saved(event) == (beyond_window, tokens, dollars and pytest.approx(dollars))
     assert event.mode == decided.mode
@@ -88,7 +88,7 @@ def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expec
 ], ids=["no cache shown", "a cache shown", "a cache that is no cheaper"])  # fmt: skip
 def test_a_rewritten_prefix_whose_bill_shows_no_cache_says_no_dollars_where_cached_input_is_cheaper(prices, bill, known):
     rewritten = priced(replace(SENT, seen_tokens=8_500, rewrites=True), prices)
-    event = answer_event(DECISION, rewritten, bill, Call({}))
+    event = answer_event(DECISION, rewritten, Answer(bill))
     assert (event.dollars_saved is not None) is known
     assert (notes_of(event, prices)[1] is not None) is known
 
@@ -121,7 +121,7 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
     runner.running.of("request").note_fitted_before_choice()
     fitted = Request("openai-chat", {**request.fields, **first.changes})
     second = await decided(recorder, runner, fitted, to())
-    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    answered = await runner.answered("request", Answer(billed_of({"prompt_tokens": 9_000, "completion_tokens": 5})))
     recorder.answered(runner.running.of("request"), *answered, Call({"litellm_params": {"metadata": {}}}))
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard

@@ -15,7 +15,7 @@ from ctx_hooks.compaction.steps import Step
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.learning import learned
 from ctx_hooks.learning.stats import Observation
-from ctx_hooks.litellm_compat import Call, with_request_id
+from ctx_hooks.litellm_compat import Answer, Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request, counted_history
@@ -25,6 +25,7 @@ from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
+from ctx_hooks.tokens.usage import billed_of
 
 OVERFLOW = Overflow("input", "x", 20_000, 41_000)
 SMALL = Request("openai-chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
@@ -54,7 +55,7 @@ async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
     """The Router may go on to a model that the plugin is off for: what it bills says nothing of the one that failed."""
     runner = await flow_after(session(), to(20_000))
     await runner.failed("request", None)
-    assert await runner.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
+    assert await runner.answered("request", Answer(billed_of({"prompt_tokens": 50_000, "completion_tokens": 5}))) is None
     assert last_of(runner) is None
 
 
@@ -232,16 +233,16 @@ class TestWhatIsLearned:
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
         runner = await flow_after(session(), to(max_turns=1_000))
         counted = last_of(runner).sent_tokens
-        await runner.answered("request", {"prompt_tokens": int(counted * 1.2)})
+        await runner.answered("request", Answer(billed_of({"prompt_tokens": int(counted * 1.2)})))
         assert last_of(runner) is None
         await runner.deciding.decide(session(), to(max_turns=1_000))
         assert last_of(runner).known.factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
         runner = await flow_after(session(), to(max_turns=1_000))
-        await runner.answered("request", None)
+        await runner.answered("request", Answer(None))
         assert last_of(runner) is None
-        await runner.answered("never sent", {"prompt_tokens": 50_000})
+        await runner.answered("never sent", Answer(billed_of({"prompt_tokens": 50_000})))
         assert not (await runner.learned.of("deployment")).observations
 
     async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
@@ -250,7 +251,7 @@ class TestWhatIsLearned:
         runner = await flow_after(session(), to(max_turns=1_000, request_id=request_id))
         estimated = runner.estimated_tokens(logged)
         assert estimated == last_of(runner, request_id).sent_provider_tokens > 0
-        await runner.answered(request_id, {"prompt_tokens": estimated * 2})
+        await runner.answered(request_id, Answer(billed_of({"prompt_tokens": estimated * 2})))
         assert not (await runner.learned.of("deployment")).observations
         assert runner.estimated_tokens(logged) is None
 
@@ -324,6 +325,8 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
 async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
     runner = await flow_after(session(turns=8), to(10_000))
     sent = last_of(runner).sent_tokens
-    await runner.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
+    await runner.answered(
+        "request", Answer(billed_of({"prompt_tokens": int(sent * 1.4)}), used_hosted_tools=used_hosted_tools)
+    )
     shown = {kind for kind, _ in (await runner.learned.of("deployment")).observations}
     assert {"ratios", "accepted_input"} & shown == (set() if used_hosted_tools else {"ratios", "accepted_input"})

@@ -11,6 +11,7 @@ import pytest
 
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -18,6 +19,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import encoding
+from ctx_hooks.tokens.usage import billed_of
 
 WINDOW = 24_000
 RESULT_TOKENS = 3_000
@@ -102,7 +104,7 @@ class Provider:
             self.sent = decision.changes.get("messages", messages)
             tokens = counted_by_provider(self.sent)
             if tokens <= WINDOW:
-                await self.runner.answered(name, {"prompt_tokens": tokens, "completion_tokens": 50})
+                await self.runner.answered(name, Answer(billed_of({"prompt_tokens": tokens, "completion_tokens": 50})))
                 return attempt
             figures = (WINDOW, tokens) if self._names_figures else ()
             await self.runner.failed(name, Overflow("input", "x", *figures))

@@ -13,9 +13,10 @@ import orjson
 
 from ctx_hooks.cli.files import request_of_body
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, json_of
+from ctx_hooks.formats import FORMAT_OF_CALL_TYPE
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
-from ctx_hooks.request.request import Request, format_of_call
+from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.usage import Billed, billed_of
 
 NAME = "LiteLLM spend log"
@@ -50,7 +51,7 @@ def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
 
 def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
     metadata = mapping_or_empty(json_of(row.get("metadata")))
-    if format_of_call(row.get("call_type")) is None:
+    if str(row.get("call_type")) not in FORMAT_OF_CALL_TYPE:
         return LeftOut(NO_CONVERSATION)
     if str(row.get("cache_hit")).lower() == "true":
         return LeftOut(FROM_CACHE)
