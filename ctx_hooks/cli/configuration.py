@@ -1,7 +1,5 @@
 """A proxy configuration as the commands read it: the settings, their mistakes, the deployments and their windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -27,7 +25,7 @@ class Listed:
     deployment: Deployment
     params: Mapping[str, Any]
 
-    def serving(self, group: str) -> Listed:
+    def serving(self, group: str) -> "Listed":
         """Return the entry of a wildcard for one of the groups that it matches."""
         wild = group.removeprefix(self.group.split("*")[0])
         return replace(

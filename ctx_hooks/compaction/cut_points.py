@@ -4,8 +4,6 @@
 far and the messages since exceed the trigger tokens, a compaction of everything up to the point is due.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,9 +46,9 @@ class Cut:
     tokens: int = 0
     number: int = 0
     is_whole: bool = False
-    base: Cut | None = None
+    base: "Cut | None" = None
 
-    def bases(self) -> list[Cut]:
+    def bases(self) -> "list[Cut]":
         """Return the compactions that it builds on, newest first."""
         return [] if self.base is None else [self.base, *self.base.bases()]
 

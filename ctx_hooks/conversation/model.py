@@ -4,8 +4,6 @@ A part or message keeps the provider's own value in `raw`. So formats write fiel
 (citations, cache markers) back unchanged. They write an unedited message as the same object that they read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -165,7 +163,7 @@ class Message:
     pinned: bool = False
     edited: bool = False
 
-    def with_parts(self, parts: tuple[Part, ...]) -> Message:
+    def with_parts(self, parts: tuple[Part, ...]) -> "Message":
         """Return this message with other parts; itself if the parts are the same."""
         if parts == self.parts:
             return self
@@ -210,13 +208,13 @@ class Conversation:
     preamble_markers: int = 0
     settled: int = 0
 
-    def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
+    def with_messages(self, messages: tuple[Message, ...]) -> "Conversation":
         """Return this conversation with other messages; itself if the messages are the same."""
         if len(messages) == len(self.messages) and all(a is b for a, b in zip(messages, self.messages, strict=True)):
             return self
         return replace(self, messages=messages)
 
-    def map_parts(self, edit: Callable[[int, Part], Part | None]) -> Conversation:
+    def map_parts(self, edit: Callable[[int, Part], Part | None]) -> "Conversation":
         """Return this conversation with every part replaced by `edit(message_index, part)`; None removes a part."""
         messages = []
         for i, message in enumerate(self.messages):

@@ -1,14 +1,8 @@
 """Provider payloads to and from the neutral conversation, lossless both ways: one module a format."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats import anthropic_messages, gemini, openai_chat, openai_responses
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format
-    from ctx_hooks.formats.wire_format import WireFormat
+from ctx_hooks.formats.wire_format import WireFormat
 
 _MODULES = (openai_chat, anthropic_messages, openai_responses, gemini)
 WIRE_FORMATS: dict[Format, WireFormat] = {module.WIRE.name: module.WIRE for module in _MODULES}

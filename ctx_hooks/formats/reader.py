@@ -1,17 +1,12 @@
 """The messages of a request, each read on its first use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.model import Conversation, Format, Message
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import owned_items_of
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ class MessageReader:
         messages = tuple(map(self.message, range(len(self.items))[start:end]))
         return Conversation(self.format, messages, self.preamble, self.preamble_markers)
 
-    def selected(self, indices: Sequence[int]) -> MessageReader:
+    def selected(self, indices: Sequence[int]) -> "MessageReader":
         """Return a reader of only the messages at `indices`, in ascending order; itself if these are all."""
         if len(indices) == len(self.items):
             return self

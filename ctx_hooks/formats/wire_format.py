@@ -1,17 +1,12 @@
 """Everything specific to a wire format: reading and writing its messages, its fields and tools, and LiteLLM's names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ctx_hooks.conversation.model import Conversation, Message, Role
+from ctx_hooks.conversation.model import Conversation, Format, Message, Role
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import item_of, items_of, preamble_of, said
-
-if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format
 
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""

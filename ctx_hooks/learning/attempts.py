@@ -3,8 +3,6 @@
 Its knowledge is frozen at its beginning, and passed to the engine. A retry has to be smaller than the attempt before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -49,7 +47,7 @@ class Known:
     answer_tokens: ProviderTokens | None = None
     counts: bool = False
     stored_tokens: ProviderTokens = ProviderTokens(0)
-    previous: Attempt | None = None
+    previous: "Attempt | None" = None
     summaries: Summaries = NO_SUMMARIES
     other_weight: float = 1.0
     limit_learned_seconds: float | None = None
@@ -154,7 +152,7 @@ class Attempt:
         """The part of `sent_tokens` without other scripts, figures and base64; 0 if it was not counted."""
         return (self.sent_tokens or 0) - self.other_tokens * self.known.other_weight
 
-    def weighed(self, other_weight: float) -> Attempt:
+    def weighed(self, other_weight: float) -> "Attempt":
         """Return the attempt with its sent tokens for another weight of other scripts."""
         known = replace(self.known, other_weight=other_weight)
         if self.sent_tokens is None or not self.sent_tokens:

@@ -5,8 +5,6 @@ counted here. So one tenant's figure applies fully to that tenant. To others it 
 the bound only if a second tenant has shown the same.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping
@@ -60,17 +58,17 @@ class Rule(NamedTuple):
     kept_seconds: float = DAY_SECONDS
     largest_stays: bool = False
 
-    def holds(self, observation: Observation, now: float) -> bool:
+    def holds(self, observation: "Observation", now: float) -> bool:
         """Return whether an observation is still valid `now`, in epoch seconds."""
         return now - self.kept_seconds < observation.at <= now + CLOCK_SECONDS
 
-    def admits(self, observation: Observation, now: float) -> bool:
+    def admits(self, observation: "Observation", now: float) -> bool:
         """Return whether an observation is within the bounds and still valid."""
         values = observation.values
         in_range = 1 <= len(values) <= self.most_values and all(self.least <= v <= self.largest for v in values)
         return in_range and self.holds(observation, now)
 
-    def rank(self, observation: Observation) -> tuple[Any, ...]:
+    def rank(self, observation: "Observation") -> tuple[Any, ...]:
         """Return a sort key: the observation with the greatest key stays, whatever their order of arrival."""
         values, at = observation.values, observation.at
         return (values[0], at, values) if self.largest_stays else (at, values)
@@ -145,13 +143,13 @@ class DeploymentStats:
             known is None or not rule.holds(known, now) or rule.rank(known) < rule.rank(other)
         )
 
-    def merged(self, others: Mapping[Key, Observation], now: float) -> DeploymentStats:
+    def merged(self, others: Mapping[Key, Observation], now: float) -> "DeploymentStats":
         """Return these statistics without expired observations, and with the others that replace present ones."""
         merged = {k: o for k, o in self.observations.items() if RULES[k[0]].holds(o, now)}
         merged.update({key: other for key, other in others.items() if self.gains(key, other, now)})
         return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
 
-    def seen_by(self, tenant: str, now: float) -> Seen:
+    def seen_by(self, tenant: str, now: float) -> "Seen":
         """Return the figures that apply to a tenant `now`, in epoch seconds."""
         own: dict[Kind, Observation] = {}
         others: dict[str, dict[Kind, Observation]] = {}

@@ -1,7 +1,5 @@
 """The settings of the add-ons: where removed text is kept, and which model writes summaries."""
 
-from __future__ import annotations
-
 import os
 from typing import Literal
 
@@ -84,7 +82,7 @@ class ArchiveSettings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _has_its_folder(self) -> ArchiveSettings:
+    def _has_its_folder(self) -> "ArchiveSettings":
         if self.backend == "disk" and self.path is None:
             raise ValueError(f"the backend disk needs `path`, or {FOLDER_VARIABLE} in the environment")
         return self
@@ -136,7 +134,7 @@ class SummarySettings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _falls_back_from_the_provider(self) -> SummarySettings:
+    def _falls_back_from_the_provider(self) -> "SummarySettings":
         if self.fallback_model is not None and self.model != PROVIDER:
             raise ValueError(f"`fallback_model` is for `model: {PROVIDER}`")
         return self

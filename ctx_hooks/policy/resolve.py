@@ -1,7 +1,5 @@
 """The policy of one request, resolved from the settings and the metadata of team, key, session and request."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,7 +48,7 @@ class Resolved:
     ignored: tuple[str, ...] = ()
     enforced_share: str = ""
 
-    def as_part_of(self, point: float) -> Resolved:
+    def as_part_of(self, point: float) -> "Resolved":
         """Return the policy of a session at `point` of all sessions, from 0 to below 1."""
         share = fraction_of(self.enforced_share)
         if share is None or point >= share:

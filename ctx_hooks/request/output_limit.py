@@ -1,45 +1,16 @@
-"""The requested output: its field, the largest accepted value, and how to write a lower one."""
-
-from __future__ import annotations
+"""The requested output: the largest accepted value, and how to write a lower one."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
-from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.request.request import LEAST_ANSWER_TOKENS, Request
+from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
 
-if TYPE_CHECKING:
-    from ctx_hooks.formats.wire_format import WireFormat
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.tokens.budget import Window
-
-LEAST_ANSWER_TOKENS = 1_024
-"""The minimum for the answer beside the thinking; if there is less, thinking has half of the output."""
 LEAST_THINKING_TOKENS = 1_024
 """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
-
-
-def requested_output_tokens(wire: WireFormat, fields: Mapping[str, Any]) -> ProviderTokens | None:
-    """Return the output that a request asks for, None if it states none; a value that is no positive number is logged."""
-    options = wire.options(fields)
-    for name in wire.output_fields:
-        value = options.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return ProviderTokens(value)
-        if value is not None:
-            warn_once(f"{name} is no positive number ({value!r:.40}) and is passed over")
-    return None
-
-
-def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
-    """Return the output below which a request would have to think less, 0 if it names no thinking budget.
-
-    Anthropic: "Changes to thinking parameters (enabled/disabled or budget allocation) invalidate message cache breakpoints".
-    """
-    thinking = fields.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
-    return ProviderTokens(budget + LEAST_ANSWER_TOKENS if isinstance(budget, int) and budget > 0 else 0)
 
 
 def output_limits_in(wire: WireFormat, changes: Mapping[str, Any]) -> dict[str, int]:

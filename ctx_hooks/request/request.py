@@ -1,33 +1,26 @@
 """One request on its way to a model: the LiteLLM arguments that the engine reads, and how it writes changes back."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import from_newest_summary, message_stats
+from ctx_hooks.compaction.message_index import MessageStats, from_newest_summary, message_stats
+from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import FORMAT_OF_CALL_TYPE, WIRE_FORMATS
-from ctx_hooks.formats.fields import copied, preamble_of
+from ctx_hooks.formats.fields import copied, mapping_or_empty, preamble_of
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
-from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens
 from ctx_hooks.request.sizes import bound_of
+from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ctx_hooks.compaction.message_index import MessageStats
-    from ctx_hooks.conversation.model import Conversation, Format
-    from ctx_hooks.formats.wire_format import WireFormat
-    from ctx_hooks.tokens.counter import Counter
 
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
@@ -39,6 +32,8 @@ READ_FROM_OWN_SUMMARY: Mapping[Format, tuple[str, ...]] = {
 """By format, the beginnings of model names whose providers drop all messages before their own compaction."""
 TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
 """The field by which OpenAI's Responses API drops the oldest items of a history that exceeds the window."""
+LEAST_ANSWER_TOKENS = 1_024
+"""The minimum for the answer beside the thinking; if there is less, thinking has half of the output."""
 
 MOST_REQUEST_BYTES = 32_000_000
 """Larger requests lose their oldest turns at once. The largest windows, of two million tokens, hold about 8 MB of text;
@@ -77,13 +72,25 @@ class Request:
 
     @cached_property
     def max_output_tokens(self) -> ProviderTokens | None:
-        """The output that the caller asks for, None if it gives none or an invalid one."""
-        return requested_output_tokens(self.wire, self.fields)
+        """The output that the caller asks for, None if it states none; a value that is no positive number is logged."""
+        options = self.wire.options(self.fields)
+        for name in self.wire.output_fields:
+            value = options.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return ProviderTokens(value)
+            if value is not None:
+                warn_once(f"{name} is no positive number ({value!r:.40}) and is passed over")
+        return None
 
     @property
     def least_output_tokens(self) -> ProviderTokens:
-        """The lowest output before a refusal: room for its thinking, and an answer beside it."""
-        return least_output_tokens(self.fields)
+        """The output below which the request would have to think less, 0 if it names no thinking budget.
+
+        Anthropic: "Changes to thinking parameters (enabled/disabled or budget allocation) invalidate message cache
+        breakpoints".
+        """
+        budget = mapping_or_empty(self.fields.get("thinking")).get("budget_tokens")
+        return ProviderTokens(budget + LEAST_ANSWER_TOKENS if isinstance(budget, int) and budget > 0 else 0)
 
     @property
     def continues_stored_history(self) -> bool:
@@ -134,7 +141,7 @@ class Request:
         """
         return {self.wire.messages_field: copied(self.wire.write(conversation))}
 
-    def as_read_by(self, model: str, index: Sequence[MessageStats]) -> Request:
+    def as_read_by(self, model: str, index: Sequence[MessageStats]) -> "Request":
         """Return the request without the messages before its provider's own newest summary, which the provider ignores.
 
         Anthropic: "The API automatically drops all message blocks prior to the compaction block". So clients may send the
@@ -144,7 +151,7 @@ class Request:
             return self
         return self.with_only(from_newest_summary(index))
 
-    def with_only(self, indices: Sequence[int]) -> Request:
+    def with_only(self, indices: Sequence[int]) -> "Request":
         """Return the request with only the messages of these indices, itself if it has no others."""
         if len(indices) == len(self.items):
             return self

@@ -1,7 +1,5 @@
 """Records every decision, overflow and answer: as events, in the response headers, and in what LiteLLM logs."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

@@ -4,9 +4,7 @@ A field of an event is one figure. `shown` declares its names in log lines, span
 report, and its metrics. Each sink reads this from the event's class and knows no figure by itself.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from operator import attrgetter
@@ -143,7 +141,7 @@ def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def metrics_of(kind: type[Any]) -> tuple[tuple[attrgetter[Any], Metric], ...]:
+def metrics_of(kind: type[Any]) -> tuple[tuple[Callable[[Any], Any], Metric], ...]:
     """Return each metric of a class of events, with the getter of its field's value."""
     return tuple((attrgetter(each.name), metric) for each in fields(kind) for metric in each.metadata.get("metrics", ()))
 

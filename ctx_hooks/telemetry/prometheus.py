@@ -3,22 +3,17 @@
 Labels with the same meaning have LiteLLM's names and values, including "None" for no value: one query can join both.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry.figures import metrics_of
-from ctx_hooks.telemetry.listeners import EVENTS
+from ctx_hooks.telemetry.listeners import EVENTS, Listener
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from prometheus_client import CollectorRegistry
-
-    from ctx_hooks.telemetry.listeners import Listener
 
 LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
@@ -61,7 +56,7 @@ class Metrics:
         listeners: the listener for each event.
     """
 
-    def __init__(self, registry: CollectorRegistry, events: Mapping[str, Any] = EVENTS) -> None:
+    def __init__(self, registry: "CollectorRegistry", events: Mapping[str, Any] = EVENTS) -> None:
         from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - optional
 
         kinds: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """How large a model's window is, how much of it a request may fill, and the goal of a compression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -160,6 +158,6 @@ class Budget:
         """Return the place of the complete removed text; None if nothing is archived."""
         return None if self.cut_texts is None else self.cut_texts.reference(text)
 
-    def with_goal(self, goal_tokens: LocalTokens) -> Budget:
+    def with_goal(self, goal_tokens: LocalTokens) -> "Budget":
         """Return this budget with another goal."""
         return replace(self, goal_tokens=goal_tokens)

@@ -1,7 +1,5 @@
 """The requests of conversations that summaries are written of, and what of them is summarised next."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -47,7 +45,7 @@ class Asking:
     size_bytes: int
     sent: Mapping[str, Any] = field(default_factory=dict)
 
-    def fitted(self, attempt: Attempt) -> Asking:
+    def fitted(self, attempt: Attempt) -> "Asking":
         """Return it with a longest summary for which the budget of its attempt has room."""
         if attempt.budget_tokens is None:
             return self

@@ -5,8 +5,6 @@ only its own request along; a worker that dies leaves a lease that ends. Nothing
 summary the deterministic form is sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -188,7 +186,7 @@ class SummaryFlights(Addon):
             if await lease.begin(stored.flight):
                 await self._write(asking, task, lease)
 
-    async def _write(self, asking: Asking, task: SummaryTask, lease: _Lease) -> None:
+    async def _write(self, asking: Asking, task: SummaryTask, lease: "_Lease") -> None:
         """Write a summary and store it where it is accepted; what becomes of the flight is stored in any case."""
         settings, names = asking.settings, names_of(asking.request.call, asking.to)
         began = SummaryEvent("before_summary", time.time(), names, settings.model, settings.mode, task.length)

@@ -7,8 +7,6 @@ Whatever happens to a flight, what it leaves behind is a state that another one 
 Pure: the time is handed in. Whoever has the Redis can write anything there: what is no record is taken for an empty one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeAlias
@@ -129,28 +127,28 @@ class Record:
         written = {prefix: WrittenSummary(prefix, w.length, w.text.strip()) for prefix, w in self.written.items()}
         return Summaries(conversation, written, self.chosen)
 
-    def with_summary(self, prefix: str, written: Written) -> Record:
+    def with_summary(self, prefix: str, written: Written) -> "Record":
         """Return it with a summary, unless it has one of this prefix."""
         return self if prefix in self.written else self.merged(Record({prefix: written}, flight=self.flight))
 
-    def with_choice(self, choice: Choice) -> Record:
+    def with_choice(self, choice: Choice) -> "Record":
         """Return it with the form of a compaction, unless that is settled."""
         if choice.compaction in self.chosen:
             return self
         return self.merged(Record(chosen={choice.compaction: choice.prefix}, flight=self.flight))
 
-    def without_signature(self, prefix: str) -> Record:
+    def without_signature(self, prefix: str) -> "Record":
         """Return it with a summary as text only."""
         signed = self.written.get(prefix)
         if signed is None or not signed.signature:
             return self
         return replace(self, written={**self.written, prefix: Written(signed.length, signed.text)})
 
-    def flown(self, old: Flight, new: Flight) -> Record:
+    def flown(self, old: Flight, new: Flight) -> "Record":
         """Return it with the next state of its flight, unless another worker was first."""
         return replace(self, flight=new) if self.flight == old else self
 
-    def merged(self, newer: Record) -> Record:
+    def merged(self, newer: "Record") -> "Record":
         """Return what both say, the newer one where they differ, without the oldest of what is then too much."""
         chosen = dict([*{**self.chosen, **newer.chosen}.items()][-MOST_CHOSEN:])
         written = {**self.written, **newer.written}

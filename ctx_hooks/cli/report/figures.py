@@ -3,8 +3,6 @@
 Enforced requests are counted separately from observed ones.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +34,7 @@ class Counts(dict[str, float]):
         """Return the sum of a name that was never counted."""
         return 0
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: "Counts") -> "Counts":
         """Return the sums of both."""
         return Counts({name: self[name] + other[name] for name in {**self, **other}})
 
@@ -80,7 +78,7 @@ class Tally:
     done: Counts = field(default_factory=Counts)
     would: Counts = field(default_factory=Counts)
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: "Tally") -> "Tally":
         """Return the sums of both."""
         return Tally(self.done + other.done, self.would + other.would)
 

@@ -3,8 +3,6 @@
 Events identify a session by four digits of its conversation, and its team, key, client and model.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -206,7 +204,7 @@ class Session:
                 y = 100 - 100 * (turn.sent_tokens or turn.received_tokens or 0) / self.most_tokens
                 yield 100 * (i + 0.5) / len(self.turns), max(0, y - 9 * n), happened
 
-    def ended(self) -> Session:
+    def ended(self) -> "Session":
         """Return the session with its turns in the order of time, and the new compactions among them."""
         ordered = sorted(self.turns.items(), key=lambda item: (item[1].at_seconds, item[0]))
         for (_, before), (_, turn) in pairwise([("", Turn(CallNames(), 0.0)), *ordered]):
