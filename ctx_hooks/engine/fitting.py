@@ -81,8 +81,9 @@ def calls_asked_again(known: Known, history: History, to: Target, budget: Budget
 
 
 def _thresholds(history: History, to: Target, budget: Budget) -> Thresholds:
-    target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
-    return Thresholds(budget, budget.goal_tokens if is_first_request(history.index) else target_tokens)
+    if is_first_request(history.index):
+        return Thresholds(budget, budget.goal_tokens)
+    return Thresholds(budget, target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens))
 
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:

@@ -182,12 +182,13 @@ def attempt_at(request: Request, to: Target, known: Known, history: History | No
 
 def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
     """Return an attempt that sends its request unchanged, with its later counts."""
-    uncounted, tokens = uncounted_in(request), history.tokens
+    tokens, guessed_tokens = history.tokens, sum(m.guessed_tokens for m in history.index)
+    uncounted = uncounted_in(request)
     return replace(
         attempt,
         received_tokens=tokens,
         sent_tokens=tokens,
-        guessed_tokens=LocalTokens(sum(m.guessed_tokens for m in history.index) + uncounted.tools_tokens),
+        guessed_tokens=LocalTokens(guessed_tokens + uncounted.tools_tokens),
         other_tokens=history.other_tokens,
         counts_all=not uncounted.holds_any,
         hosted_calls=uncounted.holds_hosted,

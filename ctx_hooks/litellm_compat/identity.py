@@ -12,7 +12,7 @@ from typing import Any
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call, request_id_of
-from ctx_hooks.litellm_compat.deployments import proxy_router
+from ctx_hooks.litellm_compat.deployments import is_proxy
 from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 
 
@@ -37,7 +37,7 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
 
     The metadata is copied: a caller may pass the same mapping with every call.
     """
-    if proxy_router() is not None or request_id_of(fields):
+    if is_proxy() or request_id_of(fields):
         return fields
     name = (
         "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
@@ -51,7 +51,7 @@ def passed_pre_call_hook(call: Call) -> bool:
     Only LiteLLM handles errors of all others (text completions, embeddings, conversations for which the plugin is off). A
     Router without a proxy runs no pre-call hook: there every call may be one.
     """
-    return proxy_router() is None or bool(call.request_id)
+    return not is_proxy() or bool(call.request_id)
 
 
 def key_id_of(key: str) -> str:

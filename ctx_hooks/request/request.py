@@ -50,20 +50,29 @@ class Request:
     Attributes:
         call: LiteLLM's data about it beside the conversation.
         wire: the specifics of its format.
+        items: the messages or input items; a value that an API accepts as a list of one is its only item.
+        continues_stored_history: whether the provider keeps part of the conversation.
+        asks_for_truncation: whether the provider may drop the oldest items. Nobody else can shorten a stored history
+            (OpenAI).
     """
 
     format: Format
     fields: Mapping[str, Any]
     call: Call = field(init=False, repr=False, compare=False)
     wire: WireFormat = field(init=False, repr=False, compare=False)
+    items: Any = field(init=False, repr=False, compare=False)
+    continues_stored_history: bool = field(init=False, repr=False, compare=False)
+    asks_for_truncation: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        vars(self).update(call=Call(self.fields), wire=WIRE_FORMATS[self.format])
-
-    @cached_property
-    def items(self) -> Any:
-        """The messages or input items; a value that an API accepts as a list of one is its only item."""
-        return self.wire.items(self.fields.get(self.wire.messages_field))
+        wire = WIRE_FORMATS[self.format]
+        vars(self).update(
+            wire=wire,
+            items=wire.items(self.fields.get(wire.messages_field)),
+            call=Call(self.fields),
+            continues_stored_history=any(map(self.fields.get, STORED_HISTORY)),
+            asks_for_truncation=self.fields.get("truncation") == "auto",
+        )
 
     @cached_property
     def beside(self) -> tuple[Any, ...]:
@@ -91,16 +100,6 @@ class Request:
         """
         budget = mapping_or_empty(self.fields.get("thinking")).get("budget_tokens")
         return ProviderTokens(budget + LEAST_ANSWER_TOKENS if isinstance(budget, int) and budget > 0 else 0)
-
-    @property
-    def continues_stored_history(self) -> bool:
-        """Whether the provider keeps part of the conversation."""
-        return any(map(self.fields.get, STORED_HISTORY))
-
-    @property
-    def asks_for_truncation(self) -> bool:
-        """Whether the provider may drop the oldest items: nobody else can shorten a stored history (OpenAI)."""
-        return self.fields.get("truncation") == "auto"
 
     @cached_property
     def messages(self) -> MessageReader:

@@ -91,10 +91,10 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
     writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
     return Target(
         model=deployment.model,
+        window=window_at(deployment, policy),
         deployment=litellm_compat.deployment_key_of(deployment),
         prices=litellm_compat.prices_of(deployment),
         writing_prices=None if writer is None else litellm_compat.writing_prices_of(writers_of(writer, deployment)),
-        window=window_at(deployment, policy),
         policy=policy,
         enforced_share=resolved.enforced_share,
         request_id=request_id,

@@ -115,10 +115,10 @@ def names_of(call: Call, to: Target) -> CallNames:
         **call.account,
     }
     return CallNames(
+        **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
+        client=one_line(client, LONGEST_CLIENT_CHARS),
         rollout=to.enforced_share,
         session=call.session_digits,
-        client=one_line(client, LONGEST_CLIENT_CHARS),
-        **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
     )
 
 
@@ -154,11 +154,11 @@ def decision_event(
     return DecisionEvent(
         name="decision",
         time_seconds=time.time(),
+        trigger=_trigger(to.attempt, decision),
         call=names_of(request.call, to),
         mode=to.policy.mode,
         decision=outcome_of(decision, to.attempt, request.wire),
         reason=decision.reason,
-        trigger=_trigger(to.attempt, decision),
         attempt=to.attempt,
         format=request.format,
         local_tokens_before=before,

@@ -119,8 +119,8 @@ class RequestFlow:
     def mode(self, call: Call) -> Mode:
         """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
         with litellm_compat.failing_open("leaves an error as it is"):
+            attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
             if litellm_compat.passed_pre_call_hook(call) and not switched_off():
-                attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
                 return (target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to).policy.mode
         return "off"
 
@@ -131,9 +131,9 @@ class RequestFlow:
     async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         call = litellm_compat.Call(fields)
-        mode, state = self.mode(call), self.running.of(call.request_id)
+        mode, state, said = self.mode(call), self.running.of(call.request_id), litellm_compat.text_of(error)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        noted = await self.failed(call.request_id, overflow, litellm_compat.text_of(error), call.named_deployment)
+        noted = await self.failed(call.request_id, overflow, said, call.named_deployment)
         if noted is not None:
             reported_usage.note_failed(state, noted.to.deployment)
             if overflow is not None:
