@@ -225,10 +225,9 @@ def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
     """Return the decision about a request after compression, successful or not."""
-    known, received = attempt.known, attempt.received_tokens or LocalTokens(0)
-    sent = attempt.sent_tokens or outcome.tokens_after
-    before, after, most = (to_provider(n, known.factor) for n in (received, sent, plan.most_tokens))
-    figures = Figures(before, after, most, known.window.tokens)
+    known, sent = attempt.known, attempt.sent_tokens or outcome.tokens_after
+    after, most = to_provider(sent, known.factor), to_provider(plan.most_tokens, known.factor)
+    figures = Figures(attempt.received_provider_tokens, after, most, known.window.tokens)
     refused = known.previous
     if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)

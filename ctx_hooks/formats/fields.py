@@ -120,7 +120,8 @@ def _markers(block: Any) -> int:
     """Count the cache markers of a system block or tool; a chat tool may carry its marker inside `function`."""
     if not isinstance(block, Mapping):
         return 0
-    return sum(isinstance(b, Mapping) and b.get(CACHE_MARKER) is not None for b in (block, block.get("function")))
+    function = mapping_or_empty(block.get("function"))
+    return (block.get(CACHE_MARKER) is not None) + (function.get(CACHE_MARKER) is not None)
 
 
 def unmarked(item: Any) -> Any:

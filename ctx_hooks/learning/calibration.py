@@ -37,8 +37,7 @@ LEAST_LOCAL_TOKENS = 300
 
 def family_factor(model: str) -> float:
     """Return the known factor of the model's family, 1.0 if none is known."""
-    name = model.lower()
-    return next((factor for family, factor in FAMILY_FACTORS.items() if family in name), 1.0)
+    return next((factor for family, factor in FAMILY_FACTORS.items() if family in model.lower()), 1.0)
 
 
 def observed(

@@ -29,6 +29,7 @@ Kind = Literal[
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
 ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output", "accepted_total")
+"""Of an answered request: its input, its requested output, and both together."""
 
 DAY_SECONDS = 24 * 3600.0
 CLOCK_SECONDS = 600.0
@@ -126,6 +127,8 @@ class Observation:
     at: float
 
 
+NOTHING = Observation((0.0,), at=0.0)
+"""Represents no accepted size."""
 Key: TypeAlias = tuple[Kind, str]
 """The kind of an observation, and the tenant."""
 
@@ -179,9 +182,10 @@ class Seen:
         single other tenant is at least `floor_fraction` of the window of `window_tokens`; the second smallest figure of the
         others rests on two of them.
         """
-        accepted, accepted_at = self._accepted("accepted_input")
+        accepted_input = self.own.get("accepted_input", NOTHING)
+        accepted = accepted_input.values[0]
         named = [self.own[kind] for kind in ("limit", "own_limit") if kind in self.own]
-        shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
+        shown = [max(o.values[0], accepted) if accepted_input.at > o.at else o.values[0] for o in named]
         if "refused" in self.own:
             size, kept = _refused_tokens(self.own), self.own.get("kept")
             held = min(kept.values[0], size) if kept and kept.at >= self.own["refused"].at else 0.0
@@ -201,12 +205,11 @@ class Seen:
 
     def output_limit_tokens(self) -> ProviderTokens | None:
         """Return the largest output that the deployment gives the tenant: named to it, or to two others."""
-        own = self.own.get("output_limit")
-        accepted, accepted_at = self._accepted("accepted_output")
-        if own and not (accepted_at > own.at and accepted > own.values[0]):
+        own, accepted = self.own.get("output_limit"), self.own.get("accepted_output", NOTHING)
+        if own and not (accepted.at > own.at and accepted.values[0] > own.values[0]):
             return ProviderTokens(int(own.values[0]))
         others = self._of_others("output_limit")
-        if len(others) < CONFIRMING_TENANTS or accepted > others[CONFIRMING_TENANTS - 1]:
+        if len(others) < CONFIRMING_TENANTS or accepted.values[0] > others[CONFIRMING_TENANTS - 1]:
             return None
         return ProviderTokens(int(others[CONFIRMING_TENANTS - 1]))
 
@@ -222,7 +225,7 @@ class Seen:
         """Return whether a window of that size includes the output, None if answers and refusals do not show it."""
         if "holds_output" in self.own or len(self._of_others("holds_output")) >= CONFIRMING_TENANTS:
             return True
-        return False if self._accepted("accepted_total")[0] > window_tokens else None
+        return False if self.own.get("accepted_total", NOTHING).values[0] > window_tokens else None
 
     def factor(self, model: str) -> float:
         """Return the tenant's provider tokens per local token.
@@ -237,11 +240,6 @@ class Seen:
         factor = self.factor(model)
         ratio = self._ratio("other_ratios", factor)
         return 1.0 if ratio == factor else quantised(ratio / factor)
-
-    def _accepted(self, kind: Kind) -> tuple[float, float]:
-        """Return the deployment's largest accepted figure of the kind, and its time; 0 if there is none."""
-        found = self.own.get(kind)
-        return (found.values[0], found.at) if found else (0.0, 0.0)
 
     def _ratio(self, kind: Kind, expected: float) -> float:
         if kind in self.own:

@@ -18,7 +18,17 @@ from ctx_hooks.learning.calibration import (
     OTHER_FRACTION,
     observed,
 )
-from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation, Seen, on_grid
+from ctx_hooks.learning.stats import (
+    ACCEPTED,
+    ANYONE,
+    LEAST_LIMIT_TOKENS,
+    DeploymentStats,
+    Key,
+    Kind,
+    Observation,
+    Seen,
+    on_grid,
+)
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
@@ -76,12 +86,8 @@ def of_answer(
         shown["kept", tenant] = Observation((attempt.known.window.tokens,), now)
     if _was_counted(attempt, provider_tokens):
         output = attempt.output_tokens or 0
-        accepted: tuple[tuple[Kind, int], ...] = (
-            ("accepted_input", provider_tokens),
-            ("accepted_output", output),
-            ("accepted_total", provider_tokens + output),
-        )
-        shown |= {(kind, ANYONE): Observation((value,), now) for kind, value in accepted}
+        accepted = zip(ACCEPTED, (provider_tokens, output, provider_tokens + output), strict=True)
+        shown |= {(kind, ANYONE): Observation((tokens,), now) for kind, tokens in accepted}
     return shown
 
 

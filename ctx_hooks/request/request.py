@@ -52,6 +52,7 @@ class Request:
         wire: the specifics of its format.
         items: the messages or input items; a value that an API accepts as a list of one is its only item.
         continues_stored_history: whether the provider keeps part of the conversation.
+        beside: the parts that are sent and counted beside the messages: system text, schemas and tools.
         asks_for_truncation: whether the provider may drop the oldest items. Nobody else can shorten a stored history
             (OpenAI).
     """
@@ -61,6 +62,7 @@ class Request:
     call: Call = field(init=False, repr=False, compare=False)
     wire: WireFormat = field(init=False, repr=False, compare=False)
     items: Any = field(init=False, repr=False, compare=False)
+    beside: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     continues_stored_history: bool = field(init=False, repr=False, compare=False)
     asks_for_truncation: bool = field(init=False, repr=False, compare=False)
 
@@ -69,15 +71,11 @@ class Request:
         vars(self).update(
             wire=wire,
             items=wire.items(self.fields.get(wire.messages_field)),
+            beside=(*wire.counted_values(self.fields), self.fields.get("tools")),
             call=Call(self.fields),
             continues_stored_history=any(map(self.fields.get, STORED_HISTORY)),
             asks_for_truncation=self.fields.get("truncation") == "auto",
         )
-
-    @cached_property
-    def beside(self) -> tuple[Any, ...]:
-        """The parts that are sent and counted beside the messages: system text, schemas and tools."""
-        return (*self.wire.counted_values(self.fields), self.fields.get("tools"))
 
     @cached_property
     def max_output_tokens(self) -> ProviderTokens | None:

@@ -89,7 +89,9 @@ def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUE
         if chars > enough or held > most_values:  # only string lengths are read so far: there are at least as many bytes
             return Bound(enough + 1, None)
     counted = Counter(short)
-    tokens += VALUE_TOKENS * held + sum(n * _string_tokens(str(text), enough) for text, n in counted.items())
+    tokens += VALUE_TOKENS * held
+    for text, times in counted.items():
+        tokens += times * _string_tokens(str(text), enough)
     while texts and tokens <= enough:
         tokens += _string_tokens(texts.pop(), enough - tokens)
     return Bound(tokens, counted)

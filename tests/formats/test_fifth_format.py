@@ -8,7 +8,7 @@ from engine_requests import to
 
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.engine.decision import Compressed, Untouched
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import FORMAT_OF_CALL_TYPE, WIRE_FORMATS
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import RULES
@@ -53,6 +53,7 @@ WIRE = WireFormat(
 @pytest.fixture(autouse=True)
 def _fifth(monkeypatch):
     monkeypatch.setitem(WIRE_FORMATS, "talk", WIRE)
+    monkeypatch.setitem(FORMAT_OF_CALL_TYPE, "atalk", "talk")  # made of the formats when they are imported
     monkeypatch.setitem(RULES, "talk", (calls_answered,))
     monkeypatch.setitem(ARRANGED, "talk", ARRANGED["openai-chat"])
 
