@@ -156,11 +156,14 @@ class DeploymentStats:
         """Return the figures that apply to a tenant `now`, in epoch seconds."""
         own: dict[Kind, Observation] = {}
         others: dict[str, dict[Kind, Observation]] = {}
+        limit_seconds: float | None = None
         for (kind, whose), observation in self.observations.items():
             if RULES[kind].holds(observation, now):
                 is_own = whose == tenant or (whose == ANYONE and kind in ACCEPTED)
                 (own if is_own else others.setdefault(whose, {}))[kind] = observation
-        return Seen(own, tuple(others.values()))
+                if kind in LIMITS:
+                    limit_seconds = max(limit_seconds or 0.0, observation.at)
+        return Seen(own, tuple(others.values()), limit_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +173,12 @@ class Seen:
     Attributes:
         own: the observations of the tenant, and those of anyone.
         others: the observations of each other tenant.
+        limit_seconds: when a limit on the input was last shown to any tenant, in epoch seconds; None if never.
     """
 
     own: Mapping[Kind, Observation] = field(default_factory=dict)
     others: tuple[Mapping[Kind, Observation], ...] = ()
+    limit_seconds: float | None = None
 
     def limit_tokens(self, window_tokens: ProviderTokens, floor_fraction: float) -> ProviderTokens | None:
         """Return the limit that applies to the tenant, None if there are no observations.
@@ -197,11 +202,6 @@ class Seen:
         if len(others) >= CONFIRMING_TENANTS:
             own.append(max(others[CONFIRMING_TENANTS - 1], accepted))
         return ProviderTokens(int(min(own))) if own else None
-
-    @property
-    def limit_seconds(self) -> float | None:
-        """When a limit on the input was last shown to any tenant, in epoch seconds; None if never."""
-        return max((shown[kind].at for shown in (self.own, *self.others) for kind in LIMITS if kind in shown), default=None)
 
     def output_limit_tokens(self) -> ProviderTokens | None:
         """Return the largest output that the deployment gives the tenant: named to it, or to two others."""

@@ -132,8 +132,8 @@ def first_sentences(text: str) -> str:
 def _inside(value: Any) -> tuple[list[Any], list[Any]]:
     """Return the codes of an exception or mapping, and the values with its words, or those of a list."""
     if isinstance(value, BaseException):
-        codes = [getattr(value, name, None) for name in ("code", "type")]
-        words = [getattr(value, name, None) for name in ("message", "detail")]
+        codes = [getattr(value, "code", None), getattr(value, "type", None)]
+        words = [getattr(value, "message", None), getattr(value, "detail", None)]
         # An exception without its own `__str__` shows its arguments, and showing a large body as text takes long.
         words += value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
         return codes, [*words, getattr(value, "body", None), value.__cause__]

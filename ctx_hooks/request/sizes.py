@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -221,7 +222,7 @@ def _uncounted_content(waiting: list[object]) -> tuple[bool, bool]:
                 if not has_known_size(value):
                     return hosted, True
             elif kind not in COUNTED_TYPES:
-                if any(_is_uncounted_string(key, inner) for key, inner in value.items()):
+                if any(starmap(_is_uncounted_string, value.items())):
                     return hosted, True
                 waiting += value.values()
     return hosted, False

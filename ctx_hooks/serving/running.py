@@ -24,12 +24,12 @@ MOST_HELD_BYTES = 64_000_000
 that a client has left: its request stays until later ones replace it."""
 
 
+@dataclass(slots=True, eq=False)
 class Attempts:
     """The newest attempt of one request at each deployment: LiteLLM may send it to several at once. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._newest: dict[str, Attempt] = {}
-        self._lock = threading.RLock()
+    _newest: dict[str, Attempt] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def are_running(self) -> bool:

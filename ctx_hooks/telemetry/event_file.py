@@ -66,7 +66,8 @@ def _plain(value: Any) -> dict[str, Any]:
 class EventFile:
     """The files of one process: `events.N.jsonl`, and `events.N.jsonl.1` and so on for rotated files. Thread-safe.
 
-    N is the least number that no other process uses, so that restarts continue the existing files.
+    N is the least number that no other process uses, so that restarts continue the existing files. Only their owner can read
+    them. Pipes are not rotated.
     """
 
     def __init__(self, folder: Path, max_bytes: int, keep: int) -> None:
@@ -80,8 +81,9 @@ class EventFile:
         Raises:
             OSError: if the folder does not exist, or cannot be written to.
         """
-        path, self._lock_file = _own_path(folder)
-        self._file = _RotatingFile(path, max_bytes, keep)
+        self._path, self._lock_file = _own_path(folder)
+        self._max_bytes, self._keep = max_bytes, keep
+        self._open()
         self._waiting: SimpleQueue[Event | None] = SimpleQueue()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._write, name="ctx_hooks events", daemon=True)
@@ -111,46 +113,36 @@ class EventFile:
             events: list[Event | None] = []
             while None not in events:
                 events = [self._waiting.get() for _ in range(max(1, min(self._waiting.qsize(), MOST_AT_ONCE)))]
-                self._file.write([to_json(event).encode() + b"\n" for event in events if event is not None])
+                self._append([to_json(event).encode() + b"\n" for event in events if event is not None])
         except Exception as error:  # noqa: BLE001 - `hear` raises it for the next event
             self._failure = error
         finally:
             with suppress(OSError):  # a full disk refuses the same data again here
-                self._file.lines.close()
+                self._file.close()
 
-
-class _RotatingFile:
-    """Writes lines into files that only their owner can read. It rotates only regular files, not pipes."""
-
-    def __init__(self, path: Path, max_bytes: int, keep: int) -> None:
-        self._path, self._max_bytes, self._keep = path, max_bytes, keep
-        self._open()
-
-    def write(self, lines: list[bytes]) -> None:
+    def _append(self, lines: list[bytes]) -> None:
         """Write lines; a deleted file is made anew, since lines written to it would be lost."""
-        if os.fstat(self.lines.fileno()).st_nlink == 0:
-            self.lines.close()
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            self._file.close()
             self._open()
         for line in lines:
             if self._is_regular and self._size_bytes and self._size_bytes + len(line) > self._max_bytes:
                 self._rotate()
-            self.lines.write(line)
+            self._file.write(line)
             self._size_bytes += len(line)
-        self.lines.flush()
+        self._file.flush()
 
     def _rotate(self) -> None:
-        self.lines.close()
+        self._file.close()
+        paths = [self._path, *(self._path.with_name(f"{self._path.name}.{n}") for n in range(1, self._keep))]
         for n in range(self._keep - 1, 0, -1):
             with suppress(FileNotFoundError):  # there are fewer files, or somebody has deleted one
-                self._numbered(n - 1).replace(self._numbered(n))
+                paths[n - 1].replace(paths[n])
         self._open()
 
-    def _numbered(self, n: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{n}") if n else self._path
-
     def _open(self) -> None:
-        self.lines = _open_private(self._path)
-        status = os.fstat(self.lines.fileno())
+        self._file = _open_private(self._path)
+        status = os.fstat(self._file.fileno())
         self._size_bytes, self._is_regular = status.st_size, stat.S_ISREG(status.st_mode)
 
 
