@@ -36,7 +36,9 @@ from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_sec
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.litellm_compat import Answer, Call, with_request_id
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_attempt

@@ -9,7 +9,11 @@ from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ctx_hooks import litellm_compat
+from ctx_hooks.litellm_compat.call import Call, request_id_of
+from ctx_hooks.litellm_compat.deployments import configuration, wanted
+from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.litellm_compat.identity import with_id_outside_proxy
+from ctx_hooks.litellm_compat.rescue import take_retry_mark
 from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
@@ -30,7 +34,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     def __init__(self) -> None:
         super().__init__()
-        self.settings, mistakes = load_settings(*located(litellm_compat.configuration()))
+        self.settings, mistakes = load_settings(*located(configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
         start(self.settings, mistakes, lambda: CtxHooks.flow)
 
@@ -38,7 +42,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
     ) -> dict[str, Any]:
         """Configure retries in the Router; fit the request here only if the Router itself would refuse it."""
-        with litellm_compat.failing_open("forwards the request unchanged"):
+        with failing_open("forwards the request unchanged"):
             request = request_of(call_type, data)
             if request is not None:
                 return await self.flow.before_choice(request)
@@ -51,11 +55,11 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
         A call for a summary goes only to the deployment that it names: no other one may see the conversation.
         """
-        with litellm_compat.failing_open("leaves the choice of the deployment to the Router"):
+        with failing_open("leaves the choice of the deployment to the Router"):
             fields = request_kwargs or {}
-            call = litellm_compat.Call(fields)
+            call = Call(fields)
             if call.wanted_deployment:
-                return litellm_compat.wanted(call, healthy_deployments)
+                return wanted(call, healthy_deployments)
             if len(healthy_deployments) > 1:
                 if messages is not None:  # for chat the Router passes them separately
                     fields = {**fields, "messages": messages}
@@ -67,11 +71,11 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
         """Fit each attempt to the deployment that the Router chose; refuse a retry that would repeat a refused attempt."""
         sent = dict(kwargs)
-        with litellm_compat.failing_open("forwards the request unchanged"):
-            attempt = litellm_compat.take_retry_mark(sent)
+        with failing_open("forwards the request unchanged"):
+            attempt = take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None:
-                with_id = litellm_compat.with_id_outside_proxy(sent, request.format)
+                with_id = with_id_outside_proxy(sent, request.format)
                 if with_id is not sent:
                     request = replace(request, fields=with_id)
                 return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, attempt))
@@ -81,12 +85,12 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
         """Note the provider's error for an attempt; the next attempt uses it."""
-        with litellm_compat.failing_open("learns nothing from an error"):
+        with failing_open("learns nothing from an error"):
             await self.flow.note_failure(request_data, exception)
 
     async def async_logging_hook(self, kwargs: dict[str, Any], result: Any, call_type: str) -> tuple[dict[str, Any], Any]:
         """Learn from each answer, streamed or not, and note the savings before any callback logs the answer."""
-        with litellm_compat.failing_open("learns nothing from an answer"):
+        with failing_open("learns nothing from an answer"):
             await self.flow.after_answer(kwargs, result)
         return kwargs, result
 
@@ -102,8 +106,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Report the decision to the caller, and its own settings that the policy does not allow."""
-        with litellm_compat.failing_open("adds no header"):
-            return self.flow.running.headers_of_answer(litellm_compat.request_id_of(data))
+        with failing_open("adds no header"):
+            return self.flow.running.headers_of_answer(request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(
@@ -112,6 +116,6 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Write the text of the final context-window error."""
         if switched_off():
             return None
-        with litellm_compat.failing_open("leaves the error as it is"):
+        with failing_open("leaves the error as it is"):
             return self.flow.after_failure(request_data, original_exception)
         return None

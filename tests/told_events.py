@@ -5,7 +5,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ctx_hooks.compaction.pipeline import StepReport
-from ctx_hooks.litellm_compat import Answer, Call
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target

@@ -131,6 +131,6 @@ def _named(owner: Mapping[str, str | None]) -> tuple[str, str]:
     kind, identifier = named[0] if named else ("nobody", "")
     if kind != "key":
         return kind, identifier
-    from ctx_hooks.litellm_compat import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
+    from ctx_hooks.litellm_compat.identity import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
 
     return kind, key_id_of(identifier)

@@ -11,7 +11,7 @@ from ctx_hooks.cli.configuration import Configuration, Listed, read_configuratio
 from ctx_hooks.cli.findings import Finding, print_findings
 from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, setting, table
 from ctx_hooks.cli.weak_spots import weak_spots
-from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.request.target import window_at

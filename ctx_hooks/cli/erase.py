@@ -108,7 +108,8 @@ def _owner(kind: str, identifier: str) -> Owner:
         if not DIGEST.fullmatch(identifier):
             raise click.UsageError(f"--tenant: {identifier!r} is no digest that `archive ls` or `limits ls` prints.")
         return Owner(kind, identifier, identifier, identifier)
-    from ctx_hooks.litellm_compat import key_id_of, tenant_digest  # noqa: PLC0415 - LiteLLM takes seconds to load
+    from ctx_hooks.litellm_compat.call import tenant_digest  # noqa: PLC0415 - LiteLLM takes seconds to load
+    from ctx_hooks.litellm_compat.identity import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
 
     found = key_id_of(identifier) if kind == "key" else identifier
     return Owner(kind, found, tenant_name(tenant_key(kind, found, secret_of_environment())), tenant_digest(kind, found))

@@ -15,7 +15,7 @@ from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, confirmed, table, tell, titled
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.learning.stats import DeploymentStats
-from ctx_hooks.litellm_compat import tenant_digest
+from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.shared_store import READ, delete_keys, keys_like
 

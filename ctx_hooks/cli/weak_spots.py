@@ -8,7 +8,7 @@ from typing import Any, get_args
 from ctx_hooks.cli.configuration import Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat import summarises
+from ctx_hooks.litellm_compat.deployments import summarises
 from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import resembling, suggestion

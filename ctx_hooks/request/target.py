@@ -6,10 +6,19 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.conversation.cut_texts import Retrievable
-from ctx_hooks.litellm_compat import Call, Deployment
+from ctx_hooks.litellm_compat.call import Call, Deployment
+from ctx_hooks.litellm_compat.deployments import (
+    deployment_key_of,
+    deployments,
+    is_proxy,
+    known_window_tokens,
+    prices_of,
+    summarises,
+    writing_prices_of,
+)
+from ctx_hooks.litellm_compat.identity import provider_id
 from ctx_hooks.policy.addon_settings import PROVIDER, SummarySettings
 from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Policy
@@ -75,14 +84,14 @@ class Target:
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""
-    return of_call(call, policies, call.model_group, call.deployment, attempt=attempt, retried=litellm_compat.is_proxy())
+    return of_call(call, policies, call.model_group, call.deployment, attempt=attempt, retried=is_proxy())
 
 
 def of_group(call: Call, policies: Policies) -> Target:
     """Return the target with the largest window among the deployments of the request's model group."""
     group = str(call.fields.get("model") or "")
-    deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max(map(partial(of_call, call, policies, group), deployments), key=attrgetter("window.tokens"))
+    listed = deployments(group) or (Deployment(group, {}),)
+    return max(map(partial(of_call, call, policies, group), listed), key=attrgetter("window.tokens"))
 
 
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, **of_request: Any) -> Target:
@@ -92,9 +101,9 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
     return Target(
         model=deployment.model,
         window=window_at(deployment, policy),
-        deployment=litellm_compat.deployment_key_of(deployment),
-        prices=litellm_compat.prices_of(deployment),
-        writing_prices=None if writer is None else litellm_compat.writing_prices_of(writers_of(writer, deployment)),
+        deployment=deployment_key_of(deployment),
+        prices=prices_of(deployment),
+        writing_prices=None if writer is None else writing_prices_of(writers_of(writer, deployment)),
         policy=policy,
         enforced_share=resolved.enforced_share,
         request_id=request_id,
@@ -108,15 +117,15 @@ def writers_of(settings: SummarySettings, deployment: Deployment) -> Sequence[De
     """Return the deployments that may write a summary for a request to `deployment`."""
     group = settings.model
     if group == PROVIDER:
-        if litellm_compat.summarises(deployment) or settings.fallback_model is None:
+        if summarises(deployment) or settings.fallback_model is None:
             return (deployment,)
         group = settings.fallback_model
-    return litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
+    return deployments(group) or (Deployment(group, {}),)
 
 
 def window_at(deployment: Deployment, policy: Policy) -> Window:
     """Return the stated window of a deployment, or LiteLLM's figure."""
-    known, stated = litellm_compat.known_window_tokens(deployment), deployment.model_info.get("max_input_tokens")
+    known, stated = known_window_tokens(deployment), deployment.model_info.get("max_input_tokens")
     return window_of(policy, stated, known, holds_output=holds_output(deployment.model))
 
 
@@ -129,6 +138,6 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
-    continued = litellm_compat.provider_id(call.fields.get("previous_response_id"))
+    continued = provider_id(call.fields.get("previous_response_id"))
     known = {"tenant": call.tenant, "waits": waits, "continued": continued}
     return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
@@ -18,6 +17,7 @@ from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchang
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories
+from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
@@ -68,7 +68,7 @@ class Deciding:
             decision = Untouched(reason=str(error))
         except Exception as error:  # noqa: BLE001 - it is logged there
             # A failure here must not fail the request.
-            litellm_compat.note_fault("forwards the request unchanged", error)
+            note_fault("forwards the request unchanged", error)
             decision = Untouched(reason=f"failed: {type(error).__name__}")
         else:
             attempt = replace(attempt, milliseconds=dict(timings))

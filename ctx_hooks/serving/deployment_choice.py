@@ -7,10 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.history import History
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.litellm_compat.deployments import filter_key_of, listed_deployment, narrows_itself
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
@@ -38,10 +38,10 @@ class Option(NamedTuple):
 async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow: RequestFlow) -> Sequence[Mapping[str, Any]]:
     """Return the deployments for the Router's choice: all, unless the policy narrows them."""
     # Only one deployment has a history that the provider keeps; only the history's id names it.
-    if request.continues_stored_history or litellm_compat.narrows_itself(request.call):
+    if request.continues_stored_history or narrows_itself(request.call):
         return listed
     at = partial(target.of_call, request.call, flow.policies, request.call.model_group)
-    targets = [at(litellm_compat.listed_deployment(entry)) for entry in listed]
+    targets = [at(listed_deployment(entry)) for entry in listed]
     if any(to.policy.mode != "enforce" or to.policy.deployment_choice != "holds_request" for to in targets):
         return listed
     previous, now = flow.running.of(request.call.request_id).attempts.last(), time.time()
@@ -82,7 +82,7 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
     may_hold_images = not histories or any(m.guessed_tokens for history in histories.values() for m in history.index)
     filtered_alike: dict[str, list[Option]] = defaultdict(list)
     for option in options:
-        filtered_alike[litellm_compat.filter_key_of(option.entry, may_hold_images=may_hold_images)].append(option)
+        filtered_alike[filter_key_of(option.entry, may_hold_images=may_hold_images)].append(option)
     best: list[Option] = []
     for alike in filtered_alike.values():
         largest = max(option.known.window.tokens for option in alike)

@@ -5,11 +5,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, outcome_of
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.litellm_compat import Answer, Call
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.logged import Answer, write_figures, write_notes
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import output_limits_in
@@ -58,7 +58,7 @@ class Recorder:
             if not isinstance(decision, NotRetried):  # the record of the attempt before it has the sent request
                 is_changed = not isinstance(decision, Untouched)
                 state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
-            litellm_compat.write_figures(request.call, figures_of(event, limits))
+            write_figures(request.call, figures_of(event, limits))
         if first is None or not isinstance(decision, Untouched):
             self._tell(request.call, event)
 
@@ -94,7 +94,7 @@ class Recorder:
                 attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
             event = answer_event(decided, attempt, answer)
             emit(event)
-            litellm_compat.write_notes(logged, *notes_of(event, attempt.to.prices))
+            write_notes(logged, *notes_of(event, attempt.to.prices))
 
     def _tell(self, call: Call, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
         if call.span is not None:

@@ -7,9 +7,11 @@ perhaps before the client gets it; so the request's state remembers the growth.
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.litellm_compat.deployments import answering_id_of
+from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.litellm_compat.logged import price
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.running import RequestState
 from ctx_hooks.tokens.usage import grown, unfinished_line
@@ -42,8 +44,8 @@ def whole(state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
     growth, state.growth = state.growth, {}
     if not growth:
         return answer
-    with litellm_compat.failing_open("leaves the usage of an answer as it was billed"):
-        litellm_compat.price(fields, answer)
+    with failing_open("leaves the usage of an answer as it was billed"):
+        price(fields, answer)
         return _grown(answer, growth)
     return answer
 
@@ -95,6 +97,6 @@ def _growth_of(attempt: Attempt | None) -> float:
 
 
 def _grown(answer: Any, growth: Mapping[str, float]) -> Any:
-    with litellm_compat.failing_open("leaves the usage of an answer as it was billed"):
-        return grown(answer, _growth_at(growth, litellm_compat.answering_id_of(answer)))
+    with failing_open("leaves the usage of an answer as it was billed"):
+        return grown(answer, _growth_at(growth, answering_id_of(answer)))
     return answer

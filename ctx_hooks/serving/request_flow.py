@@ -6,14 +6,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.formats.caller_flags import FIELD, are_many, without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
-from ctx_hooks.litellm_compat.call import Call, DeploymentName
-from ctx_hooks.litellm_compat.logged import Answer
+from ctx_hooks.litellm_compat.call import Call, DeploymentName, request_id_of
+from ctx_hooks.litellm_compat.deployments import checks_before_deployment, shared_cache
+from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
+from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
+from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
@@ -38,9 +41,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 class RequestFlow:
     """The work of each hook on a request; it raises only errors that the hooks' callers should see."""
 
-    def __init__(
-        self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = litellm_compat.shared_cache
-    ) -> None:
+    def __init__(self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = shared_cache) -> None:
         store = SharedStore(shared, lambda: emit(FaultEvent("fault", time.time(), "goes on without Redis")))
         self.policies = Policies(settings or Settings())
         self.running, self.recorder, self._short_workers = Running(), Recorder(), Workers()
@@ -51,32 +52,32 @@ class RequestFlow:
     async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries configured, and fitted if the Router itself would refuse it."""
         group = target.of_group(request.call, self.policies)
-        fields = litellm_compat.without_request_key(request.fields)
+        fields = without_request_key(request.fields)
         if group.ignored:
             self.recorder.ignored(request.call, group)
         if group.policy.mode == "off":
             return fields
-        fields = litellm_compat.with_request_id(fields, request.call)
+        fields = with_request_id(fields, request.call)
         if group.policy.mode == "observe":
             return fields
-        state = self.running.open(litellm_compat.request_id_of(fields))
+        state = self.running.open(request_id_of(fields))
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
         least_tokens = group.policy.block_below_tokens or 0
         if group.window.tokens < least_tokens:
             served = f"the least that is served here, {least_tokens} tokens"
-            raise litellm_compat.refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
+            raise refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
             fields = await self.addons.received(replace(request, fields=fields), group.policy)
-        fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
-        if litellm_compat.checks_before_deployment():
+        fields = arrange_rescue(fields, group.policy.rescue_attempts)
+        if checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)
         return fields
 
     async def fitted_before_choice(self, request: Request, group: Target | None = None) -> dict[str, Any]:
         """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
-        if not litellm_compat.checks_before_deployment():
+        if not checks_before_deployment():
             return dict(request.fields)
         to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
         fitted = await self.before_attempt(request, replace(to, request_id=request_id, checked=True))
@@ -100,12 +101,12 @@ class RequestFlow:
         decision = await self.deciding.decide(request, to)
         attempt = state.attempts.last(to.deployment)
         self.recorder.decided(state, request, to, decision, attempt)
-        sent = litellm_compat.with_forwarded_metadata(request.call)
+        sent = with_forwarded_metadata(request.call)
         if to.policy.mode == "observe":
             return sent
         reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
-            raise litellm_compat.as_overflow(attempt.refusal if attempt is not None else "", sent)
+            raise as_overflow(attempt.refusal if attempt is not None else "", sent)
         sent |= decision.changes
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
         if to.checked or not request.may_have(FIELD):
@@ -118,21 +119,21 @@ class RequestFlow:
 
     def mode(self, call: Call) -> Mode:
         """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
-        with litellm_compat.failing_open("leaves an error as it is"):
+        with failing_open("leaves an error as it is"):
             attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
-            if litellm_compat.passed_pre_call_hook(call) and not switched_off():
+            if passed_pre_call_hook(call) and not switched_off():
                 return (target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to).policy.mode
         return "off"
 
     def handles(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the plugin is on for an attempt with these arguments."""
-        return self.mode(litellm_compat.Call(fields)) == "enforce"
+        return self.mode(Call(fields)) == "enforce"
 
     async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
-        call = litellm_compat.Call(fields)
-        mode, state, said = self.mode(call), self.running.of(call.request_id), litellm_compat.text_of(error)
-        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
+        call = Call(fields)
+        mode, state, said = self.mode(call), self.running.of(call.request_id), text_of(error)
+        overflow = overflow_of(error) if mode != "off" else None
         noted = await self.failed(call.request_id, overflow, said, call.named_deployment)
         if noted is not None:
             reported_usage.note_failed(state, noted.to.deployment)
@@ -140,12 +141,12 @@ class RequestFlow:
                 self.recorder.refused(state, call, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
-            litellm_compat.spare_deployment(fields)
+            spare_deployment(fields)
         return handled
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a failed attempt is repeated, because an add-on now omits its refused part."""
-        call = litellm_compat.Call(fields)
+        call = Call(fields)
         attempts = self.running.of(call.request_id).attempts
         attempt = attempts.at(call.named_deployment)
         if attempt is None or not await self.addons.refused(attempt, error):
@@ -170,18 +171,18 @@ class RequestFlow:
 
         None if they were not counted, or if LiteLLM's own figure can stay.
         """
-        with litellm_compat.failing_open("leaves the estimate to LiteLLM"):
-            attempt = self.running.of(litellm_compat.request_id_of(logged)).attempts.without_usage()
+        with failing_open("leaves the estimate to LiteLLM"):
+            attempt = self.running.of(request_id_of(logged)).attempts.without_usage()
             if attempt is not None and attempt.to.policy.mode == "enforce":
                 return attempt.sent_provider_tokens or None
         return None
 
     async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
         """Learn from an answer before LiteLLM logs it; record it for all listeners and, in place, in `logged`."""
-        answer = litellm_compat.answer_of(logged, result)
+        answer = answer_of(logged, result)
         if answer is None:
             return
-        call = litellm_compat.Call(logged)
+        call = Call(logged)
         answered = await self.answered(call.request_id, answer, call.named_deployment)
         if answered is not None:
             self.recorder.answered(self.running.of(call.request_id), *answered, call)
@@ -214,9 +215,9 @@ class RequestFlow:
 
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
         """Note that a request finally failed; return the error for its caller, None to leave it unchanged."""
-        call = litellm_compat.Call(fields)
+        call = Call(fields)
         state = self.running.of(call.request_id)
-        attempt, overflow = state.last_attempt, litellm_compat.overflow_of(error)
+        attempt, overflow = state.last_attempt, overflow_of(error)
         if overflow is not None:
             self.recorder.failed(state, call)
         if not state.attempts.are_running:
@@ -227,18 +228,18 @@ class RequestFlow:
         if not isinstance(error, litellm.ContextWindowExceededError):
             return None
         policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
-        if policy.mode != "enforce" or not litellm_compat.passed_pre_call_hook(call):
+        if policy.mode != "enforce" or not passed_pre_call_hook(call):
             return None
         fmt, overflow = format_of(fields), (attempt and attempt.overflow) or overflow
-        return litellm_compat.worded_error(error, readable_error(fmt, attempt, overflow, policy), CODE, fmt)
+        return worded_error(error, readable_error(fmt, attempt, overflow, policy), CODE, fmt)
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client sees it; raise a further call's error if there is no earlier text."""
-        state = self.running.of(litellm_compat.request_id_of(fields))
+        state = self.running.of(request_id_of(fields))
         answer = reported_usage.whole(state, fields, answer)
         return await self.addons.whole(state, fields, answer) if state.addons else answer
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client sees it."""
-        state = self.running.of(litellm_compat.request_id_of(fields))
+        state = self.running.of(request_id_of(fields))
         return self.addons.streamed(state, fields, reported_usage.streamed(state, stream))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.call import DeploymentName
+from ctx_hooks.litellm_compat.deployments import is_proxy
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.target import Target
 from ctx_hooks.telemetry.events import DecisionEvent
@@ -175,7 +175,7 @@ class Running:
         asks_for_headers: whether each answer gets headers: a proxy requests them, the Router does not.
     """
 
-    def __init__(self, asks_for_headers: Callable[[], bool] = litellm_compat.is_proxy) -> None:
+    def __init__(self, asks_for_headers: Callable[[], bool] = is_proxy) -> None:
         self._asks_for_headers = asks_for_headers
         self._states: OrderedDict[str, RequestState] = OrderedDict()
         self._holding: OrderedDict[RequestState, int] = OrderedDict()

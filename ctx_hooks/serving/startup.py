@@ -7,7 +7,11 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from ctx_hooks import litellm_compat
+from ctx_hooks.litellm_compat.deployments import configuration, names_redis, serves_metrics
+from ctx_hooks.litellm_compat.errors import failing_open, on_fault
+from ctx_hooks.litellm_compat.logged import estimate_usage
+from ctx_hooks.litellm_compat.reclassification import reclassify
+from ctx_hooks.litellm_compat.registry import version_of, warn_of_missing
 from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.loading import SECTION
 from ctx_hooks.policy.resolve import Policies, switched_off
@@ -40,10 +44,10 @@ def start(settings: Settings, mistakes: Sequence[str], flow: Callable[[], Reques
     content_cache.set_limit_bytes(settings.cache_bytes)
     load_vocabularies()
     attach_sinks(settings)
-    litellm_compat.estimate_usage(lambda logged: flow().estimated_tokens(logged))
-    litellm_compat.reclassify(flow)
-    missing = litellm_compat.warn_of_missing()
-    with litellm_compat.failing_open("says nothing of its start"):
+    estimate_usage(lambda logged: flow().estimated_tokens(logged))
+    reclassify(flow)
+    missing = warn_of_missing()
+    with failing_open("says nothing of its start"):
         emit(started(settings, mistakes, missing))
 
 
@@ -54,14 +58,14 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
     return StartEvent(
         "start",
         time.time(),
-        version=litellm_compat.version_of("ctx-hooks"),
-        litellm_version=litellm_compat.version_of("litellm"),
+        version=version_of("ctx-hooks"),
+        litellm_version=version_of("litellm"),
         mode=policies.resolve(Caller()).policy.mode,
         digest=blake2b(repr(settings).encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest(),
         policies=tuple(settings.policies),
         scopes=tuple(path for path, scope in policies.scopes() if scope and not path.startswith("policies.")),
         ignored=tuple(dict.fromkeys(paths)),
-        store="redis" if litellm_compat.names_redis(litellm_compat.configuration()) else "memory",
+        store="redis" if names_redis(configuration()) else "memory",
         addons=policies.addon_names(),
         missing=missing,
         mistakes=len(mistakes),
@@ -72,10 +76,10 @@ def attach_sinks(settings: Settings) -> None:
     """Attach the sinks of the settings in place of the present ones; leave out one that cannot be made."""
     detach_sinks()
     share_log_output()
-    _ends.append(litellm_compat.on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
+    _ends.append(on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
-    with litellm_compat.failing_open("records nothing for Prometheus"):
-        serves = litellm_compat.serves_metrics(litellm_compat.configuration())
+    with failing_open("records nothing for Prometheus"):
+        serves = serves_metrics(configuration())
         metrics = prometheus.process_metrics() if serves else None
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))

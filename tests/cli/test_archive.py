@@ -11,7 +11,7 @@ from archived import TEXTS, by_handle, settled
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.cli import main
-from ctx_hooks.litellm_compat import key_id_of
+from ctx_hooks.litellm_compat.identity import key_id_of
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore

@@ -25,7 +25,7 @@ from ctx_hooks.learning import learned
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stats import ANYONE, Observation
 from ctx_hooks.learning.stored_histories import StoredHistories
-from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import free_port

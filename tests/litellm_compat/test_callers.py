@@ -6,7 +6,8 @@ import json
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat import Call, Deployment, without_request_key
+from ctx_hooks.litellm_compat.call import Call, Deployment
+from ctx_hooks.litellm_compat.logged import without_request_key
 
 AUTH = UserAPIKeyAuth(
     team_id="t-1",

@@ -8,18 +8,19 @@ from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
-from ctx_hooks.litellm_compat import (
-    Call,
-    Deployment,
+from ctx_hooks.litellm_compat.call import Call, Deployment
+from ctx_hooks.litellm_compat.deployments import (
+    FIRST_TO_ASK,
+    LONGEST_KEY_CHARS,
     checks_before_deployment,
     deployment_key_of,
     deployments,
     known_window_tokens,
     prices_of,
     shared_cache,
+    summarises,
     writing_prices_of,
 )
-from ctx_hooks.litellm_compat.deployments import FIRST_TO_ASK, LONGEST_KEY_CHARS, summarises
 from ctx_hooks.litellm_compat.registry import installed
 
 MODEL = {"model_name": "group", "litellm_params": {"model": "openai/x", "api_key": "k"}, "model_info": {"id": "one"}}

@@ -3,7 +3,7 @@
 import litellm
 import pytest
 
-from ctx_hooks.litellm_compat import overflow_of, text_of
+from ctx_hooks.litellm_compat.errors import overflow_of, text_of
 
 
 def test_what_litellm_has_recognised_is_an_overflow_whatever_its_words():

@@ -3,8 +3,8 @@
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat import Call, key_id_of, with_request_id
-from ctx_hooks.litellm_compat.call import REQUEST_ID
+from ctx_hooks.litellm_compat.call import REQUEST_ID, Call
+from ctx_hooks.litellm_compat.identity import key_id_of, with_request_id
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])

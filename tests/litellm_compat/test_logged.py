@@ -7,7 +7,8 @@ import pytest
 from litellm.proxy.spend_tracking.compression_savings import extract_compression_saved_tokens
 from litellm.types.utils import ModelResponse, Usage
 
-from ctx_hooks.litellm_compat import Answer, Call, answer_of, write_figures, write_notes
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.logged import Answer, answer_of, write_figures, write_notes
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.tokens.usage import Billed
 

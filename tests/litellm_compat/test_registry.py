@@ -14,12 +14,18 @@ from fastapi import HTTPException
 from litellm.proxy._types import UserAPIKeyAuth
 
 import ctx_hooks
-from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval.further_call import can_call_again
 from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.deployments import checks_before_deployment, deployments, shared_cache
+from ctx_hooks.litellm_compat.errors import worded_error
+from ctx_hooks.litellm_compat.identity import provider_id
+from ctx_hooks.litellm_compat.logged import estimate_usage, price
+from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registry import installed, missing
+from ctx_hooks.litellm_compat.rescue import arrange_rescue
 from ctx_hooks.runtime.warnings import forget_warnings
 
 PACKAGE = Path(ctx_hooks.__file__).parent
@@ -98,10 +104,10 @@ def test_no_member_of_the_router_is_read_that_litellm_is_about_to_remove(proxy_r
     proxy_router(large, context_window_fallbacks=[{"group": ["large"]}], enable_pre_call_checks=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(litellm_compat.deployments("group")) == 1
-        assert litellm_compat.checks_before_deployment()
-        assert litellm_compat.shared_cache() is None
-        assert litellm_compat.arrange_rescue({"model": "group"}, 1)["context_window_fallbacks"][0]["group"][-1] == "large"
+        assert len(deployments("group")) == 1
+        assert checks_before_deployment()
+        assert shared_cache() is None
+        assert arrange_rescue({"model": "group"}, 1)["context_window_fallbacks"][0]["group"][-1] == "large"
 
 
 @pytest.fixture
@@ -169,9 +175,9 @@ class TestWithoutIt:
     def test_no_summary_is_asked_for(self, without, proxy_router):
         proxy_router()
         fields = {"metadata": {"user_api_key_auth": UserAPIKeyAuth(api_key="sk-1")}}
-        assert payer_of(litellm_compat.Call(fields)) is not None
+        assert payer_of(Call(fields)) is not None
         without(registry.ADD_DATA)
-        assert payer_of(litellm_compat.Call(fields)) is None
+        assert payer_of(Call(fields)) is None
 
     def test_no_further_call_is_offered(self, without):
         assert can_call_again()
@@ -181,26 +187,26 @@ class TestWithoutIt:
     def test_the_final_error_is_still_worded(self, without):
         without(registry.PROXY_ERROR)
         error = litellm.ContextWindowExceededError(OVERFLOW, "m", "openai")
-        answer = litellm_compat.worded_error(error, "too long", "context_length_exceeded", "openai-chat")
+        answer = worded_error(error, "too long", "context_length_exceeded", "openai-chat")
         assert isinstance(answer, HTTPException)
         assert (answer.status_code, answer.detail, error.message) == (400, {"error": "too long"}, "too long")
 
     def test_an_id_is_taken_as_it_is(self, without):
         without(registry.PROVIDER_ID)
-        assert litellm_compat.provider_id("resp_1") == "resp_1"
+        assert provider_id("resp_1") == "resp_1"
 
     def test_no_cost_is_made(self, without):
         without(registry.COSTS)
         details = {}
-        litellm_compat.price({"litellm_logging_obj": SimpleNamespace(model_call_details=details)}, object())
+        price({"litellm_logging_obj": SimpleNamespace(model_call_details=details)}, object())
         assert details == {}
 
     @pytest.mark.parametrize("name", registry.PATCHED, ids=lambda n: n.name)
     @pytest.mark.usefixtures("unpatched")
     def test_the_other_names_are_patched_all_the_same(self, name, without):
         without(name)
-        litellm_compat.estimate_usage(lambda _: None)
-        litellm_compat.reclassify(None)
+        estimate_usage(lambda _: None)
+        reclassify(None)
         assert {other for other in registry.PATCHED if hasattr(other.find(), "__wrapped__")} == {
             *registry.PATCHED
         } - LACKING - {name}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.litellm_compat import Call, Deployment
+from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import LINE_CHARS, MOST_LINES, Policies
 from ctx_hooks.policy.settings import Policy, Settings

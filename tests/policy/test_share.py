@@ -3,7 +3,8 @@
 import pytest
 from strategies import FIELDS, every_format, spoken
 
-from ctx_hooks.litellm_compat import Call, with_request_id
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.loading import settings_of
 from ctx_hooks.policy.resolve import Policies

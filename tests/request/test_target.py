@@ -4,7 +4,7 @@ import pytest
 from litellm import Router
 from litellm.proxy import proxy_server
 
-from ctx_hooks import litellm_compat
+from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
@@ -21,7 +21,7 @@ def policies(**settings):
 def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_info):
     """Return the target of an attempt whose deployment the Router has noted."""
     fields = {"model": model, "metadata": {"model_group": group, "model_info": {"id": "one", **model_info}}}
-    return target.of_attempt(litellm_compat.Call(fields), settings or policies(), attempt)
+    return target.of_attempt(Call(fields), settings or policies(), attempt)
 
 
 def test_the_policy_is_the_groups_own_and_the_target_says_which_scope_set_a_field():
@@ -48,15 +48,15 @@ class TestAGroup:
 
     def test_it_stands_for_its_deployment_with_the_largest_window(self, router):
         """What is fitted before the Router chooses must not be cut for a deployment that it need not choose."""
-        to = target.of_group(litellm_compat.Call({"model": "group"}), policies())
+        to = target.of_group(Call({"model": "group"}), policies())
         assert to.window == Window(90_000, "model_info")
         assert to.deployment.startswith("large:")
 
     def test_a_name_that_the_router_does_not_know_stands_for_itself(self, router):
-        assert target.of_group(litellm_compat.Call({"model": MODEL}), policies()).model == MODEL
+        assert target.of_group(Call({"model": MODEL}), policies()).model == MODEL
 
     def test_outside_a_proxy_a_group_is_the_model_of_that_name(self):
-        assert target.of_group(litellm_compat.Call({"model": MODEL}), policies()).window == Window(128_000, "model_map")
+        assert target.of_group(Call({"model": MODEL}), policies()).window == Window(128_000, "model_map")
 
 
 @pytest.mark.parametrize("user_agent", [
@@ -78,4 +78,4 @@ def test_no_other_client_does(user_agent):
 
 def waits(compaction, user_agent):
     fields = {"model": MODEL, "proxy_server_request": {"headers": {} if user_agent is None else {"User-Agent": user_agent}}}
-    return target.of_attempt(litellm_compat.Call(fields), policies(defaults={"compaction": compaction}), 0).waits
+    return target.of_attempt(Call(fields), policies(defaults={"compaction": compaction}), 0).waits

@@ -11,7 +11,8 @@ from engine_requests import attempted
 from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.learning.attempts import Known
-from ctx_hooks.litellm_compat import Call, with_request_id
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies

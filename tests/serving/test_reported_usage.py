@@ -6,7 +6,7 @@ import pytest
 from engine_requests import attempted
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
-from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving import reported_usage

@@ -15,7 +15,9 @@ from ctx_hooks.compaction.steps import Step
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.learning import learned
 from ctx_hooks.learning.stats import Observation
-from ctx_hooks.litellm_compat import Answer, Call, with_request_id
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request, counted_history

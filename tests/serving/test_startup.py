@@ -6,7 +6,8 @@ import pytest
 from proxies import printed_by
 from told_events import START
 
-from ctx_hooks.litellm_compat import failing_open, names_redis, serves_metrics
+from ctx_hooks.litellm_compat.deployments import names_redis, serves_metrics
+from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.loading import settings_of
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks, started

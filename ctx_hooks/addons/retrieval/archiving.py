@@ -17,7 +17,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.learning.attempts import Known
-from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_changes
 from ctx_hooks.addons.retrieval.archiving import NAME, Archiving
@@ -25,7 +24,10 @@ from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, Turn, messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls, is_among_tools
-from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.litellm_compat.call import Call, request_id_of
+from ctx_hooks.litellm_compat.deployments import checks_before_deployment
+from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
+from ctx_hooks.litellm_compat.logged import price
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
@@ -66,7 +68,7 @@ class Rounds:
         self._ask = ask
         self._fields = fields
         self._view = view
-        self._request_ids = [litellm_compat.request_id_of(fields)]
+        self._request_ids = [request_id_of(fields)]
         self._left = MOST_ROUNDS
         self._messages: list[Mapping[str, Any]] = []
         self._shown: list[Mapping[str, Any]] = []
@@ -90,7 +92,7 @@ class Rounds:
         self._left -= 1
         request = Request(format_of(self._fields), self._fields)
         said = request.items
-        if litellm_compat.checks_before_deployment():
+        if checks_before_deployment():
             said = await self._archiving.originals(self._request_ids[0], said)
         for results in (await self._results(turn), results_of(self.form.format, turn.hidden, [NO_ROOM] * len(turn.hidden))):
             self._messages = [*before, *messages_of(results)]
@@ -98,12 +100,12 @@ class Rounds:
             try:
                 called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.no_calls)})
             except Exception as error:
-                if litellm_compat.overflow_of(error) is None:
+                if overflow_of(error) is None:
                     raise
                 logger.warning("a further call was too long", exc_info=error)
                 self._left = 0
                 continue
-            self._request_ids.append(litellm_compat.request_id_of(called))
+            self._request_ids.append(request_id_of(called))
             return called, answer
         return None
 
@@ -120,7 +122,7 @@ class Rounds:
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by
             anchor = self._view.heard.anchor_of(shown)
             kept = HiddenTurn(anchor, [*self._messages, *last], results)
-            call = litellm_compat.Call(self._fields)
+            call = Call(self._fields)
             await self._archiving.note(call, self._view.settings, anchor, hidden_turns.written(kept))
 
     def end(self) -> None:
@@ -192,7 +194,7 @@ class ToolRounds:
         if turn is None or not turn.hidden:
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
-            litellm_compat.price(fields, answer)
+            price(fields, answer)
         is_whole = True
         try:
             while rounds.goes_on(turn):
@@ -254,7 +256,7 @@ class ToolRounds:
             yield chunk
 
     def _state_of(self, fields: Mapping[str, Any]) -> RequestState:
-        return self._running.of(litellm_compat.request_id_of(fields))
+        return self._running.of(request_id_of(fields))
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds:
         view = self._state_of(fields).notes.get(NAME, {}).get("view")

@@ -12,7 +12,6 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Checked, checked
@@ -22,6 +21,8 @@ from ctx_hooks.addons.summaries.writer import Writing
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, mapping_or_empty
+from ctx_hooks.litellm_compat.call import Deployment
+from ctx_hooks.litellm_compat.deployments import answering_id_of, prices_of, summarises, writing_prices_of
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.policy.settings import Language
@@ -83,7 +84,7 @@ def is_served(request: Request) -> bool:
     "Threshold compaction can't run on a request that carries a signed block": where a client asks for that, there is none.
     """
     asked = str(request.fields.get("context_management") or "")
-    return request.format in FORMATS and THRESHOLD not in asked and litellm_compat.summarises(request.call.deployment)
+    return request.format in FORMATS and THRESHOLD not in asked and summarises(request.call.deployment)
 
 
 async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Workers) -> None:
@@ -108,7 +109,7 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
         writing.outcome, writing.reason = "failed", reason
         return
     writing.end(found)
-    if found.text and not found.reasons and litellm_compat.answering_id_of(answer) == own_id:
+    if found.text and not found.reasons and answering_id_of(answer) == own_id:
         writing.signed = _signed(block, task.length, asking.to.deployment)
 
 
@@ -185,12 +186,12 @@ def _signed(block: Mapping[str, Any], length: int, deployment: str) -> Written |
     return found if is_whole and is_text else None
 
 
-def _billed(answer: Any, text: str, deployment: litellm_compat.Deployment) -> call.Answer:
+def _billed(answer: Any, text: str, deployment: Deployment) -> call.Answer:
     """Return an answer with its bill: "sum across `usage.iterations`, not the top-level fields"."""
     usage = answer.get("usage") if isinstance(answer, dict) else getattr(answer, "usage", None)
     iterations = mapping_or_empty(usage).get("iterations") or getattr(usage, "iterations", None) or [usage]
     bills = [bill for bill in map(billed_of, iterations) if bill is not None]
-    prices, writing = litellm_compat.prices_of(deployment), litellm_compat.writing_prices_of((deployment,))
+    prices, writing = prices_of(deployment), writing_prices_of((deployment,))
     dollars = None
     if bills and prices is not None and writing is not None:
         dollars = sum(input_price(bill, prices) + bill.output_tokens * writing.written for bill in bills)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.call import Answer
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
@@ -15,6 +14,8 @@ from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
 from ctx_hooks.addons.summaries.record import Written
 from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION
 from ctx_hooks.learning.learned import Learned
+from ctx_hooks.litellm_compat.call import Deployment
+from ctx_hooks.litellm_compat.deployments import deployment_key_of, deployments, known_window_tokens
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.policy.addon_settings import SummarySettings
@@ -135,11 +136,11 @@ def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, coun
 async def _room_of(group: str, learned: Learned, tenant: str) -> Room:
     """Return what every deployment of a group holds: the Router may choose any."""
     rooms = []
-    for deployment in litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),):
-        stats = await learned.of(litellm_compat.deployment_key_of(deployment))
+    for deployment in deployments(group) or (Deployment(group, {}),):
+        stats = await learned.of(deployment_key_of(deployment))
         seen, model = stats.seen_by(tenant, time.time()), deployment.model
         stated = deployment.model_info.get("max_input_tokens")
-        window = window_of(DEFAULT_POLICY, stated, litellm_compat.known_window_tokens(deployment)).tokens
+        window = window_of(DEFAULT_POLICY, stated, known_window_tokens(deployment)).tokens
         limit = min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION) or window)
         rooms.append(Room(limit, seen.factor(model), vocabulary_of(model), seen.other_weight(model)))
     return min(rooms, key=lambda room: to_local(room.tokens, room.factor))

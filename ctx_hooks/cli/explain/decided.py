@@ -13,7 +13,7 @@ from ctx_hooks.cli.files import format_of, read_json
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision
 from ctx_hooks.learning.calibration import family_factor
-from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.request import Request

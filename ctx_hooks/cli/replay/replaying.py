@@ -14,7 +14,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import attempt_at, known_of
 from ctx_hooks.learning.stats import RATIOS, DeploymentStats
 from ctx_hooks.learning.updates import of_answer
-from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.tokens.counter import Counter, vocabulary_of

@@ -16,7 +16,7 @@ from ctx_hooks.addons.retrieval.further_call import takes_items_back
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.attempts import Known
-from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request

@@ -5,8 +5,9 @@ import copy
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval.further_call import further_fields
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged import Figures
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -24,7 +25,7 @@ def first_call(name="metadata"):
         "spend_logs_metadata": {"ctx_hooks": Figures(attempt=0), "own": 1},
     }
     fields = {"model": "group", "messages": MESSAGES, "litellm_call_id": "first", "litellm_logging_obj": object()}
-    return litellm_compat.with_request_id({**fields, "deployment": object(), name: metadata})
+    return with_request_id({**fields, "deployment": object(), name: metadata})
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
@@ -47,10 +48,10 @@ def test_a_further_call_has_the_account_and_none_of_the_first_calls_own(name):
 
 def test_it_gets_a_request_id_of_its_own_and_the_first_keeps_its():
     first = first_call()
-    known = litellm_compat.Call(first).request_id
-    further = litellm_compat.with_request_id(further_fields(first, {}))
-    assert litellm_compat.Call(further).request_id not in ("", known)
-    assert litellm_compat.Call(first).request_id == known
+    known = Call(first).request_id
+    further = with_request_id(further_fields(first, {}))
+    assert Call(further).request_id not in ("", known)
+    assert Call(first).request_id == known
 
 
 def test_another_compressors_figures_stay():

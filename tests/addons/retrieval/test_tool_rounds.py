@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIResponse
 
-from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
-from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.litellm_compat.call import request_id_of
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.serving.running import Running
 from ctx_hooks.testing import Call, Reply, responses, streams
@@ -77,7 +77,7 @@ def rounds_of(texts, *answers):
 def offered(asked):
     """Return the fields of a request that the tool was offered to, and what answers the tool."""
     fields = with_request_id(asked)
-    return fields, Texts(litellm_compat.Call(fields).request_id)
+    return fields, Texts(request_id_of(fields))
 
 
 async def came(events):
@@ -102,7 +102,7 @@ async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_tha
     async def stream():
         for event in responses.events(KNOWS)[:3]:
             yield event
-        texts.offered.add(litellm_compat.Call(fields).request_id)
+        texts.offered.add(request_id_of(fields))
         for event in responses.events(LOOKS):
             yield event
 
@@ -120,7 +120,7 @@ async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_tha
         rounds = rounds_of(texts, LOOKS, KNOWS)
         answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
         assert "It was this." in json.dumps(answer)
-        assert texts.asked == [litellm_compat.Call(fields).request_id] * 2
+        assert texts.asked == [request_id_of(fields)] * 2
 
 
 async def test_where_the_second_further_call_fails_the_client_has_what_was_said_in_order_and_no_trace():
@@ -161,7 +161,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
         return with_request_id({**fields, **changes, "metadata": None}), further()
 
     fields, running = with_request_id({**ASKED, "stream": True}), Running()
-    rounds = ToolRounds(Texts(litellm_compat.Call(fields).request_id), ask, running)
+    rounds = ToolRounds(Texts(request_id_of(fields)), ask, running)
     shown = rounds.streamed(fields, came(responses.events(LOOKS)))
     while not begun.is_set():
         await anext(shown)
@@ -192,7 +192,7 @@ async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
         texts = Texts()
         rounds = rounds_of(texts, KNOWS)
         fields = await rounds.restored(with_request_id({**ASKED, "input": before}), ARCHIVE)
-        texts.offered.add(litellm_compat.Call(fields).request_id)
+        texts.offered.add(request_id_of(fields))
         answer = await rounds.whole(fields, LOOKS)
         following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
         sent = (await rounds.restored(following, ARCHIVE))["input"]
@@ -224,7 +224,7 @@ async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_o
     texts = Texts()
     rounds = rounds_of(texts, KNOWS, KNOWS)
     fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
-    texts.offered.add(litellm_compat.Call(fields).request_id)
+    texts.offered.add(request_id_of(fields))
     first = await rounds.whole(fields, LOOKS)
     asked = {"role": "user", "content": "What was it?"}
     following = {**ASKED, "input": [asked, *first["output"], asked], "metadata": None}
@@ -238,7 +238,7 @@ async def test_calls_of_a_clients_own_tool_of_the_name_are_its_own_though_it_was
     texts = Texts()
     rounds = rounds_of(texts, KNOWS)
     fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
-    texts.offered.add(litellm_compat.Call(fields).request_id)
+    texts.offered.add(request_id_of(fields))
     first = await rounds.whole(fields, LOOKS)
     asked = {"role": "user", "content": "What was it?"}
     own = {"tools": [{"type": "function", "name": TOOL}], "input": [asked, *first["output"], asked], "metadata": None}
@@ -316,7 +316,7 @@ async def answered_in_two(said, asked):
     )
     rounds = rounds_of(texts, knows)
     alice = await rounds.restored(with_request_id(asked), ARCHIVE)
-    texts.offered.add(litellm_compat.Call(alice).request_id)
+    texts.offered.add(request_id_of(alice))
     (choice,) = (await rounds.whole(alice, looks))["choices"]
     return rounds, choice
 
@@ -395,7 +395,7 @@ async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monk
 async def looked_up(rounds, texts, beginning, answer):
     """Have a text retrieved in the answer to a conversation; return the conversation as the client has it then."""
     fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}), ARCHIVE)
-    texts.offered.add(litellm_compat.Call(fields).request_id)
+    texts.offered.add(request_id_of(fields))
     (choice,) = (await rounds.whole(fields, answer))["choices"]
     return [*beginning, choice["message"], *CHAT["messages"]]
 

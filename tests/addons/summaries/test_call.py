@@ -7,8 +7,7 @@ from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.summaries.call import ONCE, payer_of, start_apart
-from ctx_hooks.litellm_compat import Call
-from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK
+from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK, Call
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
