@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 
-from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Settings
 
 CALLS = 5_000

@@ -10,9 +10,8 @@ from ctx_hooks.cli.files import read_config
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
-from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import located, settings_of
-from ctx_hooks.policy.resolve import Policies, Resolved
+from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
 
 

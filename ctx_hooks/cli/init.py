@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.cli.files import read_config, read_text, yaml_of
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_json, print_text
-from ctx_hooks.policy.caller import Caller
+from ctx_hooks.policy.resolve import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,6 @@ from typing import Any
 
 from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.formats.wire_format import WireFormat
-from ctx_hooks.request.output_limit import is_output_change
 from ctx_hooks.telemetry.events import Outcome
 from ctx_hooks.tokens.units import ProviderTokens
 
@@ -70,4 +69,6 @@ def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
         return "retried"
     if not decision.changes:
         return "fits"
-    return "output_lowered" if is_output_change(wire, decision.changes) else "compressed"
+    # A request for less output may change `thinking` too.
+    is_output = wire.output_limits(decision.changes) and decision.changes.keys() <= {*wire.output_holders, "thinking"}
+    return "output_lowered" if is_output else "compressed"

@@ -14,7 +14,6 @@ from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
-from ctx_hooks.request.output_limit import allowed_output_tokens, with_output
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
@@ -141,7 +140,7 @@ def _decide(
         changes |= TRUNCATION
     output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
     if output_tokens is not None:
-        changes |= with_output(request, output_tokens)
+        changes |= request.with_output(output_tokens)
         attempt = replace(attempt, output_tokens=output_tokens)
     decided = _concluded(changes, outcome, plan, attempt)
     received_bytes = request.size_bytes if outcome.cut else 0
@@ -211,7 +210,7 @@ def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None
     if requested is None:
         return None
     sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
-    allowed = allowed_output_tokens(requested, attempt.known.output_limit_tokens, attempt.known.window, sent)
+    allowed = fitting.allowed_output_tokens(requested, attempt.known.output_limit_tokens, attempt.known.window, sent)
     return allowed if allowed < requested else None
 
 
@@ -220,7 +219,7 @@ def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
     output_tokens = _allowed_output(request, attempt)
     if output_tokens is None:
         return Decided(Untouched(reason=reason), attempt)
-    return Decided(Compressed(with_output(request, output_tokens)), replace(attempt, output_tokens=output_tokens))
+    return Decided(Compressed(request.with_output(output_tokens)), replace(attempt, output_tokens=output_tokens))
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:

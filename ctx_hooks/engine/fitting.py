@@ -1,4 +1,4 @@
-"""Fits a history into a budget, by compaction or by the last resort."""
+"""Fits an output into what the window leaves, and a history into a budget, by compaction or by the last resort."""
 
 from dataclasses import replace
 
@@ -12,15 +12,38 @@ from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.learning.attempts import Known
-from ctx_hooks.overflow.retry_plan import RetryPlan
+from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.budget import Budget, target_tokens_of
+from ctx_hooks.tokens.budget import Budget, Window, target_tokens_of
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+
+
+def allowed_output_tokens(
+    requested: ProviderTokens, most: ProviderTokens | None, window: Window, input_tokens: ProviderTokens | None
+) -> ProviderTokens:
+    """Return as much of the requested output as a deployment accepts.
+
+    It leaves room for the estimate's error while LEAST_OUTPUT_TOKENS remain. It never asks for less than these: then the
+    provider decides, and if it refuses, the conversation is compacted.
+
+    Args:
+        requested: the output that the request asks for.
+        most: the largest output that the deployment gives, None if unknown.
+        window: the limit for input and output together, if the window includes the output.
+        input_tokens: an estimate of the input; None if it was not counted, and the window allows any output.
+    """
+    allowed = requested
+    if most is not None and most >= LEAST_OUTPUT_TOKENS:
+        allowed = min(requested, most)
+    if window.holds_output and input_tokens is not None and LEAST_OUTPUT_TOKENS <= window.tokens - input_tokens < allowed:
+        room = ProviderTokens(window.tokens - int(input_tokens * (1 + ESTIMATE_ERROR_FRACTION)))
+        allowed = max(room, LEAST_OUTPUT_TOKENS)
+    return allowed
 
 
 def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, received: LocalTokens) -> Budget:

@@ -93,6 +93,11 @@ class WireFormat:
         """Return the provider's list: unedited messages are the objects that were read."""
         return [self.write_message(m) if m.edited else m.raw for m in conversation.messages]
 
+    def output_limits(self, changes: Mapping[str, Any]) -> dict[str, int]:
+        """Return the output limits among changed fields by name."""
+        options = self.options(changes)
+        return {name: options[name] for name in self.output_fields if name in options}
+
     def counted_values(self, fields: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the values that are sent and counted besides the messages and the tools."""
         if self.counted is not None:

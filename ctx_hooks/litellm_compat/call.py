@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty, text_or_empty
 from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.policy.addon_settings import ArchiveScope
-from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, Caller, as_text
+from ctx_hooks.policy.resolve import LONGEST_NAME_CHARS, Caller, as_text
 
 REQUEST_KEY = "ctx_hooks"
 """The plugin's key in the metadata of keys, teams, projects, organizations and requests."""

@@ -34,6 +34,8 @@ TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
 """The field by which OpenAI's Responses API drops the oldest items of a history that exceeds the window."""
 LEAST_ANSWER_TOKENS = 1_024
 """The minimum for the answer beside the thinking; if there is less, thinking has half of the output."""
+LEAST_THINKING_TOKENS = 1_024
+"""Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
 
 MOST_REQUEST_BYTES = 32_000_000
 """Larger requests lose their oldest turns at once. The largest windows, of two million tokens, hold about 8 MB of text;
@@ -153,6 +155,18 @@ class Request:
         if len(indices) == len(self.items):
             return self
         return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in indices]})
+
+    def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
+        """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""
+        options, thinking = self.wire.options(self.fields), mapping_or_empty(self.fields.get("thinking"))
+        name = next((n for n in self.wire.output_fields if options.get(n) is not None), self.wire.output_field)
+        changes = self.wire.with_options(self.fields, {name: int(tokens)})
+        budget = thinking.get("budget_tokens")
+        if isinstance(budget, int):
+            lowered = budget if tokens >= budget + LEAST_ANSWER_TOKENS else min(budget, tokens // 2)
+            kept = {**thinking, "budget_tokens": lowered}
+            changes["thinking"] = kept if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
+        return changes
 
     def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tools field with one more tool at its end, so that the client's cached prefix stays valid."""

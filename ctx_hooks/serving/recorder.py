@@ -11,8 +11,7 @@ from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.logged import Answer, write_figures, write_notes
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
-from ctx_hooks.request.output_limit import output_limits_in
+from ctx_hooks.policy.resolve import LONGEST_NAME_CHARS
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.warnings import one_line
@@ -43,7 +42,7 @@ class Recorder:
         """Record the decision about an attempt."""
         if isinstance(decision, ShownAgain):
             return  # its decision is already recorded, and its answer refers to it
-        limits = output_limits_in(request.wire, decision.changes)
+        limits = request.wire.output_limits(decision.changes)
         event = decision_event(request, to, decision, attempt, limits)
         first = state.before_choice
         if first is not None:

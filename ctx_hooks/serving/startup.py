@@ -12,9 +12,8 @@ from ctx_hooks.litellm_compat.errors import failing_open, on_fault
 from ctx_hooks.litellm_compat.logged import estimate_usage
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registry import version_of, warn_of_missing
-from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.loading import SECTION
-from ctx_hooks.policy.resolve import Policies, switched_off
+from ctx_hooks.policy.resolve import Caller, Policies, switched_off
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow

@@ -13,9 +13,9 @@ from ctx_hooks.compaction import retrieval_share, thresholds
 from ctx_hooks.learning import attempts, calibration, learned, stats, stored_histories
 from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
-from ctx_hooks.policy import caller
+from ctx_hooks.policy import resolve
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request import output_limit, request
+from ctx_hooks.request import request
 from ctx_hooks.runtime import worker
 from ctx_hooks.serving import running
 from ctx_hooks.store import shared_store
@@ -46,10 +46,10 @@ SAYS = [
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
-    ("policies", f"overrides of more than {caller.LONGEST_OVERRIDES_CHARS:,} characters"),
-    ("policies", f"names of more than {caller.LONGEST_NAME_CHARS}"),
+    ("policies", f"overrides of more than {resolve.LONGEST_OVERRIDES_CHARS:,} characters"),
+    ("policies", f"names of more than {resolve.LONGEST_NAME_CHARS}"),
     ("policies", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
-    ("policies", f"the budget and {output_limit.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
+    ("policies", f"the budget and {request.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
     ("policies", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
     ("policies", f"Unset: {retrieval_share.MOST_TOKENS:,}"),
     ("policies", ", ".join(f"{tokens:,}" for _, tokens in budget.DYNAMIC_RESERVES[:0:-1])),

@@ -11,8 +11,7 @@ from strategies import FIELDS, FORMATS
 from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.learning.attempts import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
-from ctx_hooks.request.output_limit import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS, with_output
-from ctx_hooks.request.request import Request
+from ctx_hooks.request.request import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS, Request
 from ctx_hooks.tokens.budget import Window
 
 
@@ -67,7 +66,7 @@ POLICIES = (
 
 def asking_for(request, output_tokens):
     """Return the request with an output that it asks for, in the field of its format."""
-    return Request(request.format, {**request.fields, **with_output(request, output_tokens)})
+    return Request(request.format, {**request.fields, **request.with_output(output_tokens)})
 
 
 class TestTheRequestedOutputGivesWayFirst:

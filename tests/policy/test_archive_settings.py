@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from ctx_hooks.policy.addon_settings import DEFAULT_MAX_BYTES, DEFAULT_RETENTION_DAYS, ArchiveSettings
-from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Policy, Settings
 
 

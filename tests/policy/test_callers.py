@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.litellm_compat.call import Call, Deployment
-from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.resolve import LINE_CHARS, MOST_LINES, Policies
+from ctx_hooks.policy.resolve import LINE_CHARS, MOST_LINES, Caller, Policies, as_text
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.runtime.warnings import LONGEST_CHARS, one_line, warn_once
 from ctx_hooks.telemetry.headers import of_ignored

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from ctx_hooks.cli import main
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.deployments import configuration
-from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import located, settings_of
-from ctx_hooks.policy.resolve import Policies, switched_off
+from ctx_hooks.policy.resolve import Caller, Policies, as_text, switched_off
 
 WEAKEST_FIRST = ("off", "observe", "enforce")
 OPERATORS_NAMES = ("models", "teams", "keys", "sessions")

@@ -4,9 +4,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import load_settings, settings_of
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.scopes import SUCCESSORS
 from ctx_hooks.policy.settings import PRESETS, Policy, Settings
 

@@ -5,9 +5,8 @@ from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.identity import with_request_id
-from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.loading import settings_of
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Caller, Policies
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request

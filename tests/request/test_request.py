@@ -13,8 +13,7 @@ from work import lines_run
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.request.output_limit import LEAST_THINKING_TOKENS, with_output
-from ctx_hooks.request.request import Request, format_of, request_of
+from ctx_hooks.request.request import LEAST_THINKING_TOKENS, Request, format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
@@ -187,7 +186,7 @@ class TestALoweredOutput:
     def lowered(self, tokens, fmt="anthropic", **fields):
         request = request_with(fmt, {**HELLO, **fields})
         before = json.dumps(request.fields)
-        changes = with_output(request, tokens)
+        changes = request.with_output(tokens)
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
         return changes
 

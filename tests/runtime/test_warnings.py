@@ -9,8 +9,7 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks.litellm_compat.errors import failing_open
-from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import MOST_TRACEBACKS, REMEMBERED, forget_warnings

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctx_hooks.engine.fitting import allowed_output_tokens
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.output_limit import allowed_output_tokens
 from ctx_hooks.tokens.budget import Window, budget_tokens_of, holds_output, target_tokens_of, window_of
 from ctx_hooks.tokens.units import to_local, to_provider
 

@@ -13,9 +13,8 @@ from ctx_hooks.cli.files import yaml_of
 from ctx_hooks.cli.replay.recorded import Recorded
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.litellm_compat.call import Deployment
-from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import SECTION, settings_of
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.tokens.usage import Billed
