@@ -189,9 +189,9 @@ class Uncounted(NamedTuple):
 def uncounted_in(request: Request) -> Uncounted:
     """Return the uncountable content of a request. The walk is linear."""
     fields, items, tools = request.fields, request.items, request.fields.get("tools")
+    named = request.asks_for_truncation or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
     hosted, others = _uncounted_content([items, *map(fields.get, SYSTEM_FIELDS)])
-    others = others or request.asks_for_truncation or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
-    tools_tokens = 0
+    others, tools_tokens = others or named, 0
     for tool in tools if isinstance(tools, (list, tuple)) else ():
         if isinstance(tool, Mapping):
             kind = text_or_empty(tool.get("type"))
