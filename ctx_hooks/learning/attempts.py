@@ -15,7 +15,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.sizes import uncounted_in
+from ctx_hooks.request.sizes import Uncounted, uncounted_in
 from ctx_hooks.request.target import Target
 from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, Window, budget_tokens_of
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
@@ -86,9 +86,7 @@ class Attempt:
         most_tokens: an upper bound of the request in any vocabulary, if it was not counted.
         other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
-        counts_all: False for a request with content that cannot be counted here, such as a stored history.
-        hosted_calls: whether all uncounted content comes from hosted tools in the history.
-        unbilled: whether part of it fills the window and is missing in the usage.
+        uncounted: its content that only the provider can count.
         lowered: whether the retry asks for less output than the refused attempt.
         stored: whether the provider keeps part of the conversation.
         truncates: whether the provider is asked to drop the oldest items of its stored history.
@@ -116,9 +114,7 @@ class Attempt:
     output_tokens: ProviderTokens | None = None
     most_tokens: int = 0
     guessed_tokens: LocalTokens = LocalTokens(0)
-    counts_all: bool = True
-    hosted_calls: bool = False
-    unbilled: bool = False
+    uncounted: Uncounted = field(default_factory=Uncounted)
     lowered: bool = False
     stored: bool = False
     truncates: bool = False
@@ -190,9 +186,7 @@ def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
         sent_tokens=tokens,
         guessed_tokens=LocalTokens(guessed_tokens + uncounted.tools_tokens),
         other_tokens=history.other_tokens,
-        counts_all=not uncounted.holds_any,
-        hosted_calls=uncounted.holds_hosted,
-        unbilled=uncounted.holds_unbilled,
+        uncounted=uncounted,
         seen_tokens=history.seen_tokens,
     )
 

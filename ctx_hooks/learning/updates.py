@@ -76,7 +76,7 @@ def of_answer(
         if is_low and not grew:
             if not 0 < sent_before <= attempt.sent_provider_tokens:
                 shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
-        elif attempt.counts_all and _mostly_text(attempt):
+        elif not attempt.uncounted.holds_any and _mostly_text(attempt):
             shown |= _larger_bill(tenant, billed_before, provider_tokens, now)
             shown |= _ratio(seen, attempt, provider_tokens, now)
     if answer_tokens:
@@ -101,7 +101,8 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     if sent is None:
         return {}
     tenant, limit, given = attempt.to.tenant, overflow.limit_tokens, overflow.input_tokens
-    size_shows = attempt.counts_all or (attempt.hosted_calls and limit is None and overflow.kind == "input")
+    uncounted = attempt.uncounted
+    size_shows = not uncounted.holds_any or (uncounted.holds_hosted and limit is None and overflow.kind == "input")
     if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
         return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
@@ -172,7 +173,7 @@ def _ratio(
     seen: Seen, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
 ) -> dict[Key, Observation]:
     """Return the ratio that a count shows: of other scripts if their share is at least `least`, else of the whole."""
-    if attempt.unbilled:
+    if attempt.uncounted.holds_unbilled:
         return {}
     kind: Kind = "ratios"
     local = attempt.sent_tokens or LocalTokens(0)
@@ -196,14 +197,15 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     over several calls, which may exceed the stated window.
     """
     sent = attempt.sent_tokens
-    if not attempt.counts_all or provider_tokens > attempt.to.window.tokens:
+    if attempt.uncounted.holds_any or provider_tokens > attempt.to.window.tokens:
         return False
     return provider_tokens <= (attempt.most_tokens if sent is None else _most_tokens(attempt))
 
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     expected = (attempt.latin_tokens + attempt.other_tokens - attempt.guessed_tokens) * attempt.known.factor
-    return attempt.counts_all and LEAST_LOW_TOKENS <= provider_tokens < LOW_BILL_FRACTION * expected
+    is_known = not attempt.uncounted.holds_any and provider_tokens >= LEAST_LOW_TOKENS
+    return is_known and provider_tokens < LOW_BILL_FRACTION * expected
 
 
 def _mostly_text(attempt: Attempt) -> bool:

@@ -180,10 +180,10 @@ class Uncounted(NamedTuple):
         holds_unbilled: whether it resends sealed reasoning, which fills the window and is missing in the usage (OpenAI).
     """
 
-    holds_any: bool
-    holds_hosted: bool
-    tools_tokens: LocalTokens
-    holds_unbilled: bool
+    holds_any: bool = False
+    holds_hosted: bool = False
+    tools_tokens: LocalTokens = LocalTokens(0)
+    holds_unbilled: bool = False
 
 
 def uncounted_in(request: Request) -> Uncounted:

@@ -90,7 +90,7 @@ def _growth_at(growth: Mapping[str, float], deployment_id: str) -> float:
 
 def _growth_of(attempt: Attempt | None) -> float:
     """Return the ratio of an attempt's received to its sent size; 1 if either is not fully known."""
-    if attempt is None or attempt.stored or not attempt.counts_all:
+    if attempt is None or attempt.stored or attempt.uncounted.holds_any:
         return 1.0
     received, sent = attempt.received_tokens, attempt.sent_tokens
     return max(1.0, received / sent) if received and sent else 1.0

@@ -207,8 +207,9 @@ class RequestFlow:
             if answer.response_id:
                 whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
                 await self.stored.note(attempt.to.tenant, answer.response_id, stored_tokens_after(attempt, whole_tokens))
-            counted = replace(attempt, counts_all=False) if answer.used_hosted_tools else attempt
-            await self.learned.from_answer(counted, billed)
+            # Text that a hosted tool has read is in the bill, and was not counted here.
+            uncounted = attempt.uncounted._replace(holds_any=attempt.uncounted.holds_any or answer.used_hosted_tools)
+            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer

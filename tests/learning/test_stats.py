@@ -18,6 +18,7 @@ from ctx_hooks.learning.stats import (
     Observation,
 )
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.request.sizes import Uncounted
 
 NOW = 1_000_000_000.0
 WINDOW = 128_000
@@ -144,7 +145,12 @@ overflows = st.builds(
 )  # fmt: skip
 attempts = st.builds(
     lambda sent, guessed, output, counts: replace(
-        ATTEMPT, received_tokens=sent, sent_tokens=sent, guessed_tokens=guessed, output_tokens=output, counts_all=counts
+        ATTEMPT,
+        received_tokens=sent,
+        sent_tokens=sent,
+        guessed_tokens=guessed,
+        output_tokens=output,
+        uncounted=Uncounted(holds_any=not counts),
     ),
     st.one_of(st.none(), st.integers(1, 10**7)),
     st.integers(0, 10**6),

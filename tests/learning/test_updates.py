@@ -9,11 +9,13 @@ from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+from ctx_hooks.request.sizes import Uncounted
 from ctx_hooks.tokens.budget import Window
 
 NOW = 1_000_000_000.0
 NOTHING = DeploymentStats()
 COUNTED = attempted(200_000, 50_000, output_tokens=8_000)
+UNSEEN = Uncounted(holds_any=True)
 UNCOUNTED = replace(COUNTED, received_tokens=None, sent_tokens=None, most_tokens=80_000)
 
 
@@ -111,7 +113,7 @@ def test_a_usual_bill_or_one_too_small_to_judge_has_nothing_counted(billed):
     assert "low_bill" not in values(updates.of_answer(NOTHING, UNCOUNTED, billed, NOW))
 
 
-@pytest.mark.parametrize("hidden", [{"counts_all": False}, {"guessed_tokens": 20_000}, {"sent_tokens": None}], ids=str)
+@pytest.mark.parametrize("hidden", [{"uncounted": UNSEEN}, {"guessed_tokens": 20_000}, {"sent_tokens": None}], ids=str)
 def test_a_bill_for_what_was_not_counted_shows_no_ratio(hidden):
     assert "ratios" not in values(updates.of_answer(NOTHING, replace(COUNTED, **hidden), 60_000, NOW))
 
@@ -135,7 +137,7 @@ def test_more_input_than_the_window_is_told_of():
 NAMED = Overflow("input", "x", 60_000)
 BOTH = Overflow("input_plus_output", "x")
 LARGER = replace(COUNTED, sent_tokens=60_000, output_tokens=10_000)
-SEARCHED = replace(COUNTED, counts_all=False, hosted_calls=True)
+SEARCHED = replace(COUNTED, uncounted=Uncounted(holds_any=True, holds_hosted=True))
 OUTPUT = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
 
 
@@ -208,8 +210,8 @@ def test_a_refusal_shows_it_where_these_are_a_twentieth_of_more_tokens_than_expe
 
 @pytest.mark.parametrize(("overflow", "attempt"), [
     (Overflow("input", "x", 1, 50_000), COUNTED), (Overflow("input", "x", 40_000, 2_000_000), COUNTED),
-    (Overflow("input", "x", 4_000_000), COUNTED), (Overflow("input", "x", 40_000), replace(COUNTED, counts_all=False)),
-    (Overflow("input", "x"), replace(COUNTED, counts_all=False)), (Overflow("input", "x", 40_000, 50_000), UNCOUNTED),
+    (Overflow("input", "x", 4_000_000), COUNTED), (Overflow("input", "x", 40_000), replace(COUNTED, uncounted=UNSEEN)),
+    (Overflow("input", "x"), replace(COUNTED, uncounted=UNSEEN)), (Overflow("input", "x", 40_000, 50_000), UNCOUNTED),
     (Overflow("input", "rate_too_large", 600), COUNTED),
 ], ids=["one token", "another count", "above the request", "stored history", "guess", "not counted", "rate"])  # fmt: skip
 def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt):
@@ -226,7 +228,7 @@ def test_a_window_that_is_a_power_of_two_is_found_from_what_is_refused_just_abov
 
 
 def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
-    hidden = replace(COUNTED, counts_all=False)
+    hidden = replace(COUNTED, uncounted=UNSEEN)
     shown = updates.of_refusal(NOTHING, hidden, Overflow("input", "x", 40_000, 70_000), NOW)
     assert values(shown) == {"own_limit": (40_000,)}
     stats = NOTHING.merged(shown, NOW)
@@ -239,7 +241,7 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
 
 
 @pytest.mark.parametrize(("attempt", "billed"), [
-    (replace(COUNTED, counts_all=False), 120_000), (COUNTED, 400_000), (COUNTED, 190_000),
+    (replace(COUNTED, uncounted=UNSEEN), 120_000), (COUNTED, 400_000), (COUNTED, 190_000),
     (attempted(40_000, 50_000, output_tokens=8_000), 50_000), (UNCOUNTED, 120_000),
 ], ids=["with content of the provider's",
         "above the window", "far above the count", "window", "above the bound"])  # fmt: skip
@@ -256,7 +258,7 @@ def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, bille
 
 def test_a_request_with_reasoning_that_is_not_billed_shows_no_ratio():
     """It fills the window: with the ratio of its bill the next request would exceed the window."""
-    sealed = replace(COUNTED, guessed_tokens=9_000, unbilled=True)
+    sealed = replace(COUNTED, guessed_tokens=9_000, uncounted=Uncounted(holds_unbilled=True))
     assert "ratios" not in values(updates.of_answer(NOTHING, sealed, 41_000, NOW))
     refused = values(updates.of_refusal(NOTHING, sealed, Overflow("input", "x", 40_000, 41_000), NOW))
     assert "ratios" not in refused

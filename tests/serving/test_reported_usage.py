@@ -8,6 +8,7 @@ from engine_requests import attempted
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.sizes import Uncounted
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.running import RequestState
@@ -85,7 +86,7 @@ def test_what_was_told_is_forgotten(cut):
     (target(Policy()), CUT, attempt(900, 300)),
     (target(), Untouched(reason="fits"), attempt(900, 300)), (target(), CUT, attempt(None, None)),
     (target(), CUT, attempt(900, 0)), (target(), CUT, attempt(300, 900)),
-    (target(), CUT, attempt(900, 300, counts_all=False)), (target(), CUT, attempt(900, 300, stored=True)),
+    (target(), CUT, attempt(900, 300, uncounted=Uncounted(holds_any=True))), (target(), CUT, attempt(900, 300, stored=True)),
     (target(), CUT, None),
 ], ids=["off", "untouched", "uncounted", "nothing-sent", "larger", "in-part", "stored", "unknown"])  # fmt: skip
 def test_where_off_or_uncut_or_not_known_the_answer_is_the_very_object(to, decision, sent, state):

@@ -311,15 +311,16 @@ SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 
 
 @pytest.mark.parametrize(("items", "tools", "expected"), [
-    ([], [], (True, False, False)), ([], [{"type": "web_search"}], (True, False, False)),
-    ([SEALED], [], (True, False, True)), ([SEARCHED], [], (False, True, False)),
+    ([], [], (False, False, False)), ([], [{"type": "web_search"}], (False, False, False)),
+    ([SEALED], [], (False, False, True)), ([SEARCHED], [], (True, True, False)),
 ], ids=["plain", "offered", "sealed", "searched"])  # fmt: skip
 async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise(items, tools, expected):
     sent, runner = session("openai-responses", turns=8), RequestFlow()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
     await runner.deciding.decide(replace(sent, fields=fields), to(10_000))
     attempt = last_of(runner)
-    assert (attempt.counts_all, attempt.hosted_calls, attempt.unbilled) == expected
+    uncounted = attempt.uncounted
+    assert (uncounted.holds_any, uncounted.holds_hosted, uncounted.holds_unbilled) == expected
     assert (attempt.guessed_tokens >= 1_000) == (bool(tools) or items == [SEALED])
 
 
