@@ -91,7 +91,7 @@ def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
             *group("rescued", "served"),
             *group("rescued-in-stream", "served"),
             *group("hopeless", "tiny"),
-            *group("hasty", "large", max_input_tokens=WINDOW, ctx_hooks={"compression_timeout_seconds": 0.001}),
+            *group("hasty", "large", max_input_tokens=WINDOW, ctx_hooks={"compression_timeout_seconds": 1e-6}),
             *group("counted", "large", ctx_hooks={"max_turns": 1_000}),
         ]
         config = configuration(
