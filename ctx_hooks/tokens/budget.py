@@ -69,7 +69,7 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
 
 def holds_output(model: str) -> bool:
     """Whether the provider counts the requested output into the window, by the model's family."""
-    return not any(map(model.lower().count, INPUT_WINDOW_FAMILIES))
+    return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
 
 
 def budget_tokens_of(
