@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 from ctx_hooks.conversation.model import Format
@@ -86,12 +87,15 @@ def as_overflow(said: Exception | str, fields: Mapping[str, Any]) -> Exception:
     import litellm  # noqa: PLC0415
 
     message = said if isinstance(said, str) else _message(said)
-    return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
+    error: Exception = litellm.ContextWindowExceededError(
         message=message or "The request exceeds the model's context window and cannot be made smaller.",
         model=str(getattr(said, "model", None) or fields.get("model") or ""),
         llm_provider=str(getattr(said, "llm_provider", None) or fields.get("custom_llm_provider") or ""),
         response=getattr(said, "response", None),
     )
+    # Not the status of the answer: for 429 and 500 the Router of LiteLLM 1.110 takes the deployment out of its group.
+    error.status_code = HTTPStatus.BAD_REQUEST.value  # type: ignore[attr-defined]
+    return error
 
 
 def refusal(message: str) -> Exception:
@@ -117,7 +121,7 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
 
     error.message = message  # type: ignore[attr-defined]
-    error.status_code = 400  # type: ignore[attr-defined]
+    error.status_code = HTTPStatus.BAD_REQUEST.value  # type: ignore[attr-defined]
     proxy_exception: Any = PROXY_ERROR.find()
     if proxy_exception is None:
         return refusal(message)

@@ -6,14 +6,15 @@ It reads the first events of a stream to find them; a wrapper yields these again
 import inspect
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
 from ctx_hooks.litellm_compat.call import chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, MAKE_CALL
+from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
     error_before_content,
@@ -46,63 +47,95 @@ def reclassify(ends: EndsOf) -> bool:
     """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
 
     LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
-    route passes `Router.make_call`.
+    route passes `Router.make_call`, from 1.110 on `PythonHost.invoke`.
 
     Returns:
-        Whether this LiteLLM has `Router.make_call`.
+        Whether this LiteLLM has one of the two.
     """
     IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     ERROR_EVENTS.wrap(_with_flat_errors)
     CHUNKS.wrap(_with_flat_chat_errors)
-    return MAKE_CALL.wrap(lambda original: _make_call(original, ends))
+    is_invoked = INVOKE.wrap(lambda original: _invoke(original, ends))
+    return MAKE_CALL.wrap(lambda original: _make_call(original, ends)) or is_invoked
 
 
 def _make_call(original: Any, ends: EndsOf) -> Any:
     """Note every error of an attempt; an error that a failure hook has noted before counts once.
 
-    LiteLLM calls no hook for an error of a stream that is opened or first read. If the Router has noted no new choice of a
-    deployment, nothing was sent: its own refusal is no provider's, and the attempt noted before may still run.
+    LiteLLM calls no hook for an error of a stream that is opened or first read.
     """
-    import litellm  # noqa: PLC0415
 
     async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
-        before = chosen_by_router(kwargs)
-        try:
-            answer = await original(self, original_function, *args, **kwargs)
-        except Exception as error:
-            is_overflow = again = False
-            with failing_open("leaves an error as it is"):
-                chosen = chosen_by_router(kwargs)
-                is_sent = bool(chosen) and chosen is not before
-                is_overflow = is_sent and await ends().note_failure(kwargs, error)
-                again = is_sent and not is_overflow and await ends().is_made_again(kwargs, error)
-            if again:
-                return await make_call(self, original_function, *args, **kwargs)
-            if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
-                raise
-            raise as_overflow(error, kwargs) from error
-        if (
-            not hasattr(answer, "__anext__")
-            or not inspect.iscoroutinefunction(original_function)
-            or not ends().handles(kwargs)
-        ):
-            return answer  # nobody awaits the stream of a sync call; LiteLLM's chat stream supports both iterations
-        return await _begun(answer, kwargs, ends)
+        answer = await _noted(lambda: original(self, original_function, *args, **kwargs), kwargs, ends, chooses=True)
+        # Nobody awaits the stream of a sync call; LiteLLM's chat stream supports both iterations.
+        return await _begun(answer, kwargs, ends) if inspect.iscoroutinefunction(original_function) else answer
 
     return make_call
 
 
-async def _begun(stream: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
-    """Return a stream that yields every event; raise an overflow that the stream reports before its content."""
+def _invoke(original: Any, ends: EndsOf) -> Any:
+    """Do the same for the function that the Router of LiteLLM 1.110 calls for each attempt, after its choice."""
+
+    def invoke(self: Any, op: str) -> Any:
+        function = original(self, op)
+        if not inspect.iscoroutinefunction(function):
+            return function
+
+        @wraps(function)
+        async def attempt(*args: Any, **kwargs: Any) -> Any:
+            answer = await _noted(lambda: function(*args, **kwargs), kwargs, ends, chooses=False)
+            return await _begun(answer, kwargs, ends)
+
+        return attempt
+
+    return invoke
+
+
+async def _noted(send: Callable[[], Awaitable[Any]], fields: Mapping[str, Any], ends: EndsOf, *, chooses: bool) -> Any:
+    """Return the answer of an attempt with these arguments, or note its error and raise it, an overflow as such.
+
+    Args:
+        send: makes the attempt.
+        fields: its arguments.
+        ends: returns the receiver of its end.
+        chooses: whether the Router chooses the deployment within `send`. If it notes no new choice there, nothing was sent:
+            its own refusal is no provider's, and the attempt noted before may still run.
+    """
+    import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
+
+    before = chosen_by_router(fields) if chooses else None
+    try:
+        return await send()
+    except Exception as error:
+        is_overflow = again = False
+        with failing_open("leaves an error as it is"):
+            chosen = chosen_by_router(fields)
+            is_sent = bool(chosen) and chosen is not before
+            is_overflow = is_sent and await ends().note_failure(fields, error)
+            again = is_sent and not is_overflow and await ends().is_made_again(fields, error)
+        if again:
+            return await _noted(send, fields, ends, chooses=chooses)
+        if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
+            raise
+        raise as_overflow(error, fields) from error
+
+
+async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
+    """Return a stream that yields every event; raise an overflow that the stream reports before its content.
+
+    Any other answer, and a stream for which the plugin is off, is returned unchanged.
+    """
+    if not hasattr(answer, "__anext__") or not ends().handles(kwargs):
+        return answer
     unread: list[Any] = []
     error = None
     with failing_open("hands a stream on as it is"):
-        found = await read_opening(stream, unread)
+        found = await read_opening(answer, unread)
         if found is not None and await ends().note_failure(kwargs, found):
             error = found
     if error is None:
-        return ReadAhead(stream, unread)
-    await close(stream)
+        return ReadAhead(answer, unread)
+    await close(answer)
     raise as_overflow(error, kwargs) from error
 
 

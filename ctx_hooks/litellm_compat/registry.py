@@ -5,6 +5,7 @@ missing ones. Code that uses a name gets it here, and works without it if it is 
 """
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,20 @@ WRAPPED = "_ctx_hooks"
 """The attribute of a wrapper of this plugin."""
 
 
+def version_of(package: str) -> str:
+    """Return the version of a package, "" if it is not installed, such as a folder beside the configuration."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+@lru_cache(maxsize=1)
+def installed() -> tuple[int, ...]:
+    """Return major and minor of the installed LiteLLM."""
+    return tuple(int(part) if part.isdecimal() else 0 for part in version_of("litellm").split(".")[:2])
+
+
 @dataclass(frozen=True)
 class PrivateName:
     """A function, class or variable.
@@ -32,11 +47,20 @@ class PrivateName:
             function, and parameters, or a model's fields, that the plugin gives or reads by name.
         without: the feature that does not work if it is missing.
         later: its path in versions that lack the declared one.
+        since: the first LiteLLM version that has it.
+        until: the first one without a use for it.
     """
 
     declared: str
     without: str
     later: str = ""
+    since: tuple[int, ...] = ()
+    until: tuple[float, ...] = (math.inf,)
+
+    @property
+    def applies(self) -> bool:
+        """Whether the installed LiteLLM should have it."""
+        return self.since <= installed() < self.until
 
     @cached_property
     def path(self) -> str:
@@ -90,12 +114,20 @@ NO_RETRIEVAL = "no model is offered the retrieval tool"
 NO_IDS = "the size of a history that the provider stores is not known"
 LESS_CHOICE = "deployment_choice may leave the Router a deployment that it then passes over"
 
+RUST_ROUTER = (1, 110)
+"""The first version whose Router is written in Rust."""
 MAKE_CALL = PrivateName(
-    f"async {ROUTER}.make_call(original_function)", "overflows that LiteLLM does not recognise are not retried"
+    f"async {ROUTER}.make_call(original_function)",
+    "overflows that LiteLLM does not recognise are not retried",
+    until=RUST_ROUTER,
+)
+INVOKE = PrivateName(
+    "litellm.router_python_host:PythonHost.invoke(op)", "no overflow is retried on LiteLLM 1.110", since=RUST_ROUTER
 )
 IN_STREAM = PrivateName(
     f"async {ROUTER}.async_function_with_fallbacks_common_utils(e, kwargs)",
     "an overflow that a stream reports is not retried",
+    until=RUST_ROUTER,
 )
 USAGE = PrivateName(
     "litellm:stream_chunk_builder(messages, logging_obj, count_prompt_tokens)",
@@ -108,7 +140,7 @@ ERROR_EVENTS = PrivateName(
     "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event(result)",
     "an overflow that a Responses stream reports in a flat error event may not be retried",
 )
-PATCHED = (MAKE_CALL, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS)
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(
@@ -139,7 +171,8 @@ AUTH = PrivateName(
     "tenants are not told apart, and policies of keys, teams, projects and organizations do not apply",
 )
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
-LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", later=f"{ROUTER}.registry")
+LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", until=(1, 109))
+REGISTRY = PrivateName(f"{ROUTER}.registry", "the plugin knows no deployment", since=(1, 109))
 LLM_ROUTER = PrivateName(f"{PROXY}:llm_router", "the plugin knows no deployment, and arranges no further call")
 SETUP = PrivateName("litellm.utils:function_setup(original_function, rules_obj, start_time)", NO_RETRIEVAL)
 RULES = PrivateName("litellm.litellm_core_utils.rules:Rules", NO_RETRIEVAL)
@@ -176,7 +209,7 @@ SUMMARY_CALL = (
     *(PROXY_LOGGING, PROXY_CONFIG, MODEL_LIST, LLM_ROUTER, SUMMARY_AUTH),
 )
 
-NAMES = tuple(dict.fromkeys(value for value in dict(globals()).values() if isinstance(value, PrivateName)))
+NAMES = tuple(dict.fromkeys(name for name in dict(globals()).values() if isinstance(name, PrivateName) and name.applies))
 KEYS: Mapping[str, str] = {
     "user_api_key_auth": "policies of teams and keys do not apply",
     "user_api_key_end_user_id": "conversations of end users of one key are not told apart",
@@ -237,20 +270,6 @@ def missing(keys: Iterable[str]) -> set[str]:
 def litellm_folder() -> Path:
     """Return LiteLLM's folder, without loading LiteLLM, which takes seconds."""
     return Path(str(getattr(find_spec("litellm"), "origin", ""))).parent
-
-
-def version_of(package: str) -> str:
-    """Return the version of a package, "" if it is not installed, such as a folder beside the configuration."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
-
-
-@lru_cache(maxsize=1)
-def installed() -> tuple[int, ...]:
-    """Return major and minor of the installed LiteLLM."""
-    return tuple(int(part) if part.isdecimal() else 0 for part in version_of("litellm").split(".")[:2])
 
 
 def _value_at(path: str) -> Any:

@@ -6,8 +6,9 @@ attempt, so an entry that names the same group is a retry. The operator's and th
 retries; three functions do this, one for each regime of the Router.
 """
 
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
@@ -22,8 +23,8 @@ MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
 
 
-class Mark(dict[str, Any]):
-    """The value of RETRY_MARK_KEY. Its class proves that this process wrote it: a request body has plain dictionaries."""
+SECRET = secrets.token_hex(8)
+"""Proves that this process wrote a mark: no caller knows it. The Router of LiteLLM 1.110 hands on a plain copy of a mark."""
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
         following = _fallbacks_of(group, own or _filled(callers, router_has("fallbacks")))
     most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
     allowed = min(retries, most - min(len(following), most - 1))
-    marks = [Mark(group=group, number=n) for n in range(1, allowed + 1)]
+    marks = [{"by": SECRET, "group": group, "number": n} for n in range(1, allowed + 1)]
     ours = [{"model": group, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark} for mark in marks]
     others = [e for e in own if not (isinstance(e, Mapping) and group in e)]
     return {**data, **changes, "context_window_fallbacks": [{group: [*ours, *following]}, *others]}
@@ -72,12 +73,16 @@ def take_retry_mark(kwargs: dict[str, Any]) -> int:
     unchanged.
     """
     mark = kwargs.get(RETRY_MARK_KEY)
-    if isinstance(kwargs.get(COMPACTION_KEY), Mark):
+    if _is_ours(kwargs.get(COMPACTION_KEY)):
         del kwargs[COMPACTION_KEY]
-    if not isinstance(mark, Mark):
+    if not _is_ours(mark):
         return 0
     del kwargs[RETRY_MARK_KEY]
     return int(mark["number"]) if mark["group"] == Call(kwargs).model_group else 0
+
+
+def _is_ours(mark: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(mark, Mapping) and mark.get("by") == SECRET
 
 
 def _filled(*lists: Any) -> list[Any]:

@@ -151,6 +151,7 @@ def test_a_missing_name_is_reported_once_at_start(name, without, started):
     CtxHooks()
 
 
+@pytest.mark.skipif(not registry.MAKE_CALL.applies, reason="the Router of 1.110 makes its attempts elsewhere")
 def test_a_name_with_another_signature_is_not_used(monkeypatch, started):
     async def make_call(self, function, *args, **kwargs):
         """Take the function under another name."""

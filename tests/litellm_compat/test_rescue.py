@@ -9,7 +9,6 @@ from ctx_hooks.litellm_compat.rescue import (
     COMPACTION_KEY,
     MOST_FALLBACKS,
     RETRY_MARK_KEY,
-    Mark,
     arrange_rescue,
     spare_deployment,
     take_retry_mark,
@@ -74,9 +73,13 @@ def test_the_operator_may_let_the_router_go_on_for_longer(proxy_router):
     assert chain(arrange_rescue({"model": "group", "context_window_fallbacks": [{"group": names}]}, 3))[:3] == [1, 2, 3]
 
 
-def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone():
+def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone(proxy_router):
+    """Also a copy of it: the Router of LiteLLM 1.110 hands on copies."""
+    proxy_router()
+    _, entry, *_ = arrange_rescue({"model": "group"}, 3)["context_window_fallbacks"][0]["group"]
+
     def attempt(group):
-        return {"model": "openai/x", RETRY_MARK_KEY: Mark(group="group", number=2), "metadata": {"model_group": group}}
+        return {**copy.deepcopy(entry), "model": "openai/x", "metadata": {"model_group": group}}
 
     own, other = attempt("group"), attempt("large")
     assert (take_retry_mark(own), take_retry_mark(other)) == (2, 0)

@@ -16,3 +16,5 @@ PASSES_ON_FAILED_COUNTS = LITELLM >= (1, 108)
 """Whether a provider's error at a counting route is the answer; before, LiteLLM counted by itself then."""
 CONTINUES_CHAT = "enable_mid_stream_fallback_continuation" in inspect.signature(litellm.Router.__init__).parameters
 """Whether the Router can go on with a broken chat stream at a fallback."""
+ENDS_WITH_DONE = LITELLM < (1, 110)
+"""Whether a stream of `/v1/responses` ends with `[DONE]`, which OpenAI's own does not."""
