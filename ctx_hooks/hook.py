@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks.litellm_compat.call import Call, request_id_of
-from ctx_hooks.litellm_compat.deployments import configuration, wanted
+from ctx_hooks.litellm_compat.deployments import configuration, is_proxy, wanted
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.litellm_compat.identity import with_id_outside_proxy
 from ctx_hooks.litellm_compat.rescue import take_retry_mark
@@ -69,12 +69,16 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
-        """Fit each attempt to the deployment that the Router chose; refuse a retry that would repeat a refused attempt."""
+        """Fit each attempt to the deployment that the Router chose; refuse a retry that would repeat a refused attempt.
+
+        A proxy's call that no Router has routed is LiteLLM's own, such as the translation of Google's for another provider
+        before 1.108: the policy of its model group is not known, and may be off.
+        """
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
             attempt = take_retry_mark(sent)
             request = request_of(call_type, sent)
-            if request is not None:
+            if request is not None and (request.call.is_routed or not is_proxy()):
                 with_id = with_id_outside_proxy(sent, request.format)
                 if with_id is not sent:
                     request = replace(request, fields=with_id)

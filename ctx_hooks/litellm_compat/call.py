@@ -84,6 +84,7 @@ class Call:
         deployment: the Router's choice, from the Router's own metadata: a request body could name another.
         named_deployment: the same by its names. A record has the Router's id among its `litellm_params`: several attempts
             at once may share the metadata.
+        is_routed: whether a Router has chosen the deployment.
         model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
         wanted_deployment: for a call that asks a model for a summary, and is never compacted by one, the Router's id of the
             only deployment that may answer it, "" for any; None for other calls.
@@ -107,6 +108,7 @@ class Call:
         infos = (recorded.get("model_info"), logged_choice.get("model_info"), self.deployment.model_info)
         info = next(filter(None, map(mapping_or_empty, infos)), {})
         self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
+        self.is_routed = bool(chosen.get("model_group"))
         self.model_group = str(chosen.get("model_group") or model)
         is_for_summary = SUMMARY_MARK.items() <= self.metadata.items()
         self.wanted_deployment = str(self.metadata.get(SUMMARY_DEPLOYMENT) or "") if is_for_summary else None

@@ -3,9 +3,11 @@
 import copy
 import json
 
+import litellm
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
+from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.litellm_compat.logged import without_request_key
 
@@ -59,3 +61,14 @@ def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept
 def test_where_metadata_is_litellms_own_our_key_stays():
     data = {"metadata": {"ctx_hooks": {"language": "zh"}}}
     assert without_request_key(data) == data
+
+
+@pytest.mark.parametrize("metadata", [{}, {"model_group": "group"}], ids=["by litellm itself", "by the router"])
+async def test_in_a_proxy_only_what_the_router_has_sent_is_fitted(metadata, proxy_router, monkeypatch):
+    """Before 1.108 LiteLLM translates a call of Google's to a chat call that says nothing of its group, which may be off."""
+    proxy_router()
+    monkeypatch.setattr(litellm, "callback_settings", {})
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"Remark {n}. " * 500} for n in range(199)]
+    call = {"model": "openai/gpt-4", "messages": said, "metadata": metadata}
+    sent = await CtxHooks().async_pre_call_deployment_hook(call, "acompletion")
+    assert (sent["messages"] == said) is (not metadata)

@@ -119,7 +119,9 @@ def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it
 
 
 @pytest.mark.parametrize(
-    "client", [c for c in CLIENTS if c.speaks_responses and c.group == "chat"], ids=["whole", "streamed"]
+    "client",
+    [c for c in CLIENTS if c.speaks_responses and c.group == "chat"],
+    ids=lambda client: "streamed" if client.stream else "whole",
 )
 def test_an_operator_may_have_a_deployment_keep_no_answers_so_that_it_is_offered(client, provider, proxy):
     fields = {"tools": [client.tool("read_file")], "store": None}

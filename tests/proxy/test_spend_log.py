@@ -7,6 +7,7 @@ import json
 
 import pytest
 from configurations import GENERAL, PLUGIN, deployment, importable
+from litellm_versions import LOGS_PRICES
 from proxies import Proxy
 from routes import MODELS, NAMES, ROUTES
 
@@ -16,6 +17,7 @@ from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 CALLBACKS = """
 import json, os
+from inspect import signature
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
@@ -29,7 +31,8 @@ class Spend(CustomLogger):
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
         group = kwargs["standard_logging_object"]["model_group"]
         os.environ["MAX_STRING_LENGTH_PROMPT_IN_DB"] = "10000000" if "-replayed" in group else "2048"
-        log = get_logging_payload(kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
+        given = (kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
+        log = get_logging_payload(*given[: len(signature(get_logging_payload).parameters)])  # 1.100 takes no Router
         add = DBSpendUpdateWriter()._common_add_spend_log_transaction_to_daily_transaction
         daily = await add(log, PrismaClient.__new__(PrismaClient), "team")
         metadata, payload = json.loads(log["metadata"]), kwargs["standard_logging_object"]
@@ -193,7 +196,7 @@ def test_a_replay_counts_the_tokens_cache_and_dollars_of_the_proxy(name, spendin
     assert total["without"]["input_tokens"] == sum(r["input_tokens"] for r in read)
     assert total["without"]["cached_tokens"] == pytest.approx(sum(r["cached_tokens"] for r in read), rel=0.05)
     assert total["recorded"]["dollars"] == pytest.approx(sum(json.loads(row)["spend"] for row in rows))
-    assert total["without"]["dollars"] == pytest.approx(total["recorded"]["dollars"], rel=0.05)
+    assert total["without"]["dollars"] == (pytest.approx(total["recorded"]["dollars"], rel=0.05) if LOGS_PRICES else 0)
 
 
 def test_texts_that_litellm_has_shortened_are_not_replayed(spending, roomy, tmp_path, capsys):
