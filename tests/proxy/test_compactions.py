@@ -54,6 +54,7 @@ def test_a_talk_that_litellms_complexity_router_has_compacted_is_sent_as_it_is(r
     assert answer.headers["x-ctx-hooks-decision"] == "fits"
 
 
+@pytest.mark.skipif(litellm_versions.LITELLM == (1, 103), reason="its complexity router takes the loop for reasoning")
 @in_three_formats
 def test_an_agents_loop_that_the_complexity_router_refuses_is_fitted_on_the_way_back(route, proxy, provider):
     """ "No closed older conversation is available": LiteLLM refuses it before any deployment hook."""
