@@ -6,7 +6,7 @@ from importlib.metadata import version
 import litellm
 
 LITELLM = tuple(int(number) for number in version("litellm").split(".")[:2])
-TELLS_TRANSLATED_OVERFLOWS = LITELLM >= (1, 103)
+TELLS_TRANSLATED_OVERFLOWS = LITELLM >= (1, 106)
 """Whether an overflow inside a stream that LiteLLM translates is an error to the Router."""
 ASKS_FOR_COUNTS = LITELLM >= (1, 103)
 """Whether `/v1/messages/count_tokens` asks the provider."""
