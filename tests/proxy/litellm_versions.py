@@ -8,7 +8,7 @@ import litellm
 LITELLM = tuple(int(number) for number in version("litellm").split(".")[:2])
 TELLS_TRANSLATED_OVERFLOWS = LITELLM >= (1, 106)
 """Whether an overflow inside a stream that LiteLLM translates is an error to the Router."""
-ASKS_FOR_COUNTS = LITELLM >= (1, 103)
+ASKS_FOR_COUNTS = LITELLM >= (1, 106)
 """Whether `/v1/messages/count_tokens` asks the provider."""
 STATES_STREAMED_USAGE = LITELLM >= (1, 108)
 """Whether streams of Google's route to other providers state their usage; before, LiteLLM did not ask these for it."""
