@@ -23,6 +23,7 @@ from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Forms, Summaries, WrittenSummary, is_current
 from ctx_hooks.compaction.thresholds import Thresholds
+from ctx_hooks.compaction.tool_results import MOST_RESULTS
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
@@ -201,13 +202,13 @@ class _Assembly:
 
     def arrived(self, i: int) -> Message:
         """Return a message as sent before its compaction: with oversized results cut."""
-        message = self._history.messages.message(i)
-        return on_arrival(message, self._thresholds.trigger) if i in self._oversized else message
+        message_at = self._history.messages.message
+        return on_arrival(message_at, i, self._thresholds.trigger) if i in self._oversized else message_at(i)
 
     def _capped_tokens(self, i: int) -> LocalTokens:
         """Return the tokens of a message with oversized results as sent before its compaction."""
         counter, fmt = self._thresholds.trigger.counter, self._history.messages.format
-        key = (self._weighed, self._history.index[i].digest)
+        key = digest_behind(self._weighed, self._history.index[max(0, i - MOST_RESULTS) : i + 1])  # with its calls
         return _capped_tokens.get(key, lambda: counter.message(self.arrived(i), fmt))
 
     def _originals(self, cut: Cut, base: Compaction, *, capped: bool) -> Conversation:

@@ -1,8 +1,11 @@
 """Edits of older tool results, shared by the steps that rewrite their text."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
+from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall, ToolResult
+
+MOST_RESULTS = 64
+"""A call is looked for in so many messages before its result."""
 
 
 def with_results(conversation: Conversation, results: Mapping[tuple[int, int], ToolResult]) -> Conversation:
@@ -19,6 +22,18 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
     parts = (first if first is not None and first.text == text else Text(text, first.raw if first else None), *kept)
     return ToolResult(result.call_id, parts, result.is_error, result.raw, came_text=result.original_text)
+
+
+def call_of(message_at: Callable[[int], Message], i: int, result: ToolResult) -> ToolCall | None:
+    """Return the call of a result in message `i`: the nearest earlier one with its id; None if it is not near.
+
+    One answer may have many calls, each with a message for its result.
+    """
+    for j in range(i - 1, max(-1, i - 1 - MOST_RESULTS), -1):
+        for call in message_at(j).calls:
+            if call.id == result.call_id:
+                return call
+    return None
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:

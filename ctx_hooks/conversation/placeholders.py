@@ -1,7 +1,7 @@
 """Placeholders tell the model that text was removed, why, and how to get it back. No step removes text silently.
 
-A placeholder describes only the text that it replaces, and stays true whatever other steps do. It says what the text was:
-a call can be repeated, a pasted text is lost. If the text is archived, the placeholder has a reference to it.
+A placeholder describes only the text that it replaces, and stays true whatever other steps do. If the text is archived,
+the placeholder has a reference to it.
 """
 
 from __future__ import annotations
@@ -63,30 +63,39 @@ def whole(reference: Reference | None, language: Language) -> str:
     return f"; archived as {reference.handle} for at most {days} days"
 
 
-def _again(reference: Reference | None, otherwise: str, language: Language) -> str:
-    """Return where the whole text is, or another way to get it if the model has no tool to retrieve it."""
+def _again(reference: Reference | None, advice: str, language: Language, *, may_repeat: bool) -> str:
+    """Return where the whole text is, after the advice to call again: only if the call is known to change nothing.
+
+    No advice beside the tool that returns the text. Nothing else in this package advises a model to call a tool.
+    """
     is_offered = reference is not None and reference.is_offered
-    return ("" if is_offered else otherwise) + whole(reference, language)
+    return advice * (may_repeat and not is_offered) + whole(reference, language)
 
 
-def oversized(kept_chars: int, total_chars: int, language: Language, reference: Reference | None = None) -> str:
+def oversized(
+    kept_chars: int, total_chars: int, language: Language, reference: Reference | None = None, *, may_repeat: bool
+) -> str:
     """Return the placeholder inside an oversized result; `total_chars` may be less than its original length."""
     if language == "zh":
-        where = _again(reference, ",如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具", language)
+        advice = ",如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具"
+        where = _again(reference, advice, language, may_repeat=may_repeat)
         return f"{MARK} 此输出过大,为适应上下文窗口,在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个{where}。"
-    where = _again(reference, ". For the rest call the tool again with offset/limit or a narrower range", language)
+    advice = ". For the rest call the tool again with offset/limit or a narrower range"
+    where = _again(reference, advice, language, may_repeat=may_repeat)
     return (
         f"{MARK} This output was too large for the context window: of its {total_chars:,} or more characters at most "
         f"{kept_chars:,} are kept{where}."
     )
 
 
-def lines_left_out(language: Language, reference: Reference | None = None, names: Sequence[str] = ()) -> str:
+def lines_left_out(
+    language: Language, reference: Reference | None = None, names: Sequence[str] = (), *, may_repeat: bool
+) -> str:
     """Return the placeholder above the kept lines of an older result, with names from its removed lines."""
     if language == "zh":
-        where = _again(reference, ",需要时请重新调用", language)
+        where = _again(reference, ",需要时请重新调用", language, may_repeat=may_repeat)
         return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{_named(names, language)}{where}。"
-    where = _again(reference, "; repeat the call for all", language)
+    where = _again(reference, "; repeat the call for all", language, may_repeat=may_repeat)
     return f"{MARK} Parts of this output were removed to save context ({GAP}){_named(names, language)}{where}."
 
 
@@ -102,18 +111,15 @@ def removed(
     reference: Reference | None = None,
     *,
     end: str = "",
-    may_repeat: bool = True,
+    may_repeat: bool,
     names: Sequence[str] = (),
 ) -> str:
-    """Return the line that replaces an older result: its call, its size and, if given, how it ended.
-
-    It says that the call may be repeated only if the call changes nothing.
-    """
+    """Return the line that replaces an older result: its call, its size and, if given, how it ended."""
     if language == "zh":
-        where = _again(reference, ",需要时请重新调用" * may_repeat, language)
+        where = _again(reference, ",需要时请重新调用", language, may_repeat=may_repeat)
         ended = f",结尾为 {quoted(end)}" if end else ""
         return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{_named(names, language)}{ended}{where}。"
-    where = _again(reference, "; repeat the call if needed" * may_repeat, language)
+    where = _again(reference, "; repeat the call if needed", language, may_repeat=may_repeat)
     ended = f"; it ended {quoted(end)}" if end else ""
     return f"{MARK} {call}: {total_chars:,} characters removed to save context{_named(names, language)}{ended}{where}."
 

@@ -15,9 +15,9 @@ every_language = pytest.mark.parametrize("language", ["en", "zh"])
 
 def all_of(language):
     return [
-        placeholders.oversized(2_000, 90_000, language),
-        placeholders.lines_left_out(language),
-        placeholders.removed("read(src/a.py)", 1_234, language),
+        placeholders.oversized(2_000, 90_000, language, may_repeat=True),
+        placeholders.lines_left_out(language, may_repeat=True),
+        placeholders.removed("read(src/a.py)", 1_234, language, may_repeat=True),
         placeholders.removed("", 1_234, language, end="1 passed\n[ctx_hooks]", may_repeat=False),
         placeholders.repeated("read", language),
         placeholders.superseded("read", language),
@@ -43,9 +43,9 @@ def test_each_is_one_line_that_begins_with_the_mark_and_quotes_others_below(lang
 def referring(language, reference):
     """Return every placeholder that can refer to the whole of a text."""
     return [
-        placeholders.oversized(2_000, 90_000, language, reference),
-        placeholders.lines_left_out(language, reference),
-        placeholders.removed("read(src/a.py)", 1_234, language, reference),
+        placeholders.oversized(2_000, 90_000, language, reference, may_repeat=True),
+        placeholders.lines_left_out(language, reference, may_repeat=True),
+        placeholders.removed("read(src/a.py)", 1_234, language, reference, may_repeat=True),
         placeholders.superseded("read", language, reference),
         placeholders.shortened(90_000, language, reference),
         placeholders.blocks_left_out(["a.py"], 700, 900, language, reference),

@@ -7,7 +7,7 @@ from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
 from ctx_hooks.compaction.selection.select import Names, Selection
 from ctx_hooks.compaction.selection.user_words import Position
-from ctx_hooks.compaction.summary.actions import action_of
+from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
@@ -63,15 +63,16 @@ def _short_result(
 ) -> str:
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)
+    may_repeat = changes_nothing(ToolCall("", *call))
     if kept:
-        placeholder = placeholders.lines_left_out(language, reference, names)
+        placeholder = placeholders.lines_left_out(language, reference, names, may_repeat=may_repeat)
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
     action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target
-    may_repeat, end = action.kind == "read", action.outcome
-    return placeholders.removed(name, len(original), language, reference, end=end, may_repeat=may_repeat, names=names)
+    chars, end = len(original), action.outcome
+    return placeholders.removed(name, chars, language, reference, end=end, may_repeat=may_repeat, names=names)
 
 
 def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:

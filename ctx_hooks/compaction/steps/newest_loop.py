@@ -49,10 +49,10 @@ def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
 
 def capped(conversation: Conversation, indices: Collection[int | None], chars: int, budget: Budget) -> Conversation:
     """Return the conversation with all results of the messages at `indices` cut to about `chars`."""
-    messages = list(conversation.messages)
+    messages, message_at = list(conversation.messages), conversation.messages.__getitem__
     for i, message in enumerate(conversation.messages):
         if i in indices and not message.pinned:
-            parts = (cut_result(p, chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
+            parts = (cut_result(message_at, i, p, chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
             messages[i] = message.with_parts(tuple(parts))
     return conversation.with_messages(tuple(messages))
 

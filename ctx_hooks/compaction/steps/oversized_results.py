@@ -6,11 +6,13 @@ apply. Of the names that 178 requests of coding sessions use from long ago, 0.76
 older results lose their middle before the selection, 0.73 survive.
 """
 
+from collections.abc import Callable
 from itertools import groupby
 
 from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.summary.actions import changes_nothing
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
-from ctx_hooks.compaction.tool_results import with_results, with_text
+from ctx_hooks.compaction.tool_results import call_of, with_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.cut_texts import Reference
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
@@ -44,12 +46,20 @@ def least_capped_chars(window_tokens: int, policy: Policy) -> int:
     return most if policy.tool_results.max_lines is None else min(most, policy.tool_results.max_lines)
 
 
-def cut(text: str, kept_chars: int, direction: Direction, language: Language, reference: Reference | None = None) -> str:
+def cut(
+    text: str,
+    kept_chars: int,
+    direction: Direction,
+    language: Language,
+    reference: Reference | None = None,
+    *,
+    may_repeat: bool = False,
+) -> str:
     """Return about `kept_chars` of `text` and a placeholder for the rest; `text` itself if it is short.
 
-    `reference` says where the whole text is.
+    `reference` says where the whole text is, `may_repeat` whether its call is known to change nothing.
     """
-    placeholder = placeholders.oversized(kept_chars, len(text), language, reference)
+    placeholder = placeholders.oversized(kept_chars, len(text), language, reference, may_repeat=may_repeat)
     if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
         return text
     if direction == "head":
@@ -73,27 +83,35 @@ def _error_lines(text: str, chars: int) -> list[str]:
     return lines
 
 
-def on_arrival(message: Message, budget: Budget) -> Message:
-    """Return the message with its oversized results cut. Only the message decides, so later requests cut the same."""
+def on_arrival(message_at: Callable[[int], Message], i: int, budget: Budget) -> Message:
+    """Return message `i` with its oversized results cut.
+
+    Only the message and the call of each result decide, so later requests cut the same.
+    """
+    message = message_at(i)
     if message.pinned or not message.results:
         return message
     most_chars = largest_chars(budget.window_tokens, budget.policy)
-    return message.with_parts(
-        tuple(_capped(p, most_chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
-    )
+    parts = (_capped(message_at, i, p, most_chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
+    return message.with_parts(tuple(parts))
 
 
-def _capped(result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
-    return result if result.is_cut else cut_result(result, _allowed_chars(result.text, most_chars, budget.policy), budget)
+def _capped(message_at: Callable[[int], Message], i: int, result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
+    allowed_chars = _allowed_chars(result.text, most_chars, budget.policy)
+    return result if result.is_cut else cut_result(message_at, i, result, allowed_chars, budget)
 
 
-def cut_result(result: ToolResult, kept_chars: int, budget: Budget) -> ToolResult:
-    """Return the result with about `kept_chars` of its text; the same object if it is short."""
+def cut_result(
+    message_at: Callable[[int], Message], i: int, result: ToolResult, kept_chars: int, budget: Budget
+) -> ToolResult:
+    """Return a result of message `i` with about `kept_chars` of its text; the same object if it is short."""
     policy, whole = budget.policy, result.text
     if len(whole) <= kept_chars:
         return result
+    call = call_of(message_at, i, result)
+    may_repeat = call is not None and changes_nothing(call)
     reference = budget.reference(result.original_text)
-    text = cut(whole, kept_chars, policy.tool_results.direction, policy.language, reference)
+    text = cut(whole, kept_chars, policy.tool_results.direction, policy.language, reference, may_repeat=may_repeat)
     return result if text == whole else with_text(result, text)
 
 
@@ -112,7 +130,9 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     policy = budget.policy
     is_selected = policy.compaction != "gentle"
     most_chars = policy.tool_results.max_chars if is_selected else largest_chars(budget.window_tokens, policy)
-    capped = {(i, k): _capped(result, most_chars, budget) for i, k, result in older_results(conversation)}
+    message_at = conversation.messages.__getitem__
+    results = older_results(conversation)
+    capped = {(i, k): _capped(message_at, i, result, most_chars, budget) for i, k, result in results}
     return with_results(conversation, capped)
 
 

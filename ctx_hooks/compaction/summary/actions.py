@@ -1,8 +1,8 @@
 """An agent's actions, by its calls and their results: files changed and read, commands and their outcome, the plan.
 
 The keys of their arguments identify tools, and words that the tool names of all agents share. A call that may do more than
-read counts as run: a mistake only puts a line of the summary under another heading. The opposite mistake is worse: a
-placeholder says that a reading call may be repeated.
+read counts as run: a mistake only puts a line of the summary under another heading. `changes_nothing` is stricter, since a
+mistake there would advise the model to repeat a call that writes.
 """
 
 import re
@@ -37,6 +37,15 @@ _ACTING = re.compile(
     r"add|apply|archive|book|buy|cancel|clear|close|create|delete|drop|edit|insert|kill|mark|merge|move|patch|pay|post|"
     r"publish|purge|push|put|remove|rename|replace|reset|run|save|send|set|start|stop|store|submit|sync|update|upload|write"
 )
+_BOTH = frozenset({"and", "or", "then"})
+"""Words that join a second verb to the first."""
+_REPEATABLE = frozenset({"count", "describe", "find", "glob", "grep", "list", "lookup", "ls", "search", "stat"})
+_REPEATABLE_FILES = frozenset({"cat", "read", "view"})
+"""Repeatable if the call names a file: "read_email" may mark as read. "get" and "fetch" are missing: they take too."""
+_ORDER = re.compile(rf"\s*(?:{_ACTING.pattern})\b", re.IGNORECASE)
+"""An argument that begins with a verb may be an order: `action: delete`."""
+LONGEST_ADVISED_CHARS = 2_000
+"""The arguments of a call that only reads are short."""
 _STOPPING = frozenset({"kill", "stop", "close", "cancel"})
 """Verbs of tools that end a running command."""
 _PLANNING = ("todo", "plan", "checklist")
@@ -171,6 +180,24 @@ def acts(call: ToolCall) -> bool:
     """Whether the name of a tool says that it changes something; for a shell, the command says more."""
     given = parsed(call.arguments)
     return not (isinstance(given, dict) and shell.command_of(given)) and any(map(_ACTING.fullmatch, _words(call.name)))
+
+
+def changes_nothing(call: ToolCall) -> bool:
+    """Whether a call is known to change nothing, so that a placeholder may advise to make it again.
+
+    A wrong False costs a hint, a wrong True an action that nobody asked for: every doubt is False. A shell's command is a
+    doubt, since quoted scripts write files too.
+    """
+    given = parsed(call.arguments) if len(call.arguments) <= LONGEST_ADVISED_CHARS else None
+    words = _words(call.name)
+    if not (isinstance(given, dict) and words and call.name.isascii()) or any(key in given for key in shell.SHELL_KEYS):
+        return False
+    values = [v for value in given.values() for v in (value if isinstance(value, list) else [value])]
+    said = [*given, *(v for v in values if isinstance(v, str))]
+    is_nested = any(isinstance(v, (dict, list)) for v in values)
+    if is_nested or _ACTING.search(call.name.lower()) or _BOTH.intersection(words) or any(map(_ORDER.match, said)):
+        return False
+    return words[0] in _REPEATABLE or (words[0] in _REPEATABLE_FILES and bool(tool_arguments.paths(call.arguments)))
 
 
 def _words(tool: str) -> list[str]:

@@ -109,7 +109,7 @@ def test_names_that_were_seen_again_stay_where_the_newest_of_their_lines_stood()
     asked = {"role": "user", "content": "Go on."}
     sent = sent_within([asked, *shown, *quiet, asked], 4_000)
     placeholder, *lines = next(m["content"] for m in sent if m.get("tool_call_id") == "l1").splitlines()
-    named = re.search(r"which named ([^;]+);", placeholder)[1].split(", ")
+    named = re.search(r"which named ([^;]+)\.$", placeholder)[1].split(", ")
     assert len(set(named)) == len(named) >= 10
     assert set(named) <= set(FILES)
     rest = json.dumps([m for m in sent if m.get("tool_call_id") != "l1"]) + "\n".join(lines)
@@ -144,7 +144,8 @@ def test_no_name_is_listed_that_a_longer_one_shows():
     quiet = [m for n in range(10) for m in called(filler(n), f"q{n}", arguments={"part": n})]
     asked = {"role": "user", "content": "Go on."}
     named = re.search(
-        r"(?:which named|stood there:) ([^;\\]+)", json.dumps(sent_within([asked, *shown, *quiet, asked], 4_000))
+        r"(?:which named|stood there:) ([^;\\]+?)(?=[.]?[\"\\])",
+        json.dumps(sent_within([asked, *shown, *quiet, asked], 4_000)),
     )[1].split(", ")
     assert len(named) >= 10
     assert not [name for name in named if not re.fullmatch(r"src/net/policy_\d+\.rs", name)]

@@ -140,7 +140,8 @@ def test_older_reasoning_goes_whole_and_the_current_loops_stays():
 def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins, ends):
     text = "FIRST\n" + "".join(f"line {n} of the middle\n" for n in range(4_000)) + "LAST"
     policy = Policy(tool_results={"max_chars": 4_000, "direction": direction})
-    sent = run(oversized_results.STEP, older(exchange(1, text)), policy=policy)[2]["content"]
+    read = exchange(1, text, name="read_file", arguments={"path": "a.log"})
+    sent = run(oversized_results.STEP, older(read), policy=policy)[2]["content"]
     assert (sent.startswith("FIRST"), sent.endswith("LAST")) == (begins, ends)
     assert len(sent) < 5_000
     assert "offset/limit" in sent
