@@ -90,7 +90,7 @@ def compress(
         policy: how to compress; by default as the proxy does without settings.
 
     Raises:
-        MalformedConversationError: `messages` is no list of mappings, or nested deeper than 100 levels.
+        MalformedConversationError: `messages` is no list of mappings, or nested too deeply to be written as JSON.
 
     >>> from ctx_hooks import Policy
     >>> said = [{"role": "assistant" if n % 2 else "user", "content": f"Remark number {n}. " * 3} for n in range(299)]
@@ -137,12 +137,12 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
     """Repair what providers refuse: misplaced, orphaned, doubled and missing tool results, and empty content.
 
     Raises:
-        MalformedConversationError: `messages` is no list of mappings, or nested deeper than 100 levels.
+        MalformedConversationError: `messages` is no list of mappings, or nested too deeply to be written as JSON.
 
     >>> answer = {"role": "tool", "tool_call_id": "lost", "content": "42"}
     >>> repair([{"role": "user", "content": "Hi"}, answer], format="openai-chat").changed
     True
     """
     codec = WIRE_FORMATS[format]
-    conversation, repairs = message_rules.repair(codec.read(messages))
+    conversation, repairs = message_rules.repair(MessageReader(format, messages).conversation())
     return RepairResult(copied(codec.write(conversation)), bool(repairs), repairs)

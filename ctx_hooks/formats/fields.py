@@ -15,7 +15,8 @@ MAPPINGS = (dict, Mapping)
 """For `isinstance`: it finds a `dict` ten times faster than with only `Mapping`, and each message has many values."""
 CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
-"""Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
+"""Deepest nesting that is read: real tool arguments stay below ten levels, and Python's stack ends near 1,000. A value below
+is text, for every room: see `DeepJson`."""
 
 MEDIA_KINDS: Mapping[str, MediaKind] = {
     "image": "image",
@@ -50,9 +51,14 @@ SIGNATURE_FIELDS = frozenset({"signature", "thought_signature", "thoughtSignatur
 """Fields that prove that thinking is the model's own. No provider bills them."""
 MIME_KINDS: Mapping[str, MediaKind] = {"image": "image", "audio": "audio"}
 
-_CONTAINERS = (dict, list, tuple)
 _UNCHANGING = frozenset({str, int, float, bool, type(None)})
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+class DeepJson(str):
+    """The JSON text of a value that is nested deeper than MAX_DEPTH; `copied` makes the value of it again."""
+
+    __slots__ = ()
 
 
 def items_of(messages: Any) -> Sequence[Any]:
@@ -63,28 +69,34 @@ def items_of(messages: Any) -> Sequence[Any]:
 
 
 def owned_items_of(messages: Any) -> list[Any]:
-    """Return a copy of `messages`: the caller may change the originals later.
+    """Return a copy of `messages` without deep values: the caller may change the originals later.
 
     Raises:
-        MalformedConversationError: they are no list, or are nested deeper than Python's stack allows.
+        MalformedConversationError: they are no list, or are nested deeper than Python can write.
     """
     try:
-        owned: list[Any] = copied(list(items_of(messages)))
+        return [_shallow(item, MAX_DEPTH) for item in items_of(messages)]
     except RecursionError:
-        raise MalformedConversationError(f"a message is nested deeper than {MAX_DEPTH} levels") from None
-    return owned
+        raise MalformedConversationError("a message is nested too deeply to be written as JSON") from None
+
+
+def _shallow(value: Any, levels: int) -> Any:
+    """Return a copy of a JSON value, with text for what is nested deeper than `levels`."""
+    kind = type(value)
+    if kind is not dict and kind is not list:
+        return copied(value)
+    if not levels:
+        return DeepJson(compact_json(value))
+    if kind is dict:
+        return {name: inner if type(inner) is str else _shallow(inner, levels - 1) for name, inner in value.items()}
+    return [_shallow(inner, levels - 1) for inner in value]
 
 
 def item_of(item: Any, index: int) -> Mapping[str, Any]:
-    """Return `item` if it is a mapping of at most MAX_DEPTH levels, else raise MalformedConversationError."""
+    """Return `item` if it is a mapping, else raise MalformedConversationError."""
     if not isinstance(item, MAPPINGS):
         raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
-    level: list[Any] = [item]
-    for _ in range(MAX_DEPTH):
-        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x) if isinstance(v, _CONTAINERS)]
-        if not level:
-            return item
-    raise MalformedConversationError(f"messages[{index}] is nested deeper than {MAX_DEPTH} levels")
+    return item
 
 
 def compact_json(value: Any) -> str:
@@ -148,6 +160,8 @@ def unmarked(item: Any) -> Any:
 def copied(value: Any) -> Any:
     """Return a copy of a JSON value, five times as fast as `deepcopy`, which copies only values of other types."""
     kind = type(value)
+    if kind is DeepJson:
+        return json.loads(value)
     if kind is dict:
         return {name: inner if type(inner) is str else copied(inner) for name, inner in value.items()}
     if kind is list:

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 
 LARGEST_CHARS = 1_000_000
+MOST_DEPTH = 100
+"""Deeper JSON is text: orjson writes only 254 levels of the 1,024 that it reads."""
 MOST_CONTAINERS = 25_000
 """Larger JSON is not parsed. orjson holds the interpreter lock: within these bounds for 4 ms, for many short strings 11 ms.
 
@@ -16,13 +18,23 @@ _COLON = re.compile(r"\s*:")
 
 
 def parsed(text: str) -> Any:
-    """Return the value of JSON `text`, None if it is no JSON or too large to parse at once."""
-    if len(text) > LARGEST_CHARS or text.count("[") + text.count("{") > MOST_CONTAINERS:
+    """Return the value of JSON `text`, None if it is no JSON, nested too deeply, or too large to parse at once."""
+    if len(text) > LARGEST_CHARS or (containers := text.count("[") + text.count("{")) > MOST_CONTAINERS:
         return None
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
+    return None if containers > MOST_DEPTH and _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MOST_DEPTH):
+        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x) if isinstance(v, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 def strings(text: str) -> Iterator[tuple[str, str, bool]]:
