@@ -43,7 +43,7 @@ def responses(n, depth):
 
 
 def gemini(n, depth):
-    call, response = {"name": "put", "args": nested(depth)}, {"name": "put", "response": {"output": LONG}}
+    call, response = {"name": "put", "args": nested(depth)}, {"name": "put", "response": {"output": f"{n}: {LONG}"}}
     return [
         {"role": "model", "parts": [{"functionCall": call}]},
         {"role": "user", "parts": [{"functionResponse": response}]},

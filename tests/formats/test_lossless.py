@@ -13,8 +13,8 @@ from strategies import broken_payloads, every_format, payloads
 from ctx_hooks.conversation.model import Reasoning, Text
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.formats.fields import is_payload, unmarked
+from ctx_hooks.formats.reader import MessageReader
 
 WHERE = {"gemini": "parts"}
 
