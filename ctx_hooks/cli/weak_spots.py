@@ -11,7 +11,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import summarises
 from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.policy.loading import NAME
-from ctx_hooks.policy.scopes import resembling, suggestion
+from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS
 
@@ -59,7 +59,7 @@ def _misspelt(config: Configuration) -> Iterator[Finding]:
     for path, value in values_of(config.raw):
         if isinstance(value, Mapping) and path.endswith((".metadata", ".model_info")):
             for name in value:
-                if name != NAME and resembling(name, [NAME]):
+                if name != NAME and suggestion(name, [NAME]):
                     yield finding("misspelt", path=f"{path}.{name}", name=NAME)
 
 

@@ -1,14 +1,15 @@
 """The settings of the proxy's configuration, with every mistake in them, wherever they are in it."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from ctx_hooks.policy.resolve import Policies
-from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, resembling, suggestion
-from ctx_hooks.policy.settings import Policy, Settings, with_off
+from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, suggestion, switches_off, weakest
+from ctx_hooks.policy.settings import Mode, Policy, Settings, with_off
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -19,12 +20,13 @@ DEEPEST = 2
 """Sections above misplaced settings: `callback_settings` under `litellm_settings`."""
 SECTIONS = ("models", "teams", "keys", "sessions")
 """Sections of scopes by the caller's names."""
+_OURS = re.compile(r"ctx.?hook")
 
 
 def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Return the plugin's settings in a proxy's configuration, and a message if they are not where LiteLLM looks.
 
-    They are found in any section: otherwise a misspelt `callback_setting` would make a proxy enforce that should observe.
+    Settings elsewhere are returned in a list, which is no mapping of sections: they are not read, and the plugin observes.
     """
     parent = config.get(PARENT)
     if isinstance(parent, Mapping) and NAME in parent:
@@ -34,9 +36,8 @@ def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
     sections = [("", config)]
     for path, section in sections:
         for name, found in section.items():
-            begins = isinstance(found, Mapping) and str(name).lower().replace("-", "_").startswith(NAME)
-            if found and (begins or resembling(name, [NAME])):
-                return found, [f"{path}{name}: belongs under `{PARENT}`, as `{NAME}`; it is read as {SECTION}"]
+            if found and _OURS.match(str(name).lower()):
+                return [found], [f"{path}{name}: belongs under `{PARENT}`, as `{NAME}`; it is not read"]
         if path.count(".") < DEEPEST:
             sections += [(f"{path}{name}.", found) for name, found in section.items() if isinstance(found, Mapping)]
     return None, []
@@ -54,52 +55,40 @@ def load_settings(raw: Any, misplaced: Sequence[str] = ()) -> tuple[Settings, tu
 def settings_of(raw: Any) -> tuple[Settings, list[str]]:
     """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them with its path.
 
-    Unreadable settings are left out; the rest applies. But a mistake never makes a caller's mode stronger: a section of
-    scopes that is no mapping may have switched off any of its callers, so all of them are off.
+    An unknown or unreadable section is left out, and the plugin observes at most, for everybody: the section may have
+    said so for anybody.
     """
-    sections, wrong = _sections(raw)
-    try:
-        settings = Settings.model_validate(sections)
-    except ValidationError as error:
-        wrong += mistakes(error, SECTION, Settings)
-        unreadable = {str(e["loc"][0]) for e in error.errors() if e["loc"]}
-        readable = {name: found for name, found in sections.items() if name not in unreadable}
-        for name in unreadable.intersection(SECTIONS):
-            if sections[name] not in (None, []):
-                readable[name] = {"*": sections[name]}
-        settings = Settings.model_validate(readable)
-    return settings, [*wrong, *(f"{SECTION}.{line}" for line in Policies(settings).mistakes())]
-
-
-def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings under the names of sections, and the mistakes in the names that they had."""
     if raw is None or raw in ({}, [], ""):
-        return {}, []
+        raw = {}
     if not isinstance(raw, Mapping):
-        line = f"{SECTION}: sections are expected, such as `defaults`, not {raw!r:.60}; it is read as `defaults`"
-        return {"defaults": raw}, [line]
-    found: dict[str, Any] = {name: raw[name] for name in raw if name in Settings.model_fields}
-    fields: dict[str, Any] = {}
-    wrong: list[str] = []
-    for name, value in raw.items():
-        if name in found:
-            continue
-        if name == "session_header" and str(value).lower() != "x-session-id":
-            value = raw.get("sessions")  # noqa: PLW2901 - no scope of it is found any more by what that header says
-        meant = next((n for n in resembling(name, Settings.model_fields) if n not in found), None)
-        is_known = name in (*Policy.model_fields, *OWN_KEYS)
-        if is_known or not meant:
-            fields[name] = value
-            line = "belongs" if is_known else f"there is no such section{suggestion(name, Settings.model_fields)}; it is put"
-            wrong.append(f"{SECTION}.{name}: {line} under `defaults`, where it is read")
+        said = f"{SECTION}: sections are expected, such as `defaults`, not {raw!r:.60}; the mode is 'observe' at most"
+        return Settings().with_most("off" if switches_off("mode", raw) else "observe"), [said]
+    sections = {name: raw[name] for name in raw if name in Settings.model_fields}
+    others = {str(with_off(name)): value for name, value in raw.items() if name not in sections}
+    wrong = [f"{SECTION}.{name}: {_place_of(name)}; the mode is 'observe' at most" for name in others]
+    modes: list[Mode] = ["off" if switches_off(name, value) else "observe" for name, value in others.items()]
+    while True:  # a section without its wrong part may be wrong too
+        try:
+            settings = Settings.model_validate(sections)
+        except ValidationError as error:
+            wrong += mistakes(error, SECTION, Settings)
+            for name, *inner in (e["loc"] for e in error.errors()):
+                section = sections.pop(str(name), None)
+                if inner and isinstance(section, Mapping) and inner[0] in section:
+                    sections[str(name)] = {n: v for n, v in section.items() if n != inner[0]}
+                elif name in (*SECTIONS, "policies") and section not in (None, [], ""):
+                    modes.append("observe")
         else:
-            found[meant] = value
-            wrong.append(f"{SECTION}.{name}: there is no such section; it is read as {meant!r}")
-    if fields:
-        defaults = with_off(found.get("defaults")) or {}
-        defaults = {"policy": defaults} if isinstance(defaults, str) else defaults
-        found["defaults"] = {**fields, **defaults} if isinstance(defaults, Mapping) else defaults
-    return found, wrong
+            return settings.with_most(weakest(modes)), [
+                *wrong,
+                *(f"{SECTION}.{line}" for line in Policies(settings).mistakes()),
+            ]
+
+
+def _place_of(name: str) -> str:
+    if name in Policy.model_fields or name in OWN_KEYS:
+        return "belongs under `defaults`, and is not read here"
+    return f"there is no such section{suggestion(name, Settings.model_fields)}"
 
 
 def configuration_schema() -> dict[str, Any]:

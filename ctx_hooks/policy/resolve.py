@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from ctx_hooks.policy.scopes import ReadScope, merged, read_scope
+from ctx_hooks.policy.scopes import ReadScope, merged, read_scope, weakest
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings, enforced_share, fraction_of
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
@@ -145,7 +145,9 @@ class Policies:
             value = os.environ.get(variable)
             read = self._read("environment", {"tool_results": {name: value}} if value else {})
             ignored += read.mistakes
-            _put(read, "environment", values, origins, {})
+            _put(ReadScope(read.fields), "environment", values, origins, {})
+        if self.settings.at_most is not None:
+            values["mode"] = weakest((values.get("mode", DEFAULT_POLICY.mode), self.settings.at_most))
         told = _told(list(dict.fromkeys(ignored)))
         for line in told:
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
@@ -177,7 +179,7 @@ class Policies:
             else:
                 refused.append(f"request: policy {caller.request_policy!r:.60} is not allowed")
         read = self._read("request", _loaded(caller.request))
-        asked = read.over(policy.mode)
+        asked = read.over(policy.mode) if "mode" in policy.request_may_set else read.fields
         refused += read.mistakes
         refused += [f"request: {name} may not be set" for name in asked if name not in policy.request_may_set]
         return ReadScope(merged(fields, {n: v for n, v in asked.items() if n in policy.request_may_set})), refused

@@ -9,6 +9,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SkipValidation,
     TypeAdapter,
     ValidationError,
@@ -199,6 +200,11 @@ class Policy(BaseModel):
             raise ValueError("no caller may set `archive`: it names a folder, and whose texts are read")
         return names
 
+    @field_validator("summary", "archive", mode="before")
+    @classmethod
+    def _none_if_off(cls, value: Any) -> Any:
+        return None if value is False or value == "off" else value
+
     @field_validator("mode", mode="before")
     @classmethod
     def _mode_of_switch(cls, value: Any) -> Any:
@@ -280,6 +286,19 @@ class Settings(BaseModel):
         description="Write each event to rotating files: `{path: FOLDER, max_bytes: 50000000, keep: 5}`. Read them with "
         "`ctx-hooks report`.",
     )
+
+    _at_most: Mode | None = PrivateAttr(None)
+
+    @property
+    def at_most(self) -> Mode | None:
+        """The strongest mode that mistakes outside all scopes leave to everybody; None without such mistakes."""
+        return self._at_most
+
+    def with_most(self, mode: Mode | None) -> "Settings":
+        """Return the settings with `mode` as the strongest mode."""
+        settings = self.model_copy()
+        settings._at_most = mode  # noqa: SLF001 - the copy is of this class
+        return settings
 
 
 DEFAULT_POLICY = Policy()

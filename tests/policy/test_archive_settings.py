@@ -74,7 +74,7 @@ def test_no_caller_can_set_the_archive_whatever_a_scope_allows(asked):
 @pytest.mark.parametrize("field", [{"path": "/etc"}, {"max_bytes": 10**12}], ids=["path", "max_bytes"])
 def test_metadata_says_neither_where_files_are_nor_how_much_is_held(scope, field):
     found = resolve({}, **{scope: as_text({"archive": {"backend": "memory", **field}})})
-    assert found.policy.archive is None
+    assert found.policy.archive == ArchiveSettings()
     (name,) = field
     assert any(f"{scope}.archive.{name}" in line for line in found.ignored)
     assert resolve({}, **{scope: as_text({"archive": {"scope": "team"}})}).policy.archive.scope == "team"

@@ -1,12 +1,14 @@
 """Field by field the most specific scope wins; locks hold; a mistake stays where it was made."""
 
+import re
+
 import pytest
 import yaml
 from pydantic import ValidationError
 
-from ctx_hooks.policy.loading import load_settings, settings_of
+from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Caller, Policies, as_text
-from ctx_hooks.policy.scopes import SUCCESSORS
+from ctx_hooks.policy.scopes import KNOWN_ELSEWHERE
 from ctx_hooks.policy.settings import PRESETS, Policy, Settings
 
 
@@ -44,18 +46,26 @@ def test_fields_are_taken_one_by_one_and_say_where_they_came_from():
     assert found.origins == {"reserve": "models.gpt", "language": "team"}
 
 
-@pytest.mark.parametrize("old", SUCCESSORS)
-def test_an_old_name_is_a_mistake_that_says_the_new_one_and_locks_it(old):
-    new, value = SUCCESSORS[old]
-    written = {new: yaml.safe_load(value)}
-    line, *_ = resolve({"defaults": {old: 7}}).ignored[::-1]
-    assert f"such as `{new}: {value}`" in line
-    locked = resolve({"defaults": {"locked": [old]}}, team=written)
-    assert locked.policy == Policy()
-    assert resolve({}, team=written).origins == {new: "team"}
-    allowed = resolve({"defaults": {"request_may_set": [old]}}, request=written)
-    assert allowed.policy.request_may_set == (("mode",) if old == "enabled" else ()), "the new one may do more"
-    assert f"such as `{new}: {value}`" in " ".join(allowed.ignored)
+OTHER_SYSTEMS = {
+    "reserveTokens": "reserve", "keepRecentTokens": "keep_recent", "context_window_override": "window_override_tokens",
+    "historyLimit": "max_turns", "dmHistoryLimit": "max_turns", "soft_trim_ratio": "tool_results",
+    "hard_trim_ratio": "tool_results", "max_overflow_compaction_attempts": "rescue_attempts", "max_lines": "tool_results",
+    "TOOL_OUTPUT_MAX_LINES": "tool_results", "TOOL_OUTPUT_MAX_BYTES": "tool_results", "TOOL_OUTPUT_DIR": "archive",
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_results", "TOOL_OUTPUT_RETENTION_DAYS": "archive",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), OTHER_SYSTEMS.items())
+def test_another_systems_name_gets_the_right_hint(name, field):
+    line, *_ = resolve({"defaults": {name: 7}}).ignored
+    assert f"defaults.{name}: there is no such field; " in line
+    assert f"`{field}: " in line
+
+
+@pytest.mark.parametrize("hint", sorted(set(KNOWN_ELSEWHERE.values())))
+def test_every_hint_is_a_valid_setting(hint):
+    written = re.search("`(.+?)`", hint)[1].replace("FOLDER", "/folder")
+    assert not resolve({"defaults": yaml.safe_load(written)}).ignored
 
 
 def test_a_scope_sets_the_limits_of_tool_results_that_it_names():
@@ -125,9 +135,9 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     ({"defaults": {"reserve": -1}}, "defaults.reserve"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
     ({"defaults": {"locked": ["reserv"]}}, "defaults.locked"),
-    ({"request_policies": ["gentlee"]}, "'gentlee' is no policy"),
+    ({"defaults": {"request_policies": ["gentlee"]}}, "'gentlee' is no policy"),
     ({"teams": {"alpha": {"locked": ["reserve_token"]}}}, "'reserve_token' is no field"),
-    ({"teams": {"alpha": {"locked": "reserve"}}}, "teams.alpha.locked: a list is expected"),
+    ({"teams": {"alpha": {"locked": "reserve"}}}, "teams.alpha.locked: 'reserve' is no field"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
 ])  # fmt: skip
 def test_every_mistake_is_logged_with_its_path(raw, path, caplog):
@@ -195,10 +205,3 @@ def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
 def test_a_share_of_nothing_or_of_more_than_all_is_refused(name, value):
     with pytest.raises(ValidationError):
         Policy(**{name: value})
-
-
-@pytest.mark.parametrize(("value", "compaction"), [("gentle", "gentle"), ("nobody", "full"), (["gentle"], "full")], ids=str)
-def test_a_misspelt_policy_is_read_where_its_value_names_one(value, compaction):
-    read, (line,) = settings_of({"defaults": {"polcy": value}})
-    assert Policies(read).resolve(Caller()).policy.compaction == compaction
-    assert ("it is read as 'policy'" in line) == (value == "gentle")

@@ -33,9 +33,9 @@ def test_sessions_below_the_share_are_enforced_and_all_others_observed(share, en
     [
         ("10%", "observe"), ({"enforce": 10}, "observe"), ({"enforce": 0.1}, "observe"), ({"enforce": "110%"}, "observe"),
         ({"enforce": "100%"}, "observe"), ({"enforc": "10%"}, "observe"), ({"observe": "90%"}, "observe"),
-        ({"enforce": "10%", "observe": "90%"}, "observe"), ({"enforce": "10%", False: 1}, "off"), ({}, "off"),
+        ({"enforce": "10%", "observe": "90%"}, "observe"), ({"enforce": "10%", False: 1}, "off"), ({}, "observe"),
         ({"enforce": ["10%"]}, "observe"), ({"enforce": None}, "observe"), ("enforce: 10%", "observe"), ("%", "observe"),
-        ("ten%", "observe"), ("enforce 0.1", "observe"), ("100%", "observe"), ("0ff", "off"),
+        ("ten%", "observe"), ("enforce 0.1", "observe"), ("100%", "observe"), ("0ff", "observe"),
     ],
 )  # fmt: skip
 def test_a_share_that_is_a_mistake_enforces_nothing_and_is_reported(mode, left):
@@ -68,7 +68,7 @@ def test_a_share_in_a_wrong_place_enforces_nothing(raw):
         ({"defaults": "off", "teams": {"t": SHARED}}, ("observe", "10%")),
         ({"defaults": {**SHARED, "locked": ["mode"]}, "teams": {"t": {"mode": "enforce"}}}, ("observe", "10%")),
         ({"policies": {"p": SHARED}, "teams": {"t": {"policy": "p", "language": "zh"}}}, ("observe", "10%")),
-        ({"defaults": SHARED, "teams": {"t": {"languag": "zh"}}}, ("observe", "10%")),
+        ({"defaults": SHARED, "teams": {"t": {"languag": "zh"}}}, ("observe", "")),
     ],
 )
 def test_a_share_is_a_mode_like_every_other_in_scopes_locks_and_policies(raw, expected):
