@@ -30,7 +30,8 @@ SHOWN = [block.text for block in blocks("text") if block.page == PAGE]
 OTHERS = {"process_resident_memory_bytes", "up"}
 """Metrics of Prometheus and its client."""
 
-LOCAL, CLAUDE = 'requested_model="local",team_alias="red"', 'requested_model="claude",team_alias="blue"'
+LOCAL = 'requested_model="local",team_alias="red",mode="enforce"'
+CLAUDE = 'requested_model="claude",team_alias="blue",mode="enforce"'
 RATES = {
     f'requests_total{{{LOCAL},decision="fits"}}': (96, 68), f'requests_total{{{LOCAL},decision="compressed"}}': (4, 10),
     f'requests_total{{{LOCAL},decision="failed"}}': (0, 2), f'requests_total{{{CLAUDE},decision="fits"}}': (99, 99),
@@ -38,7 +39,7 @@ RATES = {
     f"overflows_total{{{CLAUDE}}}": (1, 1), f"cached_prompt_tokens_total{{{LOCAL}}}": (500, 250),
     f"uncached_prompt_tokens_total{{{LOCAL}}}": (500, 750), f"cached_prompt_tokens_total{{{CLAUDE}}}": (800, 800),
     f"uncached_prompt_tokens_total{{{CLAUDE}}}": (200, 200), f"compression_timeouts_total{{{LOCAL}}}": (0, 1),
-    'rereads_total{mode="enforce",tool="read",' + LOCAL + "}": (4, 16),
+    'rereads_total{tool="read",' + LOCAL + "}": (4, 16),
     'decision_seconds_bucket{le="1.0"}': (100, 80), 'decision_seconds_bucket{le="3.0"}': (100, 100),
     'decision_seconds_bucket{le="+Inf"}': (100, 100),
     **{f'phase_seconds_bucket{{phase="known",le="{le}"}}': (100, 100) for le in ("0.001", "+Inf")},
@@ -89,13 +90,6 @@ def series(*, is_bad):
     return [{"series": name, "values": values} for name, values in found.items()]
 
 
-def alerts(*, is_bad):
-    for name, rule in ALERTS.items():
-        labels = [{**rule["labels"], **fired} for fired in FIRED[name]] if is_bad else []
-        expected = [{"exp_labels": each, "exp_annotations": rule["annotations"]} for each in labels]
-        yield {"eval_time": END, "alertname": name, "exp_alerts": expected}
-
-
 def queries():
     """Yield each query of the page with the samples that stand below it: labels and value."""
     for query, lines in zip(QUERIES, SHOWN, strict=True):
@@ -104,17 +98,73 @@ def queries():
         yield {"expr": f"round({query}, {STEP})", "eval_time": END, "exp_samples": expected}
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="no promtool on this machine")
-def test_every_alert_fires_on_a_bad_day_alone_and_every_query_shows_what_its_page_says(tmp_path):
-    days = [
-        {"interval": "5m", "input_series": series(is_bad=bad), "alert_rule_test": list(alerts(is_bad=bad))}
-        for bad in (False, True)
-    ]
-    days[1]["promql_expr_test"] = list(queries())
+def run_promtool(tmp_path, days):
+    """Run the alerts and queries of days through promtool."""
     written = {"rule_files": [str(RULES)], "evaluation_interval": "5m", "tests": days}
     (tmp_path / "days.json").write_text(json.dumps(written))
     done = subprocess.run([PROMTOOL, "test", "rules", tmp_path / "days.json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="no promtool on this machine")
+
+
+@needs_promtool
+def test_every_alert_fires_on_a_bad_day_alone_and_every_query_shows_what_its_page_says(tmp_path):
+    days = [
+        {"interval": "5m", "input_series": series(is_bad=bad), "alert_rule_test": list(expected(FIRED if bad else {}))}
+        for bad in (False, True)
+    ]
+    days[1]["promql_expr_test"] = list(queries())
+    run_promtool(tmp_path, days)
+
+
+NEEDS_A_DAY = {"CtxHooksCacheShareFalls", "CtxHooksWindowShrinks"}
+"""They compare with the day before, and say nothing without one."""
+
+
+def expected(fired):
+    """Return what promtool expects: for each alert the labels with which it fires, none if it is not named."""
+    for name, rule in ALERTS.items():
+        labels = [{**rule["labels"], **own} for own in fired.get(name, ())]
+        yield {
+            "eval_time": END,
+            "alertname": name,
+            "exp_alerts": [{"exp_labels": each, "exp_annotations": rule["annotations"]} for each in labels],
+        }
+
+
+@needs_promtool
+def test_alerts_fire_if_the_day_before_had_no_series(tmp_path):
+    bad = [{"series": f"ctx_hooks_{name}", "values": f"_x288 {rate}+{rate}x24"} for name, (_, rate) in RATES.items() if rate]
+    bad += [{"series": name, "values": f"_x288 {after}"} for name, (_, after) in VALUES.items()]
+    fired = {name: labels for name, labels in FIRED.items() if name not in NEEDS_A_DAY}
+    run_promtool(tmp_path, [{"interval": "5m", "input_series": bad, "alert_rule_test": list(expected(fired))}])
+
+
+@needs_promtool
+@pytest.mark.parametrize("missing", [4, 12, 60])
+def test_no_alert_fires_after_a_gap_in_the_scrapes(missing, tmp_path):
+    """Counters that had counted before the gap, and count nothing after it."""
+    quiet = []
+    for name, (before, after) in RATES.items():
+        day, total = 288 - missing, (before or after) * 288
+        quiet.append({"series": f"ctx_hooks_{name}", "values": f"{total}x{day} _x{missing} {total}x24"})
+    for name, (before, after) in VALUES.items():
+        value = after.split()[-1].partition("x")[0] if "_total" in name else before.partition("x")[0]
+        if value != "_" and "sinks_disabled" not in name:
+            quiet.append({"series": name, "values": f"{value}x{288 - missing} _x{missing} {value}x24"})
+    run_promtool(tmp_path, [{"interval": "5m", "input_series": quiet, "alert_rule_test": list(expected({}))}])
+
+
+@needs_promtool
+def test_observed_failures_are_not_critical(tmp_path):
+    """What fails while the plugin only observes fails without it too."""
+    failing = [
+        {**each, "series": each["series"].replace('mode="enforce"', 'mode="observe"')} for each in series(is_bad=True)
+    ]
+    fired = {name: labels for name, labels in FIRED.items() if name not in ("CtxHooksRequestsFail", "CtxHooksRereadsRise")}
+    run_promtool(tmp_path, [{"interval": "5m", "input_series": failing, "alert_rule_test": list(expected(fired))}])
 
 
 def test_each_alert_has_its_section_of_the_runbook_and_each_section_ends_in_a_query_or_a_command():
