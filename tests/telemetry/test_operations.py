@@ -148,12 +148,12 @@ def test_no_alert_fires_after_a_gap_in_the_scrapes(missing, tmp_path):
     """Counters that had counted before the gap, and count nothing after it."""
     quiet = []
     for name, (before, after) in RATES.items():
-        day, total = 288 - missing, (before or after) * 288
-        quiet.append({"series": f"ctx_hooks_{name}", "values": f"{total}x{day} _x{missing} {total}x24"})
+        total = (before or after) * 288
+        quiet.append({"series": f"ctx_hooks_{name}", "values": f"{total}x{309 - missing} _x{missing} {total}x1"})
     for name, (before, after) in VALUES.items():
         value = after.split()[-1].partition("x")[0] if "_total" in name else before.partition("x")[0]
         if value != "_" and "sinks_disabled" not in name:
-            quiet.append({"series": name, "values": f"{value}x{288 - missing} _x{missing} {value}x24"})
+            quiet.append({"series": name, "values": f"{value}x{309 - missing} _x{missing} {value}x1"})
     run_promtool(tmp_path, [{"interval": "5m", "input_series": quiet, "alert_rule_test": list(expected({}))}])
 
 
