@@ -21,6 +21,7 @@ from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import start
+from ctx_hooks.telemetry.log import share_log_output
 
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
@@ -34,6 +35,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     def __init__(self) -> None:
         super().__init__()
+        share_log_output()
         self.settings, mistakes = load_settings(*located(configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
         start(self.settings, mistakes, lambda: CtxHooks.flow)

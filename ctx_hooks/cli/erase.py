@@ -171,7 +171,9 @@ def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
 def _resembling(config: Configuration, named: Mapping[str, Sequence[str]], removed: Sequence[tuple[Held, int]]) -> list[str]:
     """Return which team of the configuration a name may mean, if nothing is found of it."""
     found = {held.owner for held, _ in removed if held.entries}
-    hints = {team: suggestion(team, config.settings.teams) for team in named["team"] if f"team {team}" not in found}
+    teams = config.settings.teams
+    unknown = [team for team in named["team"] if f"team {team}" not in found and team not in teams]
+    hints = {team: suggestion(team, teams) for team in unknown}
     return [f"Nothing is kept of the team {team}{hint}" for team, hint in hints.items() if hint]
 
 

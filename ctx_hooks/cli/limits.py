@@ -23,6 +23,8 @@ WITHOUT_REDIS = (
     "Neither --config nor the environment (REDIS_URL, or REDIS_HOST and REDIS_PORT) names a Redis. "
     "Without one each worker keeps its statistics in memory and loses them at a restart."
 )
+MOST_NAMED = 5
+"""Deployments that the message names if the pattern matches none."""
 MOST_SHOWN = 2
 """If an observation has more values than fit a line, the median is shown."""
 
@@ -93,8 +95,12 @@ async def _keys(client: Any, deployment: str) -> tuple[list[bytes], str]:
     if client is None:
         raise CommandError(WITHOUT_REDIS)
     found = await keys_like(client, f"{KEY_PREFIX}{deployment}")
-    others = [] if found else map(_name, await keys_like(client, f"{KEY_PREFIX}*"))
-    return found, f"Nothing was learned{suggestion(deployment, others) or '.'}"
+    others = [] if found else [_name(key) for key in await keys_like(client, f"{KEY_PREFIX}*")]
+    if not others:
+        return found, "Nothing was learned."
+    more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+    named = f"{', '.join(others[:MOST_NAMED])}{more}{suggestion(deployment, others)}"
+    return found, f"Nothing was learned of {deployment}; there are figures of {named}"
 
 
 def _name(key: bytes) -> str:

@@ -120,6 +120,7 @@ class Policies:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._logged = frozenset(self.mistakes())  # `load_settings` logs them at the start
         self.resolve = lru_cache(maxsize=RESOLVED_AT_ONCE)(self._resolve)
 
     def _resolve(self, caller: Caller) -> Resolved:
@@ -149,7 +150,7 @@ class Policies:
         if self.settings.at_most is not None:
             values["mode"] = weakest((values.get("mode", DEFAULT_POLICY.mode), self.settings.at_most))
         told = _told(list(dict.fromkeys(ignored)))
-        for line in told:
+        for line in (line for line in told if line not in self._logged):
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
         ignored_lines = (*told, *_told(refused, "request: "))
         return Resolved(_policy(values), origins, ignored_lines, enforced_share(values.get("mode")) or "")

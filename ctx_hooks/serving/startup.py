@@ -20,7 +20,7 @@ from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach, emit
-from ctx_hooks.telemetry.log import LOGGED, log_event, share_log_output
+from ctx_hooks.telemetry.log import LOGGED, log_event
 from ctx_hooks.telemetry.process_events import FaultEvent, StartEvent
 from ctx_hooks.tokens.counter import load_vocabularies
 
@@ -74,7 +74,6 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
 def attach_sinks(settings: Settings) -> None:
     """Attach the sinks of the settings in place of the present ones; leave out one that cannot be made."""
     detach_sinks()
-    share_log_output()
     _ends.append(on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
     with failing_open("records nothing for Prometheus"):

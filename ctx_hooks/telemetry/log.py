@@ -86,7 +86,10 @@ class _LiteLLMsHandlers(logging.Handler):
 
 
 def share_log_output() -> None:
-    """Show INFO lines in LiteLLM's own log output; a logger that the operator has configured stays unchanged."""
-    if LITELLM.isEnabledFor(logging.INFO) and logger.level == logging.NOTSET and not logger.handlers:
-        logger.setLevel(LITELLM.getEffectiveLevel())
+    """Show the lines in LiteLLM's own log output, with its time, level and name, from its level on, at least warnings.
+
+    A logger that the operator has configured stays unchanged.
+    """
+    if logger.level == logging.NOTSET and not logger.handlers:
+        logger.setLevel(min(LITELLM.getEffectiveLevel(), logging.WARNING))
         logger.addHandler(_LiteLLMsHandlers())

@@ -199,3 +199,4 @@ def test_the_receipt_says_what_stays(world):
     assert "Event files in" in stays
     assert "Nothing was found." in world.erase("--team", "rediss", "--yes")[1].out
     assert "Nothing is kept of the team rediss; did you mean 'redis'?" in world.erase("--team", "rediss", "--yes")[1].out
+    assert "did you mean" not in world.erase("--team", "redis", "--yes")[1].out

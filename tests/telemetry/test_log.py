@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,7 +98,9 @@ _logging.numeric_level = _logging.resolve_log_level(LEVEL)
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.startup import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.log import share_log_output
 from told_events import DECISION
+share_log_output()
 attach_sinks(Settings())
 if JSON:
     litellm.turn_on_json()  # as the proxy does for `json_logs: true`, before or after it loads callbacks
@@ -114,3 +117,22 @@ def test_lines_appear_once_where_litellm_shows_its_own_and_as_json_where_it_logs
     for line in lines:
         assert line.startswith("{") == as_json
         assert not as_json or json.loads(line)["ctx_hooks"]["tokens_after"] == 4_400
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_warnings_have_time_level_and_name_at_the_default_level(as_json):
+    code = f"""
+import litellm
+if {as_json}:
+    litellm.turn_on_json()
+litellm.callback_settings = {{"ctx_hooks": {{"defaults": {{"reserv": 1}}}}}}
+from ctx_hooks.hook import CtxHooks
+CtxHooks()
+"""
+    (line,) = [line for line in printed_by(code).splitlines() if "defaults.reserv" in line]
+    if as_json:
+        told = json.loads(line)
+        assert (told["level"], told["component"]) == ("WARNING", "ctx_hooks")
+        assert told["timestamp"]
+    else:
+        assert re.match(r"\d\d:\d\d:\d\d - ctx_hooks:WARNING: ", line)
