@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from os.path import isdir
 from typing import Any, get_args
 
@@ -28,6 +29,7 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
     """Return the findings, the worst first."""
     found = (
         *_registration(config),
+        *_metrics(config),
         *_misspelt(config),
         *_unknown_groups(config),
         *_windows(config),
@@ -53,6 +55,13 @@ def _registration(config: Configuration) -> Iterator[Finding]:
     elif wrong:
         reason = f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}"
     yield finding("not_registered", reason=reason, callback=CALLBACK)
+
+
+def _metrics(config: Configuration) -> Iterator[Finding]:
+    settings = config.section("litellm_settings")
+    names = [name for key in ("callbacks", *OTHER_LISTS) for name in _names(settings.get(key))]
+    if "prometheus" in names and find_spec("prometheus_client") is None:
+        yield finding("metrics_client")
 
 
 def _misspelt(config: Configuration) -> Iterator[Finding]:

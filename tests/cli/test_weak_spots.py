@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,16 @@ def test_a_plugin_that_litellm_does_not_call_fails(settings):
     assert finding.level == "fails"
     assert CALLBACK in finding.advice
     assert ("no effect" in finding.text) == ("success_callback" in settings)
+
+
+@pytest.mark.parametrize("key", ["callbacks", "success_callback", "failure_callback"])
+def test_metrics_without_their_client_fail(key, monkeypatch):
+    settings = {"callbacks": [CALLBACK]}
+    settings[key] = [*settings.get(key, []), "prometheus"]
+    assert found(litellm_settings=settings) == {}
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.setattr(sys, "meta_path", [])  # as where the package is not installed
+    assert found(litellm_settings=settings)["metrics_client"].level == "fails"
 
 
 def test_a_configuration_that_holds_itself_is_read():
