@@ -111,7 +111,8 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
         if not folders and client is None:
             raise CommandError(NOWHERE)
         try:
-            yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
+            kept = [folder for folder in folders if (folder / disk.FILE).exists() or (folder / disk.BROKEN).exists()]
+            yield Places(tuple(kept), client)  # none is made here
         except sqlite3.Error as error:
             raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
         except OSError as error:  # caught here, so that it is not taken for an error of Redis

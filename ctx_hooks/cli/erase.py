@@ -61,7 +61,7 @@ class Held:
     """A store's data of an owner: the number of entries (rows of a file, keys of Redis or fields of one), and their removal.
 
     Attributes:
-        store: "archive", "statistics", "summaries" or "histories".
+        store: "archive", "damaged archive", "statistics", "summaries" or "histories".
         place: a folder, or "redis".
         owner: its kind and identifier.
         entries: how many there are.
@@ -130,6 +130,14 @@ def _on_disk(places: Places, owner: Owner) -> Iterator[Held]:
         entries = sum(stored.texts for stored in disk.tenants(folder) if stored.name == owner.archive_name)
         remove = partial(asyncio.to_thread, disk.delete, folder, owner.archive_name)
         yield Held("archive", str(folder), str(owner), entries, remove)
+        broken = folder / disk.BROKEN
+        if broken.exists():  # nobody can say whose texts it has
+            yield Held("damaged archive", str(broken), str(owner), 1, partial(asyncio.to_thread, _unlinked, broken))
+
+
+def _unlinked(file: Path) -> int:
+    file.unlink(missing_ok=True)
+    return 1
 
 
 async def _in_redis(client: Any, owner: Owner) -> list[Held]:

@@ -200,3 +200,13 @@ def test_the_receipt_says_what_stays(world):
     assert "Nothing was found." in world.erase("--team", "rediss", "--yes")[1].out
     assert "Nothing is kept of the team rediss; did you mean 'redis'?" in world.erase("--team", "rediss", "--yes")[1].out
     assert "did you mean" not in world.erase("--team", "redis", "--yes")[1].out
+
+
+def test_damaged_archive_is_erased_and_named(world, tmp_path):
+    broken = tmp_path / "kept" / disk.BROKEN
+    broken.parent.mkdir(exist_ok=True)
+    broken.write_bytes(b"texts of anybody")
+    code, printed = world.erase("--team", uuid4().hex, "--yes", "--json")
+    (held,) = [s for s in json.loads(printed.out)["stores"] if s["store"] == "damaged archive"]
+    assert (code, held["place"], held["removed"]) == (0, str(broken), 1)
+    assert not broken.exists()

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,8 @@ from ctx_hooks.runtime.worker import Workers
 
 FILE = "ctx_hooks_archive.sqlite3"
 BROKEN = f"{FILE}.broken"
-"""Name of the damaged file, which an operator can examine; the next damaged file replaces it."""
+"""Name of the damaged file, which an operator can examine. Nobody can say whose texts it has: it goes with the next erasure
+or prune, and when all of them have expired."""
 BUSY_SECONDS = 5.0
 """How long a writer waits for another one; a batch takes some 50 ms. No request waits for it."""
 OPERATION_SECONDS = 10.0
@@ -91,10 +92,14 @@ def write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
 
     """
     known = _file_number(place)
+    if isinstance(place, Path):
+        _expire_damaged(place / BROKEN, kept_seconds=expires_at - time.time())
     try:
         _write(place, tenant, sealed, expires_at, max_bytes)
     except sqlite3.DatabaseError as error:
         is_damaged = type(error) is sqlite3.DatabaseError and known is not None and known == _file_number(place)
+        if isinstance(place, Path) and _is_full(error):
+            prune(place)  # the transaction that removes expired texts has failed with the rest
         if isinstance(place, Memory) or not is_damaged:
             raise  # it is locked, or another process has set it aside
         warn_once(f"ctx_hooks: the archive {place / FILE} is damaged and set aside as {BROKEN}")
@@ -102,6 +107,12 @@ def write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
         for end in ("-wal", "-shm"):
             (place / f"{FILE}{end}").unlink(missing_ok=True)
         _write(place, tenant, sealed, expires_at, max_bytes)
+
+
+def _expire_damaged(file: Path, kept_seconds: float) -> None:
+    with suppress(FileNotFoundError):  # there is none, or another process was first
+        if file.stat().st_mtime < time.time() - kept_seconds:
+            file.unlink()
 
 
 def _file_number(place: Place) -> int | None:
@@ -125,7 +136,7 @@ def read(place: Place, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     if _file_number(place) is None:
         return found  # reading creates no file
-    with _opened(place) as file:
+    with _opened(place, reads=True) as file:
         left_bytes = MOST_READ_BYTES
         for handle in handles:
             row = file.execute(query, (tenant, handle, time.time(), left_bytes)).fetchone()
@@ -140,28 +151,48 @@ def tenants(folder: Path) -> list[Stored]:
     query = "SELECT tenant, COUNT(*), SUM(LENGTH(sealed)), MIN(expires_at), MAX(expires_at) FROM texts GROUP BY 1 ORDER BY 1"
     if _file_number(folder) is None:
         return []
-    with _opened(folder) as file:
+    with _opened(folder, reads=True) as file:
         return [Stored(*row) for row in file.execute(query)]
 
 
 def delete(folder: Path, tenant: str) -> int:
     """Delete every text of a tenant from the file and its log, without a trace; return how many there were.
 
-    Raises as `write` does.
+    Raises:
+        sqlite3.Error: The file is locked or being read for longer than BUSY_SECONDS. The texts are deleted by the next call.
     """
     return _deleted(folder, "DELETE FROM texts WHERE tenant = ?", tenant)
 
 
 def prune(folder: Path) -> int:
-    """Delete the expired texts and return their number; raises as `write` does."""
+    """Delete the expired texts and the damaged file, and return the number of texts; raises as `delete` does."""
+    (folder / BROKEN).unlink(missing_ok=True)
     return _deleted(folder, "DELETE FROM texts WHERE expires_at <= ?", time.time())
 
 
 def _deleted(folder: Path, statement: str, value: str | float) -> int:
-    with _opened(folder) as file:
+    if _file_number(folder) is None:
+        return 0
+    try:
+        return _deleted_by(folder, statement, value)
+    except sqlite3.OperationalError as error:
+        if not _is_full(error):
+            raise
+    return _deleted_by(folder, statement, value, in_place=True)
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk may be full: there may be no room for the log, or for the index of the log, an "I/O error"."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" not in str(error)
+
+
+def _deleted_by(folder: Path, statement: str, value: str | float, *, in_place: bool = False) -> int:
+    """Delete rows; `in_place` needs no room on the disk, and a power failure meanwhile damages the file."""
+    with _opened(folder, in_place=in_place) as file:
         with _transaction(file):
             gone = file.execute(statement, (value,)).rowcount
-        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if not in_place and file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise sqlite3.OperationalError("database is locked by a reader: deleted texts are still in its file")
     return gone
 
 
@@ -194,18 +225,37 @@ def _used_bytes(file: sqlite3.Connection) -> int:
     return int(pages - free) * PAGE_BYTES
 
 
+def _reader(path: Path) -> sqlite3.Connection:
+    """Return a connection that changes nothing, also on a full disk and in a folder without the right to write."""
+    file = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    try:
+        file.execute("SELECT 1 FROM texts LIMIT 1")
+    except sqlite3.OperationalError as error:
+        file.close()
+        if not _is_full(error):
+            raise
+        file = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)  # without an index of the log
+    return file
+
+
 @contextmanager
-def _opened(place: Place) -> Iterator[sqlite3.Connection]:
+def _opened(place: Place, *, reads: bool = False, in_place: bool = False) -> Iterator[sqlite3.Connection]:
     if isinstance(place, Memory):
         with place.lock:
             yield place.file
         return
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = place / FILE
+    if reads:
+        with closing(_reader(path)) as file:
+            yield file
+        return
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # for this user only; SQLite gives the log the same rights
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as file:
+        if in_place:
+            file.execute("PRAGMA locking_mode = EXCLUSIVE")  # without an index of the log in a file
         file.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
-        file.execute("PRAGMA journal_mode = WAL")
+        file.execute(f"PRAGMA journal_mode = {'MEMORY' if in_place else 'WAL'}")
         file.execute("PRAGMA synchronous = NORMAL")  # a power failure may lose the newest texts; the file is sound
         file.execute("PRAGMA secure_delete = ON")  # overwrites deleted texts
         file.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from stat import S_IMODE
 
 import pytest
@@ -304,3 +304,76 @@ def test_reading_makes_no_file(tmp_path):
     assert disk.read(folder, NAME, ["b" * 12]) == {}
     assert disk.tenants(folder) == []
     assert not folder.exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return a folder on a file system of two megabytes."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield tmp_path
+    subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+def filled(folder):
+    """Fill the file system to its last byte."""
+    with (folder / "others").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 1_000):
+            pass
+
+
+@pytest.mark.parametrize(("removed", "expires_at"), [(lambda folder: disk.delete(folder, NAME), LATER), (disk.prune, 1.0)])
+def test_full_disk_lets_texts_be_removed(small_disk, removed, expires_at):
+    disk.write(small_disk, NAME, {"a" * 12: b"secret" * 50_000}, expires_at, MANY_BYTES)
+    filled(small_disk)
+    assert removed(small_disk) == 1
+    assert b"secret" not in b"".join(path.read_bytes() for path in small_disk.glob(f"{disk.FILE}*"))
+
+
+def test_full_disk_lets_texts_expire(small_disk):
+    disk.write(small_disk, NAME, {letter * 12: b"old" * 30_000 for letter in "abcd"}, time.time() - 1, MANY_BYTES)
+    filled(small_disk)
+    with pytest.raises(sqlite3.OperationalError):
+        disk.write(small_disk, NAME, {"e" * 12: b"new" * 10_000}, LATER, MANY_BYTES)
+    assert disk.tenants(small_disk) == []
+
+
+def test_reader_is_named_if_it_keeps_deleted_texts(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk, "BUSY_SECONDS", 0.01)
+    disk.write(tmp_path, NAME, {"a" * 12: b"secret" * 1_000}, time.time() + 99, 10**9)
+    with closing(sqlite3.connect(tmp_path / disk.FILE, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM texts").fetchone()
+        with pytest.raises(sqlite3.OperationalError, match="reader"):
+            disk.delete(tmp_path, NAME)
+    assert disk.delete(tmp_path, NAME) == 0
+    assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.glob(f"{disk.FILE}*"))
+
+
+def test_folder_that_is_only_readable_is_read(tmp_path):
+    """Checked as a user without rights to write there: root may write everywhere."""
+    disk.write(tmp_path, NAME, {"a" * 12: b"text"}, time.time() + 99, 10**9)
+    for path in (*tmp_path.parents[:2], tmp_path):
+        path.chmod(0o755)
+    (tmp_path / disk.FILE).chmod(0o644)
+    child = os.fork()
+    if not child:
+        try:
+            os.setuid(65_534)
+            is_read = disk.read(tmp_path, NAME, ["a" * 12]) == {"a" * 12: b"text"}
+            os._exit(0 if is_read and [stored.name for stored in disk.tenants(tmp_path)] == [NAME] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_damaged_file_goes_with_what_was_in_it(tmp_path):
+    (tmp_path / disk.BROKEN).write_bytes(b"secret")
+    os.utime(tmp_path / disk.BROKEN, (0, time.time() - 50))
+    disk.write(tmp_path, NAME, {"a" * 12: b"text"}, time.time() + 99, 10**9)
+    assert (tmp_path / disk.BROKEN).exists(), "its texts may be kept for another while"
+    disk.write(tmp_path, NAME, {"a" * 12: b"text"}, time.time() + 40, 10**9)
+    assert not (tmp_path / disk.BROKEN).exists()
+    (tmp_path / disk.BROKEN).write_bytes(b"secret")
+    disk.prune(tmp_path)
+    assert not (tmp_path / disk.BROKEN).exists()
