@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
+from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall, ToolResult
 
 
 def with_results(conversation: Conversation, results: Mapping[tuple[int, int], ToolResult]) -> Conversation:
@@ -32,6 +32,6 @@ def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str
         for k, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 found[i, k] = open_calls.get(part.call_id, ("", ""))
-        for call in message.calls:
-            open_calls[call.id] = (call.name, call.arguments)
+            elif isinstance(part, ToolCall):
+                open_calls[part.id] = (part.name, part.arguments)
     return found
