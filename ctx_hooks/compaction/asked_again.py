@@ -80,7 +80,7 @@ def asked_again(history: History, thresholds: Thresholds, summaries: Summaries) 
 def _call_with_result(history: History, start: int, digest: bytes, end: int) -> tuple[ToolCall, int, ToolResult] | None:
     """Return the call with the digest at `start`, the place of its result, and the result; None if the user speaks first."""
     call = next(c for c in history.messages.message(start).calls if call_digest(c) == digest)
-    for i in range(start + 1, end):
+    for i in range(start, end):
         for result in history.messages.message(i).results:
             if result.call_id == call.id:
                 return call, i, result

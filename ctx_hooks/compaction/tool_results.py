@@ -47,6 +47,6 @@ def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str
         for k, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 found[i, k] = open_calls.get(part.call_id, ("", ""))
-        for call in message.calls:
-            open_calls[call.id] = (call.name, call.arguments)
+            elif isinstance(part, ToolCall):
+                open_calls[part.id] = (part.name, part.arguments)
     return found

@@ -14,6 +14,8 @@ from ctx_hooks.conversation.exchanges import is_request, prefill_of
 
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
+Path: TypeAlias = tuple[str | int, ...]
+"""The keys and indices that lead to a text inside a value."""
 MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
 
@@ -89,11 +91,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A part of unknown kind: the counter counts its `text` and the `media` found in it, and no step changes it."""
+    """A part of unknown kind: the counter counts its `text` and the `media` found in it, and no step changes it.
+
+    `texts` has the paths of its long texts: these are separate parts before it, each with its path as `raw`.
+    """
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
     media: tuple[Media, ...] = ()
+    texts: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +238,14 @@ class Conversation:
         ends: list[int] = []
         open_calls: set[str] = set()
         for i, message in enumerate(messages):
-            results = message.results
+            own = {c.id for c in message.calls}
+            results = any(r.call_id not in own for r in message.results) or (joins_items and not own.isdisjoint(open_calls))
             continues = joins_items and i > 0 and messages[i - 1].role == message.role == "assistant"
             if i > 0 and not (results or continues or (open_calls and message.role == "assistant")):
                 ends.append(i)
                 open_calls = set()
-            open_calls.update([c.id for c in message.calls])
-            open_calls.difference_update([r.call_id for r in results])
+            open_calls.update(own)
+            open_calls.difference_update([r.call_id for r in message.results])
         return tuple(range(start, end) for start, end in pairwise([0, *ends, len(messages)]) if messages)
 
     @cached_property

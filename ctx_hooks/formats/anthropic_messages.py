@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty, text_part, text_parts, write_block, write_content
+from ctx_hooks.formats.content import block_parts, text_parts, write_block, write_content, write_parts
+from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
@@ -24,32 +25,32 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 def _read(raw: Mapping[str, Any]) -> Message:
     content = raw.get("content")
-    parts: tuple[Part, ...]
-    parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)
+    parts: tuple[Part, ...] = text_parts(content, TEXT_TYPES)
+    if isinstance(content, (list, tuple)):
+        parts = tuple([part for block in content for part in _parts(block)])
     return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw)
 
 
-def _part(block: Any) -> Part:
+def _parts(block: Any) -> tuple[Part, ...]:
     kind = text_or_empty(block.get("type")) if isinstance(block, MAPPINGS) else ""
     if kind == "tool_use":
-        return ToolCall(
-            text_or_empty(block.get("id")), text_or_empty(block.get("name")), compact_json(block.get("input")), block
-        )
+        name, arguments = text_or_empty(block.get("name")), compact_json(block.get("input"))
+        return (ToolCall(text_or_empty(block.get("id")), name, arguments, block),)
     if kind == "tool_result":
         parts = text_parts(block.get("content"), TEXT_TYPES)
-        return ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block)
+        return (ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block),)
     if kind in REASONING_TYPES:
         sealed = text_or_empty(block.get("data"))
         media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
-        return Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media)
-    return text_part(block, TEXT_TYPES)
+        return (Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media),)
+    return block_parts(block, TEXT_TYPES)
 
 
 def _write(message: Message) -> dict[str, Any]:
     original = message.raw.get("content")
     if isinstance(original, str) and all(isinstance(p, Text) for p in message.parts):
         return {**message.raw, "content": message.text}
-    return {**message.raw, "content": [_write_part(p) for p in message.parts]}
+    return {**message.raw, "content": write_parts(message.parts, _write_part)}
 
 
 def _write_part(part: Part) -> Any:

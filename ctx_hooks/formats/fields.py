@@ -262,46 +262,6 @@ def _split_values(value: Mapping[Any, Any]) -> tuple[dict[Any, Any], tuple[Media
     return {name: rest for name, (rest, _) in split.items()}, tuple(m for _, found in split.values() for m in found)
 
 
-def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
-    """Read string or block content: texts, media, and everything else unchanged."""
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (Text(content),)
-    if not isinstance(content, (list, tuple)):
-        return (opaque_of(content),)
-    return tuple(text_part(block, text_types) for block in content)
-
-
-def text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
-    """Read a block of content."""
-    if isinstance(block, str):
-        return Text(block, raw=block)
-    if not isinstance(block, MAPPINGS):
-        return opaque_of(block)
-    if text_or_empty(block.get("type")) in text_types and isinstance(block.get("text"), str):
-        return Text(block["text"], raw=block)
-    return media_of(block) or opaque_of(block)
-
-
 def said(role: Role, text: str) -> Message:
     """Return a message with a role and `text`, as all formats except Google's write it."""
     return Message(role, (Text(text),), raw={"role": role, "content": text})
-
-
-def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:
-    """Write content as a string or as blocks, like `original`."""
-    if len(parts) == 1 and isinstance(parts[0], Opaque) and parts[0].raw is original:
-        return original
-    if not isinstance(original, (list, tuple)) and all(isinstance(p, Text) for p in parts):
-        return "\n".join(p.text for p in parts if isinstance(p, Text))
-    return [write_block(p, text_type) for p in parts]
-
-
-def write_block(part: Text | Media | Opaque, text_type: str) -> Any:
-    """Write one block with all its original fields."""
-    if not isinstance(part, Text):
-        return part.raw
-    if isinstance(part.raw, MAPPINGS):
-        return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}
-    return {"type": text_type, "text": part.text}

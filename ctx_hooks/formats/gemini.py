@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.formats.content import parts_of_value, write_parts
 from ctx_hooks.formats.fields import MAPPINGS, compact_json, media_kind, opaque_of, payload_kind, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
@@ -72,7 +73,7 @@ def _items(given: Any) -> Any:
 
 
 def _write(message: Message) -> dict[str, Any]:
-    return {**message.raw, "parts": [_write_part(p) for p in message.parts]}
+    return {**message.raw, "parts": write_parts(message.parts, _write_part)}
 
 
 def _new_message(role: Role, text: str) -> Message:
@@ -95,7 +96,7 @@ def _read(raw: Mapping[str, Any]) -> Message:
     listed = raw.get("parts")
     blocks = listed if isinstance(listed, (list, tuple)) else () if listed is None else (listed,)
     unnamed: Counter[str] = Counter()
-    parts = tuple(_part(block, unnamed) for block in blocks)
+    parts = tuple([part for block in blocks for part in _parts(block, unnamed)])
     return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw)
 
 
@@ -115,21 +116,27 @@ def _id_of(fields: Mapping[str, Any], unnamed: Counter[str]) -> str:
     return _own_id(fields) or f"{name}#{unnamed[name]}"
 
 
-def _part(block: Any, unnamed: Counter[str]) -> Part:
+def _parts(block: Any, unnamed: Counter[str]) -> tuple[Part, ...]:
     if not isinstance(block, Mapping):
-        return Text(block, raw=block) if isinstance(block, str) else opaque_of(block)
+        return (Text(block, raw=block) if isinstance(block, str) else opaque_of(block),)
     is_signed = bool(_value_of(block, "thoughtSignature"))
     text, call, response = block.get("text"), _value_of(block, "functionCall"), _value_of(block, "functionResponse")
     if isinstance(text, str):
-        return Reasoning(text, block) if block.get("thought") is True else Text(text, block, is_signed=is_signed)
+        return (Reasoning(text, block) if block.get("thought") is True else Text(text, block, is_signed=is_signed),)
     if isinstance(call, Mapping):
         arguments = compact_json(call.get("args") or {})
-        return ToolCall(_id_of(call, unnamed), text_or_empty(call.get("name")), arguments, block, is_signed=is_signed)
+        name = text_or_empty(call.get("name"))
+        return (ToolCall(_id_of(call, unnamed), name, arguments, block, is_signed=is_signed),)
     if isinstance(response, Mapping):
         given = response.get("response")
         is_error = isinstance(given, Mapping) and list(given) == [ERROR_KEY]
-        return ToolResult(_id_of(response, unnamed), _result_parts(response), is_error, block)
-    return _media_of(block) or opaque_of(block)
+        return (ToolResult(_id_of(response, unnamed), _result_parts(response), is_error, block),)
+    return _media_or_rest(block)
+
+
+def _media_or_rest(block: Any) -> tuple[Text | Media | Opaque, ...]:
+    media = _media_of(block)
+    return (media,) if media else parts_of_value(block)
 
 
 def _media_of(block: Any) -> Media | None:
@@ -146,14 +153,14 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
     """Return a function's result: its only text, else its JSON; and its media."""
     given = response.get("response")
     beside = response.get("parts")
-    media = tuple(_media_of(b) or opaque_of(b) for b in beside) if isinstance(beside, (list, tuple)) else ()
+    media = tuple([p for b in beside for p in _media_or_rest(b)]) if isinstance(beside, (list, tuple)) else ()
     if given is None or given == {}:
         return media
     key, text = next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
     if isinstance(text, str) and payload_kind(text_or_empty(key), text) is None:
         return (Text(text), *media)
-    found = opaque_of(given)
-    return ((found if found.media else Text(compact_json(given))), *media)
+    *texts, rest = parts_of_value(given)
+    return (*texts, rest, *media) if isinstance(rest, Opaque) and rest.media else (Text(compact_json(given)), *media)
 
 
 def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
@@ -222,11 +229,13 @@ def _write_result(result: ToolResult) -> Any:
         return result.raw
     given = response.get("response")
     changed = {k: v for k, v in response.items() if k != "parts"}
-    if not any(isinstance(p, Opaque) and p.raw is given for p in result.parts):
+    rest = write_parts((p for p in result.parts if not isinstance(p, Text) or p.raw is not None), _write_part)
+    if any(isinstance(p, Opaque) and p.raw is given for p in result.parts):
+        changed["response"] = rest.pop(0)
+    else:
         key = next(iter(given)) if isinstance(given, Mapping) and len(given) == 1 else OUTPUT_KEY
-        changed["response"] = {key: result.text}
-    beside = [p.raw for p in result.parts if not isinstance(p, Text) and p.raw is not given]
-    return {**result.raw, name: {**changed, "parts": beside} if beside else changed}
+        changed["response"] = {key: "\n".join(p.text for p in result.parts if isinstance(p, Text) and p.raw is None)}
+    return {**result.raw, name: {**changed, "parts": rest} if rest else changed}
 
 
 WIRE = WireFormat(

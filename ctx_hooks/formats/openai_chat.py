@@ -4,16 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.formats.fields import (
-    MAPPINGS,
-    compact_json,
-    opaque_of,
-    reasoning_of,
-    text_or_empty,
-    text_parts,
-    write_block,
-    write_content,
-)
+from ctx_hooks.formats.content import text_parts, write_block, write_content
+from ctx_hooks.formats.fields import MAPPINGS, compact_json, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ctx_hooks.testing import gemini
@@ -13,13 +13,18 @@ CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 MOST_CACHE_MARKERS = 4
 
 
-def violations(fmt: Format, payload: Mapping[str, Any]) -> list[str]:
+def violations(fmt: Format, payload: Mapping[str, Any], came: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """Return the provider's 400 texts for every rule that the payload breaks, in the order in which it breaks them.
+
+    `came`: the Responses items as the client sent them; they show which reasoning an item followed. The ids of the fake
+    provider's own items show it, too.
 
     >>> violations("anthropic", {"messages": [{"role": "assistant", "content": "hello"}]})
     ['messages: first message must use the "user" role']
     """
-    checks = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": gemini.violations}
+    if fmt == "openai-responses":
+        return [*_foreign_keys(payload), *_responses(payload, came)]
+    checks = {"openai-chat": _chat, "anthropic": _anthropic, "gemini": gemini.violations}
     return [*_foreign_keys(payload), *checks[fmt](payload)]
 
 
@@ -154,7 +159,7 @@ def _thinking(messages: list[Mapping[str, Any]]) -> Iterator[str]:
             yield "Expected `thinking` or `redacted_thinking`, but found `tool_use`."
 
 
-def _responses(payload: Mapping[str, Any]) -> Iterator[str]:
+def _responses(payload: Mapping[str, Any], came: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from _flat_tools(payload.get("tools") or ())
     items = payload.get("input")
     if isinstance(items, str):
@@ -162,23 +167,28 @@ def _responses(payload: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(items, list) or not items:
         yield "Missing required parameter: 'input'."
         return
-    calls = [i.get("call_id") for i in items if str(i.get("type", "")).endswith("_call") and "call_id" in i]
-    outputs = [i.get("call_id") for i in items if str(i.get("type", "")).endswith("_call_output")]
-    stored = payload.get("previous_response_id") or payload.get("conversation")
-    for call_id in outputs:
-        if call_id not in calls and not stored:
-            yield f"No tool call found for function call output with call_id {call_id}."
-    for call_id in calls:
-        if call_id not in outputs:
-            yield f"No tool output found for function call {call_id}."
-    for here, after in zip(items, [*items[1:], {}], strict=True):
-        if here.get("type") == "reasoning" and (
-            after.get("type") not in {"message", "function_call", "reasoning", "custom_tool_call"}
-            and after.get("role") != "assistant"
-        ):
-            yield f"Item '{here.get('id')}' of type 'reasoning' was provided without its required following item."
+    paired: dict[str, list[str]] = {}
+    for item in items:
+        paired.setdefault(_pair_id(item), []).append(str(item.get("type")))
+    stored = payload.get("previous_response_id") or payload.get("conversation") or any(map(_is_reference, items))
+    for call_id, kinds in paired.items():
+        kind = kinds[0].replace("_", " ")
+        if call_id and not stored and all(kind.endswith("_output") for kind in kinds):
+            yield f"No tool call found for {kind} with call_id {call_id}."
+        if call_id and kinds == [kinds[0]] and not kinds[0].endswith("_output"):
+            yield f"No tool output found for {kind} {call_id}."
+    if any(item.get("type") == "compaction_trigger" for item in items[:-1]):
+        yield "Invalid 'input': 'compaction_trigger' must be the final input item."
+    yield from _reasoning(items, _thoughts(items, came), is_kept=payload.get("store") is not False)
 
-    yield from _reasoning(items, is_kept=payload.get("store") is not False)
+
+def _pair_id(item: Mapping[str, Any]) -> str:
+    """Return what a call and its output have in common; OpenAI's server runs calls without, and `mcp_call` needs none."""
+    return str(item.get("call_id") or (item.get("type") == "local_shell_call_output" and item.get("id")) or "")
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "item_reference" or not item.keys() - {"id"}
 
 
 def _flat_tools(tools: Iterable[Any]) -> Iterator[str]:
@@ -194,12 +204,12 @@ def _flat_tools(tools: Iterable[Any]) -> Iterator[str]:
             )
 
 
-def _reasoning(items: list[Mapping[str, Any]], *, is_kept: bool) -> Iterator[str]:
-    """Refuse altered or unknown reasoning, and calls without the reasoning before them."""
+def _reasoning(items: list[Mapping[str, Any]], thoughts: Mapping[Any, str], *, is_kept: bool) -> Iterator[str]:
+    """Refuse altered or unknown reasoning, an item without its reasoning, and reasoning without its item."""
     ids = {item.get("id") for item in items}
-    for item in items:
-        item_id = str(item.get("id") or "")
-        if item.get("type") == "reasoning":
+    for item, after in zip(items, [*items[1:], {"role": "user"}], strict=True):
+        item_id, kind = str(item.get("id") or ""), item.get("type") or "message"
+        if kind == "reasoning":
             encrypted = item.get("encrypted_content")
             if not encrypted and not is_kept:
                 yield (
@@ -209,9 +219,32 @@ def _reasoning(items: list[Mapping[str, Any]], *, is_kept: bool) -> Iterator[str
             summary = "".join(part.get("text") or "" for part in item.get("summary") or ())
             if str(encrypted or "").startswith(SIGNATURE_PREFIX) and encrypted != sign(summary):
                 yield f"The encrypted content for item {item_id} could not be verified."
-        needed = item_id.removeprefix("fc_").rpartition("_")[0]
-        if item.get("type") == "function_call" and needed.startswith("rs_") and needed not in ids:
-            yield f"Item '{item_id}' of type 'function_call' was provided without its required 'reasoning' item: '{needed}'."
+            if not _is_models(after) or thoughts.get(after.get("id"), item_id) != item_id:
+                yield f"Item '{item_id}' of type 'reasoning' was provided without its required following item."
+        needed = thoughts.get(item_id)
+        if needed and needed not in ids:
+            yield f"Item '{item_id}' of type '{kind}' was provided without its required 'reasoning' item: '{needed}'."
+
+
+def _is_models(item: Mapping[str, Any]) -> bool:
+    """Whether the model wrote the item, of any type: neither a client nor a tool did."""
+    return item.get("role", "assistant") == "assistant" and not str(item.get("type")).endswith(("_output", "_response"))
+
+
+def _thoughts(items: Iterable[Mapping[str, Any]], came: Iterable[Mapping[str, Any]]) -> dict[Any, str]:
+    """Return the reasoning that each item needs, by its id: the one that its id names, or the one before it as it came.
+
+    OpenAI knows it by the ids, and pairs no item without one (openai/openai-agents-python#3207, TanStack/ai#1365).
+    """
+    named = ((item.get("id"), str(item.get("id")).partition("_rs_")) for item in items)
+    found = {item_id: f"rs_{rest.rpartition('_')[0]}" for item_id, (_, mark, rest) in named if mark}
+    thought = ""
+    for item in came:
+        if item.get("type") == "reasoning" or not _is_models(item):
+            thought = str(item.get("id") or "") if item.get("type") == "reasoning" else ""
+        elif item.get("id") and thought:
+            found[item["id"]] = thought
+    return found
 
 
 def _merged(spoken: list[tuple[int, Mapping[str, Any]]]) -> list[tuple[str, list[Mapping[str, Any]]]]:

@@ -99,10 +99,12 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
     results: dict[int, ToolResult] = {}
     open_calls: dict[str, int] = {}
     for i, message in enumerate(messages):
-        results.update({open_calls[r.call_id]: r for r in message.results if r.call_id in open_calls})
-        for call in message.calls:
-            open_calls[call.id] = len(made)
-            made.append((i, call))
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                open_calls[part.id] = len(made)
+                made.append((i, part))
+            elif isinstance(part, ToolResult) and part.call_id in open_calls:
+                results[open_calls[part.call_id]] = part
     actions: list[Action] = []
     running: dict[str, Action] = {}
     for n, (i, call) in enumerate(made):
