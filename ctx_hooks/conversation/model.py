@@ -16,6 +16,8 @@ Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
 MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
+ELIDED = "…"
+"""Reasoning in its shortest form. An empty one is refused, and LiteLLM drops a blank one on `/v1/messages`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,12 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A model's thinking. Providers sign or encrypt it: steps keep or remove it whole, and never edit it.
-
-    `media` is its sealed part.
-    """
+    """A model's thinking. `media` is its sealed part; steps keep or remove a signed or sealed one whole."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
     media: tuple[Media, ...] = ()
+    is_signed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import ELIDED, Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty, text_part, text_parts, write_block, write_content
 from ctx_hooks.formats.wire_format import WireFormat
 
@@ -41,7 +41,7 @@ def _part(block: Any) -> Part:
     if kind in REASONING_TYPES:
         sealed = text_or_empty(block.get("data"))
         media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
-        return Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media)
+        return Reasoning(text_or_empty(block.get("thinking")), block, media, is_signed=bool(block.get("signature")))
     return text_part(block, TEXT_TYPES)
 
 
@@ -54,7 +54,7 @@ def _write(message: Message) -> dict[str, Any]:
 
 def _write_part(part: Part) -> Any:
     if isinstance(part, Reasoning):
-        return part.raw
+        return part.raw if part.text != ELIDED else {**part.raw, "thinking": ELIDED}
     if isinstance(part, ToolCall):
         unchanged = part.raw.get("id") == part.id and compact_json(part.raw.get("input")) == part.arguments
         return part.raw if unchanged else {**part.raw, "id": part.id, "input": json.loads(part.arguments)}
