@@ -15,6 +15,7 @@ from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.message_rules.rule import Repair
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, Budget, Window, budget_tokens_of, target_tokens_of
@@ -84,7 +85,7 @@ def compress(
             The proxy's hooks do this, so that consecutive requests of one conversation share their prefix. Without it, only
             the newest request is fitted, to keep the most.
         window_tokens: the model's context window; by default the policy's override, else 128,000; its cap applies.
-        model: chooses the vocabulary that counts; None counts in o200k_base.
+        model: chooses the vocabulary that counts, by default o200k_base, and whether older reasoning is elided or removed.
         tools: the tool definitions, counted and never changed.
         system: Anthropic's `system`, Responses' `instructions` or Google's `systemInstruction`, counted and never changed.
         policy: how to compress; by default as the proxy does without settings.
@@ -106,7 +107,8 @@ def compress(
     within_window = to_local(budget_tokens_of(Window(window, "policy"), policy), factor=1.0)
     goal = LocalTokens(budget_tokens) if budget_tokens is not None else within_window
     counter = Counter(vocabulary_of(model))
-    budget = Budget(goal, max(window, to_provider(goal, factor=1.0)), counter, policy)
+    most = max(window, to_provider(goal, factor=1.0))
+    budget = Budget(goal, most, counter, policy, wants_reasoning=wants_reasoning(model or ""))
     index = message_stats(reader, counter)
     received = history_of(reader, index, counter)
     newest = newest_turns(index, policy.max_turns)

@@ -13,6 +13,7 @@ from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Conversation, Format, Media, Message, Part, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, stays
 from ctx_hooks.message_rules import alternation
+from ctx_hooks.message_rules.reasoning import with_elisions
 from ctx_hooks.texts.pieces import utf8_bytes
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
@@ -84,7 +85,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)
-    sent, _ = message_rules.repair(sent, continues=continues)
+    sent, _ = message_rules.repair(with_elisions(whole, sent) if budget.wants_reasoning else sent, continues=continues)
     after = estimated_tokens(sent)
     fits = after <= budget.goal_tokens
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ctx_hooks.compaction.steps import Step, extra_steps, newest_loop, older_parts, oldest_turns, oversized_results, repeats
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.message_rules.reasoning import with_elisions
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -87,6 +88,8 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
             break
         budget.counter.deadline.check()
         applied = step.apply(conversation, budget)
+        if budget.wants_reasoning:
+            applied = with_elisions(conversation, applied)
         if applied is conversation:
             continue
         left = budget.counter.conversation(applied)

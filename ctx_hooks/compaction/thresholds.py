@@ -47,4 +47,5 @@ class Thresholds:
         policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
         references = budget.cut_texts.digested if budget.cut_texts is not None else ()
-        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references))
+        wanted = ("reasoning",) if budget.wants_reasoning else ()
+        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references, *wanted))

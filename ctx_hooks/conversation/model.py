@@ -18,6 +18,8 @@ Path: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a text inside a value."""
 MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
+ELIDED = "…"
+"""Reasoning in its shortest form. An empty one is refused, and LiteLLM drops a blank one on `/v1/messages`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,12 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A model's thinking. Providers sign or encrypt it: steps keep or remove it whole, and never edit it.
-
-    `media` is its sealed part.
-    """
+    """A model's thinking. `media` is its sealed part; steps keep or remove a signed or sealed one whole."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
     media: tuple[Media, ...] = ()
+    is_signed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

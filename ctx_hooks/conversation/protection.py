@@ -1,11 +1,12 @@
 """The messages that no step may touch, and the older messages that steps may shrink or remove."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from typing import TypeVar
 
 from ctx_hooks.conversation.exchanges import prefill_of, request_of_first_speaker
-from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolResult
+from ctx_hooks.conversation.model import ELIDED, Conversation, Message, Opaque, Reasoning, ToolResult
 
 T = TypeVar("T")
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
@@ -116,3 +117,15 @@ def reasoning_may_go(conversation: Conversation, index: int) -> bool:
     newest = conversation.newest_request
     # A Responses reasoning item is a separate message that its item may need; it goes only with its exchange.
     return newest is not None and index < newest and conversation.format != "openai-responses"
+
+
+def reasoning_left(conversation: Conversation, index: int, part: Reasoning, *, is_wanted: bool) -> Reasoning | None:
+    """Return what steps leave of a message's reasoning; `is_wanted`: the model wants it back, one character is enough.
+
+    Google wants back signatures, and these are on other parts.
+    """
+    if not reasoning_may_go(conversation, index):
+        return part
+    if not is_wanted or conversation.format == "gemini":
+        return None
+    return part if part.is_signed or part.media or not part.text else replace(part, text=ELIDED)

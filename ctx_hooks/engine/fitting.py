@@ -59,7 +59,8 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, recei
         cut_texts = CutTexts(found.handles, found.kept_days, is_offered=found.tool is not None)
         tool_tokens = counter.text(compact_json(found.tool)) if found.tool is not None else tool_tokens
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
-    return Budget(goal_tokens, known.window.tokens, counter, policy, plan.cut_newest, cut_texts)
+    window_tokens, wants_reasoning = known.window.tokens, known.wants_reasoning
+    return Budget(goal_tokens, window_tokens, counter, policy, plan.cut_newest, cut_texts, wants_reasoning)
 
 
 def compressed(

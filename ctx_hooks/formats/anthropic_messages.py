@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import ELIDED, Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import block_parts, text_parts, write_block, write_content, write_parts
 from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
@@ -42,7 +42,8 @@ def _parts(block: Any) -> tuple[Part, ...]:
     if kind in REASONING_TYPES:
         sealed = text_or_empty(block.get("data"))
         media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
-        return (Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media),)
+        thinking = text_or_empty(block.get("thinking"))
+        return (Reasoning(thinking, block, media, is_signed=bool(block.get("signature"))),)
     return block_parts(block, TEXT_TYPES)
 
 
@@ -55,7 +56,7 @@ def _write(message: Message) -> dict[str, Any]:
 
 def _write_part(part: Part) -> Any:
     if isinstance(part, Reasoning):
-        return part.raw
+        return part.raw if part.text != ELIDED else {**part.raw, "thinking": ELIDED}
     if isinstance(part, ToolCall):
         unchanged = part.raw.get("id") == part.id and compact_json(part.raw.get("input")) == part.arguments
         return part.raw if unchanged else {**part.raw, "id": part.id, "input": json.loads(part.arguments)}

@@ -1,9 +1,10 @@
 """OpenAI chat completions: `messages` with `tool_calls` and `role: tool`, and the older `function_call`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import ELIDED, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import text_parts, write_block, write_content
 from ctx_hooks.formats.fields import MAPPINGS, compact_json, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
@@ -47,7 +48,8 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
         return ()
     # The fields repeat one another (LiteLLM sends `reasoning_content` beside `thinking_blocks`): one is counted.
     value = raw[fields[0]]
-    return (Reasoning(value, raw=fields) if isinstance(value, str) else reasoning_of(value, fields),)
+    found = Reasoning(value, raw=fields) if isinstance(value, str) else reasoning_of(value, fields)
+    return (replace(found, is_signed=not any(isinstance(raw[f], str) for f in fields)),)
 
 
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
@@ -80,9 +82,11 @@ def _write(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         result = message.results[0]
         return {**raw, "content": write_content(result.parts, raw.get("content"), "text")}
-    if not any(isinstance(p, Reasoning) for p in message.parts):
-        for name in REASONING_FIELDS:
-            raw.pop(name, None)
+    thoughts = next((p.text for p in message.parts if isinstance(p, Reasoning)), None)
+    if thoughts is None or thoughts == ELIDED:
+        texts = [name for name in REASONING_FIELDS if isinstance(raw.get(name), str)] or ["reasoning_content"]
+        raw = {name: value for name, value in raw.items() if name not in REASONING_FIELDS}
+        raw |= dict.fromkeys(texts, ELIDED) if thoughts else {}
     known = raw.get("tool_calls")
     listed = known if isinstance(known, (list, tuple)) else ()
     listed_ids = {id(c) for c in listed}  # the object identifies an unknown call: two may be equal

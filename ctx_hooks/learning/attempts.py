@@ -11,6 +11,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Summaries
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
 from ctx_hooks.policy.settings import Policy
@@ -39,6 +40,7 @@ class Known:
         previous: the attempt that was refused before this one; None for the first attempt of a request.
         summaries: the models' summaries of the conversation, and the compactions that contain them.
         limit_learned_seconds: when the window's learned limit was last shown, in epoch seconds; None if there is none.
+        wants_reasoning: whether the deployment refuses messages without the reasoning that they came with.
     """
 
     window: Window
@@ -51,6 +53,7 @@ class Known:
     summaries: Summaries = NO_SUMMARIES
     other_weight: float = 1.0
     limit_learned_seconds: float | None = None
+    wants_reasoning: bool = False
 
     def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
         """Return the budget of a request."""
@@ -142,6 +145,11 @@ class Attempt:
     def received_provider_tokens(self) -> ProviderTokens:
         """The estimate of the received request; 0 if it was not counted."""
         return to_provider(self.received_tokens or LocalTokens(0), self.known.factor)
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether the plugin has removed something from the sent request."""
+        return (self.sent_tokens or 0) < (self.received_tokens or 0)
 
     @property
     def latin_tokens(self) -> float:
@@ -237,6 +245,7 @@ def known_of(
         previous=previous,
         other_weight=other_weight,
         limit_learned_seconds=learned_seconds,
+        wants_reasoning=wants_reasoning(to.model) or seen.wants_reasoning(),
     )
 
 

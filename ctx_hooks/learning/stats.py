@@ -24,7 +24,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
     "limit", "own_limit", "refused", "refused_mix", "kept", "output_limit", "holds_output", "ratios", "other_ratios",
-    "low_bill", "accepted_input", "accepted_output", "accepted_total", "answer",
+    "low_bill", "accepted_input", "accepted_output", "accepted_total", "answer", "wants_reasoning",
 ]  # fmt: skip
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
@@ -85,6 +85,7 @@ RULES: Mapping[Kind, Rule] = {
     "other_ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_OTHER_RATIO, 7 * DAY_SECONDS),
     "low_bill": Rule(2, kept_seconds=3600.0),
     "answer": Rule(least=1, largest_stays=True),
+    "wants_reasoning": Rule(least=1, largest=1, kept_seconds=7 * DAY_SECONDS),
 }
 ANSWER_FACTOR = 2
 """Room for this many times a day's largest answer is kept free: only an answer twice as long as any would be cut short."""
@@ -117,7 +118,7 @@ class Observation:
     `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider tokens, 0 for a request
     that was not counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that
     the provider counted, the requested output, and both together, of an answered request. `answer`: the output that an
-    answer had.
+    answer had. `wants_reasoning`: 1.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)
@@ -226,6 +227,10 @@ class Seen:
         if "holds_output" in self.own or len(self._of_others("holds_output")) >= CONFIRMING_TENANTS:
             return True
         return False if self.own.get("accepted_total", NOTHING).values[0] > window_tokens else None
+
+    def wants_reasoning(self) -> bool:
+        """Return whether the deployment refuses messages without their reasoning, as shown to the tenant or two others."""
+        return "wants_reasoning" in self.own or len(self._of_others("wants_reasoning")) >= CONFIRMING_TENANTS
 
     def factor(self, model: str) -> float:
         """Return the tenant's provider tokens per local token.

@@ -17,6 +17,7 @@ from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment
+from ctx_hooks.overflow.missing_reasoning import misses_reasoning
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
@@ -145,11 +146,17 @@ class RequestFlow:
         return handled
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Return whether a failed attempt is repeated, because an add-on now omits its refused part."""
+        """Return whether a failed attempt is repeated: an add-on omits its refused part, or removed reasoning stays."""
         call = Call(fields)
         attempts = self.running.of(call.request_id).attempts
         attempt = attempts.at(call.named_deployment)
-        if attempt is None or not await self.addons.refused(attempt, error):
+        if attempt is None:
+            return False
+        again = await self.addons.refused(attempt, error)
+        if misses_reasoning(error):
+            await self.learned.from_missing_reasoning(attempt)
+            again = again or (attempt.is_shortened and not attempt.known.wants_reasoning)
+        if not again:
             return False
         if attempt.known.previous is not None:  # the refusal before a retry still applies
             attempts.sent(attempt.known.previous)

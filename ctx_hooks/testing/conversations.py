@@ -78,14 +78,15 @@ def asked(fmt: Format, text: str) -> dict[str, Any]:
 def exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, thinking: bool) -> list[dict[str, Any]]:
     """Return the messages of a call of the tool and its result; with `thinking`, the model thinks before the call."""
     arguments = {"path": path}
+    thought = f"The file {path} may hold a risk."
     if fmt == "openai-chat":
+        thoughts = {"reasoning_content": thought} if thinking else {}
         call = {"id": call_id, "type": "function", "function": {"name": TOOL, "arguments": json.dumps(arguments)}}
         return [
-            {"role": "assistant", "content": said, "tool_calls": [call]},
+            {"role": "assistant", "content": said, **thoughts, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": call_id, "content": result},
         ]
     if fmt == "anthropic":
-        thought = f"The file {path} may hold a risk."
         blocks: list[dict[str, Any]] = []
         if thinking:
             blocks.append({"type": "thinking", "thinking": thought, "signature": sign(thought)})
@@ -96,12 +97,14 @@ def exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, th
         ]
     if fmt == "gemini":
         called: dict[str, Any] = {"functionCall": {"name": TOOL, "args": arguments}}
-        parts = [{"text": f"The file {path} may hold a risk.", "thought": True}] if thinking else []
+        parts = [{"text": thought, "thought": True}] if thinking else []
         if thinking:
             called["thoughtSignature"] = gemini.sign(called)
         answer = {"functionResponse": {"name": TOOL, "response": {"output": result}}}
         return [{"role": "model", "parts": [*parts, {"text": said}, called]}, {"role": "user", "parts": [answer]}]
+    item = {"type": "reasoning", "id": f"rs_{call_id}", "summary": [{"type": "summary_text", "text": thought}]}
     return [
+        *([item] if thinking else []),
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]},
         {"type": "function_call", "call_id": call_id, "name": TOOL, "arguments": json.dumps(arguments)},
         {"type": "function_call_output", "call_id": call_id, "output": result},

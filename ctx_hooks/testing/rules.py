@@ -11,6 +11,8 @@ from ctx_hooks.testing.behaviour import Format
 SIGNATURE_PREFIX = "fake-sig-"
 CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 MOST_CACHE_MARKERS = 4
+WANTS_REASONING = ("deepseek-v4", "kimi-k2", "thinker")
+"""Parts of the names of models that refuse an answer with calls (DeepSeek's: any answer) without its reasoning; `thinker` is no real one."""
 
 
 def violations(fmt: Format, payload: Mapping[str, Any], came: Sequence[Mapping[str, Any]] = ()) -> list[str]:
@@ -23,9 +25,9 @@ def violations(fmt: Format, payload: Mapping[str, Any], came: Sequence[Mapping[s
     ['messages: first message must use the "user" role']
     """
     if fmt == "openai-responses":
-        return [*_foreign_keys(payload), *_responses(payload, came)]
+        return [*_foreign_keys(payload), *_responses(payload, came), *_missing_reasoning(payload)]
     checks = {"openai-chat": _chat, "anthropic": _anthropic, "gemini": gemini.violations}
-    return [*_foreign_keys(payload), *checks[fmt](payload)]
+    return [*_foreign_keys(payload), *checks[fmt](payload), *_missing_reasoning(payload)]
 
 
 def sign(thinking: str) -> str:
@@ -45,6 +47,19 @@ def _foreign_keys(payload: Mapping[str, Any]) -> Iterator[str]:
             text = json.dumps([holder.get("context") for holder in holders])
             if '"pin"' in text or '"truncation_skip"' in text:
                 yield f"{field}.{i}.context: Extra inputs are not permitted"
+
+
+def _missing_reasoning(payload: Mapping[str, Any]) -> Iterator[str]:
+    is_off = (payload.get("thinking") or {}).get("type") == "disabled"
+    if is_off or not any(name in str(payload.get("model")) for name in WANTS_REASONING):
+        return
+    for i, m in enumerate(payload.get("messages") or ()):
+        thoughts = (m.get("reasoning_content"), m.get("reasoning"), *(b.get("thinking") for b in _blocks(m)))
+        if m.get("role") == "assistant" and not any(thoughts):
+            if "deepseek" in str(payload["model"]):
+                yield "The `reasoning_content` in the thinking mode must be passed back to the API."
+            elif m.get("tool_calls") or _has(m, "tool_use"):
+                yield f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {i}"
 
 
 def _chat(payload: Mapping[str, Any]) -> Iterator[str]:

@@ -141,6 +141,7 @@ class Budget:
         policy: says which texts may be cut, and how.
         cut_newest: whether the results of the newest tool loop may be cut too; by default they are protected.
         cut_texts: collects removed texts for the archive; None without an archive.
+        wants_reasoning: whether the model refuses messages without the reasoning that they came with.
     """
 
     goal_tokens: LocalTokens
@@ -149,6 +150,7 @@ class Budget:
     policy: Policy = DEFAULT_POLICY
     cut_newest: bool = True
     cut_texts: CutTexts | None = None
+    wants_reasoning: bool = False
 
     def excess(self, conversation: Conversation) -> int:
         """Return how many local tokens `conversation` is above the goal; zero or less when it fits."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -295,3 +296,13 @@ async def test_what_is_no_size_is_none(redis_cache, written):
     for key in keys:
         await client.set(key, written)
     assert await StoredHistories(SharedStore(lambda: redis_cache)).tokens_of("ann", "resp_forged") == 0
+
+
+async def test_wanted_reasoning_reaches_other_workers_and_tenants(worker):
+    """Of the tenant that was refused, its own word is enough; another's needs a second."""
+    for n, tenant in enumerate(("ann", "bob")):
+        attempt = SimpleNamespace(to=SimpleNamespace(deployment="wanting", tenant=tenant))
+        await worker().from_missing_reasoning(attempt)
+        found = await worker().of("wanting", may_be_refused=True)
+        assert found.seen_by(tenant, time.time()).wants_reasoning()
+        assert found.seen_by("eve", time.time()).wants_reasoning() is (n == 1)

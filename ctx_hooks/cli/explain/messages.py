@@ -110,8 +110,8 @@ def _why(was: Message | None, is_now: Message, told: str) -> str:
         return told.split(". ", maxsplit=1)[0] or "a rule of the provider's asks for it"
     if told:
         return EMPTIED if len(list(_lines(is_now))) == 1 else SHORTENED
-    had, has = (any(isinstance(part, Reasoning) for part in message.parts) for message in (was, is_now))
-    return REASONING if had and not has else LOSSLESS
+    had, has = ([part.text for part in message.parts if isinstance(part, Reasoning)] for message in (was, is_now))
+    return REASONING if had != has else LOSSLESS
 
 
 def _placeholder(was: Message | None, is_now: Message) -> str:

@@ -11,7 +11,7 @@ from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import reasoning_may_go
+from ctx_hooks.conversation.protection import reasoning_left
 from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
@@ -55,7 +55,9 @@ class Shortener:
         if isinstance(part, ToolCall):
             short = short_arguments(part, budget)
             return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
-        return None if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i) else part
+        if isinstance(part, Reasoning):
+            return reasoning_left(self._conversation, i, part, is_wanted=budget.wants_reasoning)
+        return part
 
 
 def _short_result(

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
+from ctx_hooks.conversation.protection import older_exchanges, reasoning_left
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import lowered, pieces
 from ctx_hooks.tokens.budget import Budget
@@ -160,7 +160,8 @@ def _item(
                 frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
             named.update(dict.fromkeys(identifiers(short)))
         elif isinstance(part, Reasoning):
-            frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
+            left = reasoning_left(conversation, i, part, is_wanted=budget.wants_reasoning)
+            frame -= counter.part(part, conversation.format) - (counter.part(left, conversation.format) if left else 0)
         elif isinstance(part, (Text, ToolResult)):
             named.update(dict.fromkeys(identifiers(part.text)))
     is_answer = any(conversation.messages[i].role == "assistant" for i, k in positions if (i, k) in words)

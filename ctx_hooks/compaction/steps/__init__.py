@@ -3,7 +3,7 @@
 | step | costs | what it does | when |
 |---|---|---|---|
 | repeats | repeated results | of equal results the newest stays, of system texts the first | files read again |
-| older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
+| older_reasoning | thinking of older turns | drops it, or elides it for a model that wants it back | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |
 | older_media | older images, sounds and files | a line says what each was | screenshots |

@@ -1,24 +1,24 @@
-"""Older parts beside text: reasoning is removed in whole blocks, and a line replaces each image, sound or file."""
+"""Older parts beside text: reasoning is removed or elided, and a line replaces each image, sound or file."""
 
 from dataclasses import replace
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Media, Part, Reasoning, Text, ToolResult
-from ctx_hooks.conversation.protection import older_messages, protected, reasoning_may_go
+from ctx_hooks.conversation.protection import older_messages, protected, reasoning_left
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.tokens.budget import Budget
 
 
 def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # reasoning goes at any budget
-    stay = protected(conversation)
+    stay, is_wanted = protected(conversation), budget.wants_reasoning
 
     def edit(index: int, part: Part) -> Part | None:
         # A message with only reasoning would become empty, which providers refuse; it goes with its exchange.
         alone = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
-        may_go = isinstance(part, Reasoning) and index not in stay and reasoning_may_go(conversation, index)
-        return None if may_go and not alone else part
+        if not isinstance(part, Reasoning) or alone or index in stay:
+            return part
+        return reasoning_left(conversation, index, part, is_wanted=is_wanted)
 
     return conversation.map_parts(edit)
 

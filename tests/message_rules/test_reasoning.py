@@ -1,0 +1,241 @@
+"""What a message carried because its provider wants it back is on it after a compaction, at least in its shortest form."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import FIELDS, every_format, items_of, payloads, texts
+
+import ctx_hooks
+from ctx_hooks import Policy
+from ctx_hooks.message_rules.reasoning import wants_reasoning
+from ctx_hooks.policy.settings import PRESETS
+from ctx_hooks.testing import agent_session, violations
+
+WANTING = [
+    "deepseek/deepseek-v4-pro",
+    "deepseek-v4-flash",
+    "openai/DeepSeek-V4-Pro",
+    "hosted_vllm/deepseek-ai/DeepSeek-V4-Flash",
+    "openrouter/deepseek/deepseek-v4-pro",
+    "anthropic/deepseek-v4-pro[1m]",
+    "fireworks_ai/accounts/fireworks/models/deepseek-v4-pro",
+    "deepseek/deepseek-flash",
+    "deepseek/deepseek-reasoner",
+    "volcengine/deepseek-v3-2-251201",
+    "hosted_vllm/deepseek-ai/DeepSeek-V3.2",
+    "moonshot/kimi-k2-thinking",
+    "moonshot/kimi-k2-thinking-turbo",
+    "moonshot/kimi-k2.5",
+    "openai/kimi-k2.6",
+    "openrouter/moonshotai/kimi-k2.6",
+    "fireworks_ai/kimi-k2p5",
+    "moonshot/k3-256k",
+    "openai/Kimi-K3",
+    "hosted_vllm/moonshotai/Kimi-K2-Thinking",
+    "together_ai/moonshotai/Kimi-K2.7",
+    "kimi-for-coding",
+    "moonshot/kimi-thinking-preview",
+    "anthropic/kimi-k10",
+    "openai/k2p5",
+    "bedrock/moonshot.kimi-k2-thinking",
+    "xiaomi_mimo/mimo-v2-flash",
+    "openai/MiMo-V2.5-Pro",
+    "bedrock/deepseek.v3.2",
+    "openai/my_deepseek_v4",
+]
+OTHERS = [
+    "openai/gpt-5",
+    "deepseek/deepseek-chat",
+    "hosted_vllm/deepseek-ai/DeepSeek-R1",
+    "deepseek/deepseek-v3",
+    "deepseek-r1-distill-qwen-32b",
+    "volcengine/deepseek-v3-250324",
+    "moonshot/kimi-k2-0905-preview",
+    "moonshot/moonshot-v1-128k",
+    "anthropic/claude-opus-4-5",
+    "hosted_vllm/Qwen/Qwen3-Coder",
+    "zai/glm-4.6",
+    "groq/moonshotai/kimi-k2-instruct",
+    "gemini/gemini-3-pro",
+    "ollama/deepseek-coder-v2",
+    "deepseek-vl2",
+    "nvidia_nim/deepseek-ai/deepseek-v3.1",
+]
+FIELDS_OF_CHAT = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+
+
+@pytest.mark.parametrize("model", WANTING)
+def test_model_that_wants_reasoning_is_known(model):
+    assert wants_reasoning(model)
+
+
+@pytest.mark.parametrize("model", OTHERS)
+def test_no_other_model_wants_reasoning(model):
+    assert not wants_reasoning(model)
+
+
+thoughts = texts.filter(str.strip)
+carried = st.one_of(
+    thoughts.map(lambda t: {"reasoning_content": t}),
+    thoughts.map(lambda t: {"reasoning": t}),
+    thoughts.map(lambda t: {"reasoning_content": t, "thinking_blocks": [{"type": "thinking", "thinking": t}]}),
+    thoughts.map(lambda t: {"reasoning": t, "reasoning_details": [{"type": "reasoning.text", "text": t}]}),
+    thoughts.map(lambda t: {"reasoning_details": [{"type": "reasoning.text", "text": t}]}),
+)
+policies = st.sampled_from([Policy(), *(Policy(**fields) for fields in PRESETS.values())])
+
+
+def with_reasoning(messages, draw):
+    """Return chat messages whose answers carry drawn reasoning, most of them."""
+    thinks = (m["role"] == "assistant" and draw(st.integers(0, 5)) for m in messages)
+    return [{**m, **draw(carried)} if thinking else m for m, thinking in zip(messages, thinks, strict=True)]
+
+
+def carries(message):
+    """Return whether a chat message carries reasoning in any field that a server reads."""
+    return any(message.get(field) for field in FIELDS_OF_CHAT)
+
+
+def by_call(messages):
+    return {message["tool_calls"][0]["id"]: message for message in messages if message.get("tool_calls")}
+
+
+class TestAChatHistory:
+    @settings(max_examples=60, deadline=None)
+    @given(st.data(), st.sampled_from(WANTING), policies, st.integers(700, 6_000), st.sampled_from([None, "auto"]))
+    def test_answer_with_calls_keeps_its_reasoning(self, data, model, policy, budget, target):
+        turns = data.draw(st.integers(2, 14))
+        session = agent_session("openai-chat", turns=turns, result_chars=data.draw(st.integers(50, 3_000)))["messages"]
+        if data.draw(st.booleans()):
+            session = [
+                *session,
+                {"role": "assistant", "content": "Done."},
+                *agent_session("openai-chat", turns=2, seed=1)["messages"][1:],
+            ]
+        given_messages = with_reasoning(session, data.draw)
+        sent = ctx_hooks.compress(
+            given_messages, format="openai-chat", budget_tokens=budget, target_tokens=target, model=model, policy=policy
+        ).messages
+        came = by_call(given_messages)
+        for call_id, message in by_call(sent).items():
+            assert carries(message) == carries(came[call_id]), message
+            text_fields = [f for f in FIELDS_OF_CHAT if isinstance(came[call_id].get(f), str)]
+            assert all(isinstance(message.get(f), str) and message[f] for f in text_fields)
+        assert violations("openai-chat", {"messages": sent}) == []
+        again = ctx_hooks.compress(sent, format="openai-chat", budget_tokens=budget, model=model, policy=policy).messages
+        assert all(carries(message) == carries(came[call_id]) for call_id, message in by_call(again).items())
+
+    def test_older_reasoning_is_one_character(self):
+        session = agent_session("openai-chat", turns=12, thinking=True, model="kimi-k2.6")
+        sent = compressed(session, 4_000)
+        older = [m["reasoning_content"] for m in sent if m.get("tool_calls")]
+        assert older
+        assert set(older) == {"…"}
+
+    def test_answers_without_calls_keep_it_too(self):
+        """DeepSeek V4 wants it on every answer of a conversation with calls: MoonshotAI/kimi-cli#2141, vercel/ai#14740."""
+        messages = [{"role": "user", "content": "Begin."}]
+        for n in range(40):
+            messages += [
+                {"role": "assistant", "content": f"Answer {n}. " * 40, "reasoning_content": "Let me think. " * 40},
+                {"role": "user", "content": f"And {n}?"},
+            ]
+        sent = compressed({"messages": messages, "model": "deepseek-v4-pro"}, 3_000)
+        assert len(sent) > 4
+        assert all(m.get("reasoning_content") for m in sent if m["role"] == "assistant")
+
+    def test_other_models_lose_older_reasoning(self):
+        session = agent_session("openai-chat", turns=12, thinking=True, model="hosted_vllm/qwen3")
+        sent = compressed(session, 4_000)
+        assert any(m.get("tool_calls") for m in sent)
+        assert not any("reasoning_content" in m for m in sent)
+
+    def test_newest_turn_keeps_its_reasoning_whole(self):
+        session = agent_session("openai-chat", turns=10, thinking=True, model="kimi-k2.6")
+        newest = agent_session("openai-chat", turns=2, seed=5, thinking=True)["messages"][2:-1]
+        session["messages"] += newest
+        sent = compressed(session, 4_000)
+        assert [m["reasoning_content"] for m in sent[-4:] if m.get("tool_calls")] == [
+            m["reasoning_content"] for m in newest if m.get("tool_calls")
+        ]
+
+
+def compressed(session, budget):
+    fmt = "openai-chat" if "messages" in session and "system" not in session else "anthropic"
+    fmt = "openai-responses" if "input" in session else fmt
+    result = ctx_hooks.compress(items_of(session), format=fmt, budget_tokens=budget, model=session["model"])
+    assert result.changed
+    assert violations(fmt, {**session, FIELDS[fmt]: result.messages}) == []
+    return result.messages
+
+
+class TestThinkingBlocks:
+    """LiteLLM joins the texts of `thinking` blocks into `reasoning_content` for a chat server."""
+
+    @pytest.mark.parametrize("model", ["openai/kimi-k2.6", "hosted_vllm/deepseek-v4-pro"])
+    @pytest.mark.parametrize("signature", [None, "", "signed"])
+    def test_call_keeps_its_thinking(self, model, signature):
+        session = agent_session("anthropic", turns=14, thinking=True, model=model)
+        for message in session["messages"]:
+            for block in message["content"] if message["role"] == "assistant" else ():
+                if block["type"] == "thinking":
+                    block["thinking"] += " Let me think about it." * 30
+                    block.pop("signature") if signature is None else block.update(signature=signature)
+        sent = compressed(session, 4_000)
+        blocks = [m["content"] for m in sent if m["role"] == "assistant"]
+        assert any(b["type"] == "tool_use" for content in blocks for b in content)
+        for content in blocks:
+            told = [b["thinking"] for b in content if b["type"] == "thinking"]
+            if any(b["type"] == "tool_use" for b in content):
+                assert told == ["…"] if not signature else len(told[0]) > 100
+
+    def test_claude_loses_older_thinking(self):
+        sent = compressed(agent_session("anthropic", turns=14, thinking=True, model="anthropic/claude-opus-4-5"), 4_000)
+        assert '"thinking"' not in json.dumps(sent)
+
+
+def test_responses_call_keeps_its_reasoning_item():
+    session = agent_session("openai-responses", turns=14, thinking=True, model="deepseek/deepseek-v4-pro")
+    sent = compressed(session, 4_000)
+    calls = {i["call_id"] for i in sent if i.get("type") == "function_call"}
+    assert calls
+    assert {i["id"] for i in sent if i.get("type") == "reasoning"} == {f"rs_{call}" for call in calls}
+
+
+def carrying(fmt, items):
+    """Return by call id whether the answer with the call carries what its provider wants back; no id that occurs twice."""
+    found, twice, reasons = {}, set(), False
+    for item in items:
+        if fmt == "openai-chat":
+            ids, has = [c["id"] for c in item.get("tool_calls") or ()], carries(item)
+        elif fmt == "anthropic":
+            blocks = item["content"] if isinstance(item["content"], list) else []
+            ids, has = [b["id"] for b in blocks if b["type"] == "tool_use"], any(b.get("thinking") for b in blocks)
+        elif fmt == "openai-responses":
+            reasons = item.get("type") == "reasoning" or (
+                reasons and "role" not in item and item.get("type") != "function_call_output"
+            )
+            ids, has = [item["call_id"]] if item.get("type") == "function_call" else [], reasons
+        else:
+            signed = [(p["functionCall"], "thoughtSignature" in p) for p in item["parts"] if "functionCall" in p]
+            ids, has = [call["id"] for call, _ in signed if "id" in call], any(has for _, has in signed)
+        twice |= found.keys() & set(ids)
+        found |= dict.fromkeys(ids, has)
+    return {call_id: has for call_id, has in found.items() if call_id not in twice}
+
+
+@every_format
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), model=st.sampled_from(WANTING), policy=policies, target=st.sampled_from([None, "auto"]))
+def test_call_keeps_what_it_came_with(fmt, data, model, policy, target):
+    items = data.draw(payloads(fmt))
+    budget = data.draw(st.integers(60, 1_500))
+    sent = ctx_hooks.compress(
+        items, format=fmt, budget_tokens=budget, target_tokens=target, model=model, policy=policy
+    ).messages
+    came, left = carrying(fmt, items), carrying(fmt, sent)
+    assert {call_id: came[call_id] for call_id in left.keys() & came.keys()} == {
+        call_id: left[call_id] for call_id in left.keys() & came.keys()
+    }
