@@ -10,6 +10,7 @@ class RedisRelay:
         delay_seconds: how long each answer of Redis takes from now on.
         is_open: cleared, answers are held back until it is set.
         connections: how many have been accepted so far.
+        commands: how many pieces of commands have been passed on so far.
     """
 
     def __init__(self, redis_port):
@@ -17,7 +18,7 @@ class RedisRelay:
         self.delay_seconds = 0.0
         self.is_open = asyncio.Event()
         self.is_open.set()
-        self.connections = 0
+        self.connections = self.commands = 0
         self._tasks = set()
 
     async def __aenter__(self):
@@ -42,6 +43,7 @@ class RedisRelay:
     async def _pass(self, reader, writer):
         try:
             while data := await reader.read(65_536):
+                self.commands += 1
                 writer.write(data)
         finally:
             writer.close()

@@ -70,10 +70,10 @@ def replaces_history(message: Message) -> bool:
     `messages`. LiteLLM keeps the blocks of a chat message in `provider_specific_fields`.
     """
     own = message.raw.get("provider_specific_fields")
-    if isinstance(own, Mapping) and own.get("compaction_blocks"):
+    if own and isinstance(own, Mapping) and own.get("compaction_blocks"):
         return True
-    opaque = (p.raw for p in message.parts if isinstance(p, Opaque))
-    return any(isinstance(raw, Mapping) and raw.get("type") in PROVIDER_SUMMARIES for raw in opaque)
+    opaque = [p.raw for p in message.parts if isinstance(p, Opaque)]
+    return any(isinstance(raw, Mapping) and raw.get("type") in PROVIDER_SUMMARIES for raw in opaque) if opaque else False
 
 
 @_once

@@ -12,6 +12,7 @@ from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
+from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
@@ -74,11 +75,20 @@ def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided
     Raises:
         MalformedConversationError: the request has no conversation.
     """
+    items = items_of(request.items)
+    skimmed = last_resort.skim(items, request.wire, to_local(known.window.tokens, known.factor))
+    runs = {id(items[skimmed.kept[n]]): run for n, run in skimmed.runs.items()}
 
     def compress(asked: Request, _history: History, _to: Target, budget: Budget) -> Outcome:
-        return last_resort.compress(asked.messages.conversation(), budget, continues=asked.continues_stored_history)
+        # A policy or a provider's summary may have left out more.
+        left = skimmed._replace(runs={n: runs[id(item)] for n, item in enumerate(asked.items) if id(item) in runs})
+        messages, continues = asked.messages.conversation(), asked.continues_stored_history
+        return last_resort.compress(messages, budget, continues=continues, skimmed=left)
 
-    return _decide(request, to, known, Counter(vocabulary_of(to.model)), Timings(), estimated_history, compress)
+    measure = partial(estimated_history, left_out=skimmed.tokens)
+    return _decide(
+        request.with_only(skimmed.kept), to, known, Counter(vocabulary_of(to.model)), Timings(), measure, compress
+    )
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:

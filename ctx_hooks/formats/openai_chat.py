@@ -55,6 +55,8 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
     calls = raw.get("tool_calls")
     legacy = raw.get("function_call")
+    if calls is legacy is None:
+        return ()
     found = [_call(c) for c in calls] if isinstance(calls, (list, tuple)) else []
     if isinstance(legacy, MAPPINGS):
         found.append(_call_of("", legacy, legacy, "arguments"))

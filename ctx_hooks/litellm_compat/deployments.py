@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -16,6 +17,8 @@ from ctx_hooks.litellm_compat.registry import installed, litellm_folder
 FIRST_TO_ASK = (1, 106)
 """The first LiteLLM version that passes `compaction` on, with its beta header."""
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
+MOST_CONNECTIONS = 16
+"""To Redis: a fast one answers a hundred requests a second over each; to a slow one few commands run at once."""
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
 
@@ -109,8 +112,23 @@ def serves_metrics(stated: Mapping[str, Any]) -> bool:
 
 
 def shared_cache() -> Any:
-    """Return the Router's Redis cache, None if it has none."""
-    return getattr(router_has("store", "health", "cache"), "redis_cache", None)
+    """Return the Router's Redis cache with connections of the plugin's own, None if it has none."""
+    cache = getattr(router_has("store", "health", "cache"), "redis_cache", None)
+    return None if cache is None else with_own_connections(cache)
+
+
+@lru_cache(maxsize=1)
+def with_own_connections(cache: Any) -> Any:
+    """Return LiteLLM's Redis cache with connections and a circuit breaker of its own.
+
+    While Redis is slow, commands of the plugin would hold the open connections, and LiteLLM's own commands would wait for
+    new ones: a handshake takes several answers. LiteLLM has a pool for each different `redis_kwargs`.
+    """
+    own = copy(cache)
+    own.redis_kwargs = {**cache.redis_kwargs, "max_connections": MOST_CONNECTIONS}
+    if hasattr(own, "_circuit_breaker"):
+        own._circuit_breaker = copy(own._circuit_breaker)  # noqa: SLF001 - the plugin's failures are not LiteLLM's
+    return own
 
 
 def prices_of(deployment: Deployment) -> Prices | None:

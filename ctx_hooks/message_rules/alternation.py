@@ -7,6 +7,7 @@ neighbours of one role, and their clients send them. So no format requires alter
 unchanged. Formats do require that the first message is the user's.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
@@ -26,11 +27,14 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
 
     The last speaker stays the same, so that messages appended later still alternate.
     """
-    if after is before:
-        return after
+    return after if after is before else alternating(map(turn_of, before.messages), after)
+
+
+def alternating(before: Iterable[Turn | None], after: Conversation) -> Conversation:
+    """Return `after` as `kept` does, from the turns of the messages before."""
     # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
     gemini = after.format == "gemini"
-    turns = [turn for turn in map(_turn, before.messages) if turn is not None]
+    turns = [turn for turn in before if turn is not None]
     said_in_turn = [turn for turn in turns if turn in OTHER]
     pairs = set(pairwise(turns))
     # Templates that know tools count this way (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
@@ -43,7 +47,7 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
     said: Turn = "assistant"
     last: Turn | None = None
     for message in after.messages:
-        turn = _turn(message)
+        turn = turn_of(message)
         if turn in OTHER and spoken and turn == said:
             last = said = _fill(filled, OTHER[turn], after.format)
         elif answered and (last, turn) == ("tool", "user"):
@@ -56,12 +60,12 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         said = turn if turn in OTHER else said
     end = said_in_turn[-1] if said_in_turn else said
     if spoken and said != end:
-        place = max((i + 1 for i, m in enumerate(filled) if _turn(m) in OTHER), default=len(filled))
+        place = max((i + 1 for i, m in enumerate(filled) if turn_of(m) in OTHER), default=len(filled))
         filled.insert(place, _placeholder(end, after.format))
     return after.with_messages(tuple(filled))
 
 
-def _turn(message: Message) -> Turn | None:
+def turn_of(message: Message) -> Turn | None:
     """Return whose turn a message is; None if templates do not count it (system text, reasoning items)."""
     if message.calls:
         return "calls"

@@ -11,7 +11,7 @@ class CompressionTimeoutError(Exception):
 
 
 class Deadline:
-    """Stops the work on one request: long loops call `check`. The time starts at `start` or the first `check`.
+    """Stops the work on one request: long loops call `check`. The time starts at once, also if the work has to wait.
 
     Args:
         seconds: The time limit of the work; without it, only `stop` ends the work.
@@ -25,30 +25,21 @@ class Deadline:
     ctx_hooks.runtime.deadline.CompressionTimeoutError
     """
 
-    __slots__ = ("_ends_at", "_seconds", "_stopped")
+    __slots__ = ("_ends_at", "_stopped")
 
     def __init__(self, seconds: float = math.inf) -> None:
-        self._seconds = seconds
-        self._ends_at: float | None = None
+        self._ends_at = time.monotonic() + seconds
         self._stopped = False
-
-    def start(self) -> None:
-        """Start the time, unless it has started."""
-        if self._ends_at is None:
-            self._ends_at = time.monotonic() + self._seconds
 
     def check(self) -> None:
         """Raise CompressionTimeoutError when the time is over or any thread has called `stop`."""
-        self.start()
         if self._stopped or self.seconds_left == 0:
             raise CompressionTimeoutError
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the deadline: all before the start, 0 after the deadline, None without one."""
-        if self._seconds == math.inf:
-            return None
-        return self._seconds if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
+        """The seconds until the deadline: 0 after it, None without one."""
+        return None if self._ends_at == math.inf else max(0.0, self._ends_at - time.monotonic())
 
     def stop(self) -> None:
         """Make every later `check` raise."""

@@ -1,13 +1,13 @@
-"""Threads for work that would block the event loop. At the deadline the caller stops waiting and `Deadline.stop` is called.
+"""The threads of the process for work that would block the event loop. Tenants take turns, whatever each of them asks for.
 
-The time of the work starts when a thread takes it. A thread cannot be ended from outside. If one does not stop, it is
-abandoned and another replaces it. All threads are daemons, so they do not keep the process from ending.
+At the deadline the caller stops waiting and `Deadline.stop` is called. A thread cannot be ended from outside. If one does
+not stop, it is abandoned and another replaces it. All threads are daemons, so they do not keep the process from ending.
 """
 
 import asyncio
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -16,9 +16,11 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 
 T = TypeVar("T")
 
-PLACES = 2
-"""A slow request leaves one thread for the others. Python runs one thread at a time: each further one would slow the event
-loop."""
+PLACES, MOST_OF_A_TENANT = 3, 2
+"""A slow request leaves one thread for others of its tenant, and a tenant's slow requests leave one for other tenants.
+Python runs one thread at a time: each further one would slow the event loop."""
+WAITING_FRACTION = 0.5
+"""Work that is not begun after this part of its time is refused: what begins too late is not done in time either."""
 MOST_ABANDONED = 8
 """With this many abandoned threads, no new one is started: each slows all others."""
 
@@ -27,6 +29,7 @@ MOST_ABANDONED = 8
 class _Task:
     """Work for a thread, and the future of its result."""
 
+    tenant: Hashable
     work: Callable[[], Any]
     deadline: Deadline
     future: Future[Any] = field(default_factory=Future)
@@ -35,7 +38,6 @@ class _Task:
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
-        self.deadline.start()
         try:
             result = self.work()
         except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
@@ -52,38 +54,38 @@ class _Task:
 
 
 class Workers:
-    """Runs work in at most PLACES threads, first come, first served.
+    """Runs work in at most PLACES threads: tenants in turn, and for each tenant first come, first served.
 
-    >>> asyncio.run(Workers().run(lambda: 6 * 7, Deadline(seconds=5)))
+    >>> asyncio.run(Workers().run("ann", lambda: 6 * 7, Deadline(seconds=5)))
     42
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[_Task] = deque()
-        self._running = 0
+        self._waiting: dict[Hashable, deque[_Task]] = {}
+        self._busy: Counter[Hashable] = Counter()
         self._abandoned = 0
 
-    async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
-        """Return the result of `work`. If the caller is cancelled, `deadline` stops the work.
+    async def run(self, tenant: Hashable, work: Callable[[], T], deadline: Deadline) -> T:
+        """Return the result of the `work` of a tenant. If the caller is cancelled, `deadline` stops the work.
 
         Raises:
-            CompressionTimeoutError: The deadline is reached, whether or not the work stops; or too many earlier threads have
-                not stopped.
+            CompressionTimeoutError: The deadline is reached, whether or not the work stops; or the work has waited for a
+                thread for WAITING_FRACTION of its time; or too many earlier threads have not stopped.
             RuntimeError: The system starts no further thread.
         """
-        task = _Task(work, deadline)
+        task, left = _Task(tenant, work, deadline), deadline.seconds_left
         result: asyncio.Future[T] = asyncio.wrap_future(task.future)
         with self._lock:
-            self._waiting.append(task)
+            self._waiting.setdefault(tenant, deque()).append(task)
             self._fill()
         try:
-            while not result.done():
-                # Until the work starts, its whole time is left, so this wakes up no later than the deadline.
-                if deadline.seconds_left == 0:
-                    raise CompressionTimeoutError
+            await asyncio.wait((result,), timeout=left and left * WAITING_FRACTION)
+            if task.future.running():
                 await asyncio.wait((result,), timeout=deadline.seconds_left)
-            return result.result()
+            if not task.future.done():
+                raise CompressionTimeoutError
+            return await result
         finally:
             result.cancel()
             deadline.stop()
@@ -91,16 +93,16 @@ class Workers:
 
     def _fill(self) -> None:
         """Start a thread for each free place while work waits; the caller has the lock."""
-        while self._running < PLACES and (task := self._next()) is not None:
+        while self._busy.total() < PLACES and (task := self._next()) is not None:
             try:
                 threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
             except RuntimeError as error:  # the system starts no further thread
-                if self._running:
-                    self._waiting.appendleft(task)
-                    return
-                task.refuse(error)
-            else:
-                self._running += 1
+                self._release(task)
+                if not self._busy:
+                    task.refuse(error)
+                    continue
+                self._waiting.setdefault(task.tenant, deque()).appendleft(task)
+                return
 
     def _work_on(self, task: _Task | None) -> None:
         while task is not None:
@@ -109,28 +111,41 @@ class Workers:
                 if task.is_abandoned:
                     self._abandoned -= 1
                     return
+                self._release(task)
                 task = self._next()
-                self._running -= task is None
 
     def _leave(self, task: _Task) -> None:
         """Release the place of a task whose caller has left; a running task is abandoned."""
         with self._lock:
-            if task in self._waiting:
-                self._waiting.remove(task)
+            if task in self._waiting.get(task.tenant, ()):
+                self._waiting[task.tenant].remove(task)
             if not task.future.cancel() and not task.future.done():
                 task.is_abandoned = True
                 self._abandoned += 1
-                self._running -= 1
+                self._release(task)
                 self._fill()
 
     def _next(self) -> _Task | None:
-        """Return the next waiting task, None if there is none; the caller has the lock.
+        """Return the task of the tenant whose turn it is, None if none may begin; the caller has the lock.
 
         Work with a deadline is refused while too many threads have not stopped; the last resort has no deadline.
         """
-        while self._waiting:
-            task = self._waiting.popleft()
-            if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
-                return task
-            task.refuse(CompressionTimeoutError())
+        for tenant in [tenant for tenant in self._waiting if self._busy[tenant] < MOST_OF_A_TENANT]:
+            tasks = self._waiting.pop(tenant)
+            while tasks:
+                task = tasks.popleft()
+                if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
+                    self._busy[tenant] += 1
+                    if tasks:
+                        self._waiting[tenant] = tasks  # behind all other tenants
+                    return task
+                task.refuse(CompressionTimeoutError())
         return None
+
+    def _release(self, task: _Task) -> None:
+        self._busy[task.tenant] -= 1
+        self._busy += Counter()  # drops the tenants that have no work
+
+
+pool = Workers()
+"""The threads of this process; a second pool would slow the event loop as much again."""

@@ -18,7 +18,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.running import RequestState, Running
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.tokens.usage import Billed
@@ -67,14 +67,12 @@ class Core:
         running: the running requests; an add-on keeps its own state of a request in `RequestState.notes`.
         learned: the statistics of each deployment.
         fitted_before_choice: fits a request if the Router would refuse it before it chooses a deployment.
-        workers: threads for work that is short for one message and long for a conversation.
     """
 
     store: SharedStore
     running: Running
     learned: Learned
     fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]
-    workers: Workers
 
 
 class Addon(Protocol):
@@ -213,7 +211,7 @@ class Addons:
     async def _load(self, name: str) -> None:
         """Import an add-on in a thread: its packages may block the event loop for a tenth of a second."""
         try:
-            make = await self._core.workers.run(partial(_maker_of, name), Deadline(LOAD_SECONDS))
+            make = await pool.run(GROUP, partial(_maker_of, name), Deadline(LOAD_SECONDS))
             if name not in self._loaded:  # several requests may wait for one import
                 self._loaded[name] = make(self._core)
         except Exception as error:

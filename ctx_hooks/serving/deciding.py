@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addons, Undecided
 from ctx_hooks.serving.running import Running, holds_more
 from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
@@ -46,7 +46,6 @@ class Deciding:
     learned: Learned
     stored: StoredHistories
     addons: Addons
-    workers: Workers = field(default_factory=Workers)
 
     async def decide(self, request: Request, to: Target) -> Decision:
         """Return the decision about an attempt, and remember the attempt.
@@ -111,7 +110,7 @@ class Deciding:
             return counted(refused, own, counted_history(own, counter))
 
         try:
-            found = await self.off_loop(most_tokens, work, deadline)
+            found = await self.off_loop(to, most_tokens, work, deadline)
         except CompressionTimeoutError:
             return refused  # a request that cannot be counted in time teaches nothing
         refused = replace(found, first_tokens=found.sent_tokens)
@@ -126,18 +125,19 @@ class Deciding:
         if by_size is not None:
             return by_size
         request, to, known, _ = undecided
-        deadline = Deadline(to.policy.compression_timeout_seconds)
+        # What goes to the last resort at once has no time limit: it would go there again.
+        deadline = Deadline() if request.is_too_long else Deadline(to.policy.compression_timeout_seconds)
         try:
             work = partial(engine.decide, request, to, known, deadline, timings)
-            return await self.off_loop(most_tokens, work, deadline)
+            return await self.off_loop(to, most_tokens, work, deadline)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
         work = partial(engine.decide_by_last_resort, request, to, known)
-        decided = await self.off_loop(most_tokens, work, Deadline())
+        decided = await self.off_loop(to, most_tokens, work, Deadline())
         return decided._replace(attempt=replace(decided.attempt, timed_out=True))
 
-    async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
+    async def off_loop(self, to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Run long work in a thread, and short work here; steps of other packages always run in a thread."""
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
-        return await self.workers.run(work, deadline)
+        return await pool.run(to.tenant, work, deadline)

@@ -60,7 +60,7 @@ async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow:
     deadline = Deadline(targets[0].policy.compression_timeout_seconds)
     # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
     with suppress(CompressionTimeoutError, MalformedConversationError):
-        best = await flow.deciding.off_loop(most_tokens, lambda: best_of(request, options, deadline), deadline)
+        best = await flow.deciding.off_loop(targets[0], most_tokens, lambda: best_of(request, options, deadline), deadline)
         return [option.entry for option in best]
     return listed
 

@@ -25,7 +25,7 @@ from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core
 from ctx_hooks.serving.deciding import Deciding
@@ -45,9 +45,9 @@ class RequestFlow:
     def __init__(self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = shared_cache) -> None:
         store = SharedStore(shared, lambda: emit(FaultEvent("fault", time.time(), "goes on without Redis")))
         self.policies = Policies(settings or Settings())
-        self.running, self.recorder, self._short_workers = Running(), Recorder(), Workers()
+        self.running, self.recorder = Running(), Recorder()
         self.learned, self.stored = Learned(store), StoredHistories(store)
-        self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice, self._short_workers))
+        self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice))
         self.deciding = Deciding(self.running, self.learned, self.stored, self.addons)
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
@@ -112,8 +112,8 @@ class RequestFlow:
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
         if to.checked or not request.may_have(FIELD):
             bare = None
-        elif are_many(items):  # they have their own threads: nobody waits for another's compression
-            bare = await self._short_workers.run(partial(without_flags, items), Deadline())
+        elif are_many(items):
+            bare = await pool.run(to.tenant, partial(without_flags, items), Deadline())
         else:
             bare = without_flags(items)
         return sent if bare is None else {**sent, name: bare}

@@ -10,6 +10,7 @@ from waits import until
 
 from ctx_hooks import on
 from ctx_hooks.learning.stats import Observation
+from ctx_hooks.litellm_compat.deployments import with_own_connections
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -73,6 +74,20 @@ class TestASlowRedis:
             cancelled.cancel()
             await until(lambda: not store.tasks)
         assert relay.connections == opened, "a connection that was dropped would have been opened again"
+
+    async def test_leaves_the_connections_of_litellm_to_litellm(self, cache, relay, key):
+        store = SharedStore(lambda: with_own_connections(cache))
+        await cache.async_set_cache(key, "theirs")
+        await read(store, key)
+        opened, asked = relay.connections, relay.commands
+        relay.is_open.clear()
+        ours = asyncio.create_task(read(store, key))
+        await until(lambda: relay.commands > asked)
+        theirs = asyncio.create_task(cache.async_get_cache(key))
+        await until(lambda: relay.commands > asked + 1)
+        assert relay.connections == opened, "LiteLLM's command had to open a connection, behind the plugin's"
+        relay.is_open.set()
+        await asyncio.gather(ours, theirs)
 
     async def test_is_none_that_answers_while_other_writers_are_first(self, cache, key, monkeypatch):
         monkeypatch.setattr(shared_store, "HURRY_SECONDS", 1.0)

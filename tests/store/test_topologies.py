@@ -11,6 +11,7 @@ from litellm.caching.redis_cluster_cache import RedisClusterCache
 from redis_process import RedisProcess
 from waits import until
 
+from ctx_hooks.litellm_compat.deployments import with_own_connections
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.testing import free_port
 
@@ -61,7 +62,7 @@ def watched(tmp_path):
 
 def workers(kind, **options):
     """Return the stores of two workers; LiteLLM's `cache_params` have these options."""
-    caches = [kind(**options) for _ in range(2)]
+    caches = [with_own_connections(kind(**options)) for _ in range(2)]
     return [SharedStore(lambda cache=cache: cache) for cache in caches]
 
 

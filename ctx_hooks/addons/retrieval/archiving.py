@@ -23,7 +23,7 @@ from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedStore
@@ -91,7 +91,6 @@ class Archiving:
         self._running = running
         self.storing: asyncio.Task[None] | None = None
         self._store_behind_at = 0.0
-        self._workers = Workers()
 
     def named(self, request: Request, to: Target) -> Target:
         """Return the target of a request with the handles of its removed texts, if the policy archives them."""
@@ -155,11 +154,11 @@ class Archiving:
         _, kept = self._kept(request_id)
         with failing_open("fits a further call from what was fitted before"):
             if kept is not None:
-                request, *_ = kept.decided_by
+                request, to, _ = kept.decided_by
                 deadline = Deadline(kept.timeout_seconds)
-                sent = await self._workers.run(lambda: engine.decide(*kept.decided_by, deadline, Timings()), deadline)
+                sent = await pool.run(to.tenant, lambda: engine.decide(*kept.decided_by, deadline, Timings()), deadline)
                 fitted = {**request.fields, **sent.decision.changes}
-                if await self._workers.run(lambda: replace(request, fields=fitted).items == items, deadline):
+                if await pool.run(to.tenant, lambda: replace(request, fields=fitted).items == items, deadline):
                     found: Sequence[Any] = request.items
                     return found
         return items
@@ -215,7 +214,7 @@ class Archiving:
             if text is None and kept is not None:
                 source, text = "request", (await self._made_again(offer.settings, offer.tenant, kept)).get(asked.handle)
             if text is not None:
-                return source, await self._workers.run(lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
+                return source, await pool.run(offer.tenant, lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
         except Exception as error:  # noqa: BLE001 - the model goes on without; the log names neither text nor owner
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         return "none", NOT_AVAILABLE
@@ -223,7 +222,7 @@ class Archiving:
     async def _made_again(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> Mapping[str, str]:
         if kept.texts is None:
             deadline = Deadline(kept.timeout_seconds)
-            kept.texts = await self._workers.run(lambda: engine.cut_again(*kept.decided_by, deadline), deadline)
+            kept.texts = await pool.run(tenant, lambda: engine.cut_again(*kept.decided_by, deadline), deadline)
             self.archives.put(settings, tenant, kept.texts)
         return kept.texts
 

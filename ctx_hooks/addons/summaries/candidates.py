@@ -19,7 +19,7 @@ from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
 WAITING_FRACTION = 0.75
@@ -52,7 +52,7 @@ class Asking:
         return replace(self, settings=fitted(self.settings, attempt.budget_tokens))
 
 
-async def asking_of(request: Request, to: Target, workers: Workers) -> Asking | None:
+async def asking_of(request: Request, to: Target) -> Asking | None:
     """Return a request as one of a conversation that summaries are written of; None where none are.
 
     Raises:
@@ -69,7 +69,7 @@ async def asking_of(request: Request, to: Target, workers: Workers) -> Asking | 
         key = conversation_key(request.messages, to.tenant, settings)
         return Asking(request, to, settings, key, payer, request.size_bytes)
 
-    found = await workers.run(asking, Deadline())
+    found = await pool.run(to.tenant, asking, Deadline(to.policy.compression_timeout_seconds))
     return found if found.conversation else None
 
 

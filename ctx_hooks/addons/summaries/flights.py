@@ -29,7 +29,7 @@ from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.addon_events import SummaryEvent
@@ -57,8 +57,6 @@ class SummaryFlights(Addon):
         self._learned = core.learned
         self._flights: dict[str, asyncio.Task[None]] = {}
         self._running = core.running
-        self._workers = Workers()
-        self._short_workers = core.workers  # no request waits for the work on a flight
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about a request, made with the summary that its newest compaction holds for all workers.
@@ -66,7 +64,7 @@ class SummaryFlights(Addon):
         Raises:
             MalformedConversationError: the request holds no conversation.
         """
-        asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to, self._short_workers)
+        asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to)
         if asking is None:
             return await decide(undecided)
         asking = provider_made.asked_by(asking)
@@ -76,7 +74,7 @@ class SummaryFlights(Addon):
             if asking.settings.model == PROVIDER and is_due(attempt, attempt.sent_provider_tokens, fraction):
                 fields = {**asking.request.fields, **decided.decision.changes}
                 sent = partial(provider_made.asked_with, fields, asking.request.wire.messages_field)
-                asking = replace(asking, sent=await self._short_workers.run(sent, Deadline()))
+                asking = replace(asking, sent=await pool.run(asking.to.tenant, sent, Deadline()))
             state = self._running.open(asking.to.request_id)
             state.held[NAME, asking.to.deployment] = asking
             self._running.hold(asking.to.request_id, state)
@@ -111,7 +109,7 @@ class SummaryFlights(Addon):
         is_chat = asking.request.format == "openai-chat"
         text = signed.text.strip()
         place = partial(provider_made.with_block, changes[field], text, signed, chat=is_chat, language=to.policy.language)
-        items = await self._short_workers.run(place, Deadline())
+        items = await pool.run(to.tenant, place, Deadline())
         if items is None:
             return decided
         notes = self._running.open(to.request_id).notes
@@ -179,7 +177,7 @@ class SummaryFlights(Addon):
                 settled = settled_length(history.index, len(history.index)) if length is None else length
                 return task_of(history, stored.summaries(asking.conversation), settled, after)
 
-            task = await self._workers.run(next_task, deadline)
+            task = await pool.run(asking.to.tenant, next_task, deadline)
             if task is None:
                 return
             lease = _Lease(self._store, asking)
@@ -194,9 +192,9 @@ class SummaryFlights(Addon):
         writing, start = Writing(), time.monotonic()
         try:
             if asking.settings.model == PROVIDER:
-                await provider_made.write(writing, task, asking, self._workers)
+                await provider_made.write(writing, task, asking)
             else:
-                await write(writing, task, asking, self._learned, self._workers, lease.renew)
+                await write(writing, task, asking, self._learned, lease.renew)
             if writing.text:
                 summary = WrittenSummary(task.prefix, task.length, writing.text)
                 await self._store.write(asking.conversation, summary, writing.signed)

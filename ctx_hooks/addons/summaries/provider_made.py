@@ -29,7 +29,7 @@ from ctx_hooks.policy.settings import Language
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.telemetry.savings import input_price
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.usage import billed_of
@@ -87,7 +87,7 @@ def is_served(request: Request) -> bool:
     return request.format in FORMATS and THRESHOLD not in asked and summarises(request.call.deployment)
 
 
-async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Workers) -> None:
+async def write(writing: Writing, task: SummaryTask, asking: Asking) -> None:
     """Have the deployment write a summary, and check it, as `writer.write` does; it raises nothing but a cancellation."""
     settings, request = asking.settings, asking.request
     own_id = request.call.named_deployment.id
@@ -99,11 +99,13 @@ async def write(writing: Writing, task: SummaryTask, asking: Asking, workers: Wo
         return checked(text, replace(task, messages=whole), settings, counter)
 
     try:
-        fields = await workers.run(lambda: _call_of(task, asking), Deadline(settings.timeout_seconds))
+        fields = await pool.run(asking.to.tenant, lambda: _call_of(task, asking), Deadline(settings.timeout_seconds))
         answer = await call.send(fields, request.wire, settings.timeout_seconds, asking.payer, own_id)
         block = _block_of(answer)
         writing.answers.append(_billed(answer, str(block.get("content") or ""), request.call.deployment))
-        found = await workers.run(lambda: accepted(writing.answers[-1].text), Deadline(settings.timeout_seconds))
+        found = await pool.run(
+            asking.to.tenant, lambda: accepted(writing.answers[-1].text), Deadline(settings.timeout_seconds)
+        )
     except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: without a summary all goes on
         reason = "overflow" if recognise_overflow(error) is not None else type(error).__name__
         writing.outcome, writing.reason = "failed", reason

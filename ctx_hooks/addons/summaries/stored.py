@@ -26,7 +26,7 @@ from ctx_hooks.addons.summaries.record import (
 )
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
 from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
 
@@ -65,7 +65,6 @@ class StoredSummaries:
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._secret = secret_of_environment()
-        self._workers = Workers()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def of(self, conversation: str, wait_seconds: float | None = None) -> Record:
@@ -126,7 +125,7 @@ class StoredSummaries:
             digest = blake2b(value).digest()
             return digest, None if digest == read_digest else self._opened(conversation, value)
 
-        digest, found = await self._workers.run(opened_if_new, Deadline())
+        digest, found = await pool.run(conversation.rpartition(":")[0], opened_if_new, Deadline())
         if found is not None:
             kept = self._known(conversation)
             kept.record, kept.read_digest = kept.record.merged(found), digest
@@ -144,7 +143,7 @@ class StoredSummaries:
             return sealed(text_of(found), tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
 
         async def changed_in_thread(value: bytes) -> bytes:
-            return await self._workers.run(lambda: changed(value), Deadline())
+            return await pool.run(conversation.rpartition(":")[0], lambda: changed(value), Deadline())
 
         bounds = LARGEST_RECORD_BYTES, KEPT_SECONDS, FLIGHT_TIMEOUT_SECONDS
         try:

@@ -21,7 +21,7 @@ from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.tokens.budget import window_of
 from ctx_hooks.tokens.counter import Counter, VocabularyName, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
@@ -76,7 +76,6 @@ async def write(
     task: SummaryTask,
     asking: Asking,
     learned: Learned,
-    workers: Workers,
     renewed: Callable[[], Awaitable[bool]],
 ) -> None:
     """Have a summary written and checked, and tell `writing` what comes of it; it raises nothing but a cancellation.
@@ -86,7 +85,7 @@ async def write(
     try:
         room = await _room_of(asking.settings.model, learned, asking.to.tenant)
         for number in range(1, ATTEMPTS + 1):
-            overflow = await _write_in_parts(writing, task, asking, room, workers, renewed)
+            overflow = await _write_in_parts(writing, task, asking, room, renewed)
             if overflow is None:
                 return
             writing.outcome, writing.reason = "failed", "overflow"
@@ -97,14 +96,16 @@ async def write(
 
 
 async def _write_in_parts(
-    writing: Writing, task: SummaryTask, asking: Asking, room: Room, workers: Workers, renewed: Callable[[], Awaitable[bool]]
+    writing: Writing, task: SummaryTask, asking: Asking, room: Room, renewed: Callable[[], Awaitable[bool]]
 ) -> Overflow | None:
     """Have each part summarised behind the one before; return the overflow that a call was refused for."""
     settings = asking.settings
 
     async def away(work: Callable[[Counter], T]) -> T:
         deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
-        return await workers.run(lambda: work(Counter(room.vocabulary, deadline, room.other_weight)), deadline)
+        return await pool.run(
+            asking.to.tenant, lambda: work(Counter(room.vocabulary, deadline, room.other_weight)), deadline
+        )
 
     found = Checked(task.before, ())
     for part in await away(lambda counter: parts_of(task, settings, to_local(room.tokens, room.factor), counter)):

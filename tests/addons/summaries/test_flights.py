@@ -19,7 +19,6 @@ from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
@@ -79,7 +78,7 @@ async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
 
 async def test_the_size_of_a_request_is_no_less_than_its_text():
     request = request_of()
-    found = await asking_of(request, TO, Workers())
+    found = await asking_of(request, TO)
     assert len(str(request.items)) / 2 < found.size_bytes < 10 * len(str(request.items))
 
 

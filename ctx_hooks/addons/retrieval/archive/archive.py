@@ -15,7 +15,7 @@ from ctx_hooks.conversation.cut_texts import is_handle
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.store.sealing import opened, secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 
@@ -42,7 +42,6 @@ class Archives:
     def __init__(self, store: SharedStore, secret: bytes | None = None) -> None:
         self._store = store
         self._secret = secret_of_environment() if secret is None else secret
-        self._workers = Workers()
         self._writers: dict[Place, Writer] = {}
 
     def tenant(self, kind: str, identifier: str) -> bytes:
@@ -110,7 +109,7 @@ class Archives:
                     left_chars -= len(text)
             return found
 
-        return await self._workers.run(texts, Deadline(GET_SECONDS)) if values else {}
+        return await pool.run(tenant, texts, Deadline(GET_SECONDS)) if values else {}
 
     def _at(self, settings: ArchiveSettings) -> Writer:
         place = settings.backend, settings.path if settings.backend == "disk" else None
@@ -119,5 +118,5 @@ class Archives:
                 store: Store = Redis(self._store)
             else:
                 store = Disk(Path(settings.path) if settings.backend == "disk" and settings.path else Memory())
-            self._writers[place] = Writer(store, self._secret, self._workers)
+            self._writers[place] = Writer(store, self._secret)
         return self._writers[place]

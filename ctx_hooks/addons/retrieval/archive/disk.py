@@ -17,7 +17,7 @@ from typing import TypeAlias
 from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, Stored
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 
 FILE = "ctx_hooks_archive.sqlite3"
 BROKEN = f"{FILE}.broken"
@@ -60,7 +60,6 @@ class Disk:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._workers = Workers()
 
     async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
         """Store sealed texts in one transaction, all or none; a text replaces one of the same handle.
@@ -74,11 +73,11 @@ class Disk:
         """
         expires_at = time.time() + kept_seconds
         work = partial(write, self.place, tenant, sealed, expires_at, max_bytes)
-        await self._workers.run(work, Deadline(OPERATION_SECONDS))
+        await pool.run(tenant, work, Deadline(OPERATION_SECONDS))
 
     async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
         """Return the sealed texts that still exist, by their handles; see `read`."""
-        return await self._workers.run(partial(read, self.place, tenant, handles), Deadline(OPERATION_SECONDS))
+        return await pool.run(tenant, partial(read, self.place, tenant, handles), Deadline(OPERATION_SECONDS))
 
 
 def write(place: Place, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:

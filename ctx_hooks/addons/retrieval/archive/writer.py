@@ -14,7 +14,7 @@ from ctx_hooks.addons.retrieval.archive.redis import Redis
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.runtime.worker import pool
 from ctx_hooks.store.sealing import fits, sealed, tenant_name
 from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
@@ -59,8 +59,8 @@ class Writer:
         read_again_at: after a failure, when requests read from it again, by the monotonic clock.
     """
 
-    def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
-        self.store, self._secret, self._workers = store, secret, workers
+    def __init__(self, store: Store, secret: bytes) -> None:
+        self.store, self._secret = store, secret
         self.read_again_at = 0.0
         self._queue: deque[Batch] = deque()
         self._newest: dict[tuple[bytes, str], Batch] = {}
@@ -144,7 +144,7 @@ class Writer:
             return {handle: sealed(text, tenant, handle, secret) for handle, text in batch.texts.items()}
 
         try:
-            found = await self._workers.run(values, Deadline(SEAL_SECONDS))
+            found = await pool.run(tenant, values, Deadline(SEAL_SECONDS))
             await self.store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
             warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")

@@ -11,7 +11,6 @@ from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, disk, writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store import sealing
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, tenant_key
 from ctx_hooks.store.shared_store import SharedStore
@@ -230,7 +229,7 @@ class Hanging:
 
 async def test_a_writer_that_is_cancelled_lets_go_of_its_batch():
     store = Hanging()
-    cancelled = writer.Writer(store, b"", Workers())
+    cancelled = writer.Writer(store, b"")
     settings, tenant, handle = ArchiveSettings(), tenant_key("key", "ann", b""), "b" * 12
     written = cancelled.add(settings, tenant, {handle: "b text"}).written
     await store.begun.wait()
