@@ -14,7 +14,7 @@ from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
 from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
-from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
+from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, plan_of, smaller_than
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
@@ -22,6 +22,8 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 
+MOST_BYTE_ROUNDS = 8
+"""Each round brings a request nearer to its goal in bytes; screenshots take one or two."""
 KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 
 
@@ -109,8 +111,8 @@ def _decide(
     compress: Callable[[Request, History, Target, Budget], Outcome],
 ) -> Decided:
     request = copy(request)  # the deciding thread frees its cached data: on the event loop that would take 30 ms
-    if known.previous is not None and not known.window.tokens:
-        return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
+    if known.previous is not None and (reason := _without_remedy(known.previous, known)):
+        return _not_retried(reason, None, known.previous)
     with timings.phase("counting"):
         received, most_turns = measure(request), to.policy.max_turns
         kept = request if most_turns is None else request.with_only(newest_turns(received.index, most_turns))
@@ -127,7 +129,7 @@ def _decide(
         return _unchanged(request, attempt, "fits")
     budget = fitting.budget_of(to, known, plan, counter, history.tokens)
     with timings.phase("compressing"):
-        outcome = _fitted(partial(compress, newest, history, to), plan, budget, to, known)
+        outcome = _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     others, sent = attempt.other_tokens, outcome.conversation
     if changes and others and to.policy.mode == "enforce":
@@ -157,8 +159,13 @@ def _decide(
     return decided._replace(cut=outcome.cut, offers=offers, received_bytes=received_bytes)
 
 
-def _fitted(compress: Callable[[Budget], Outcome], plan: RetryPlan, budget: Budget, to: Target, known: Known) -> Outcome:
-    """Return the request within its budget; a retry gets a lower one only if it is no smaller than the refused request."""
+def _fitted(
+    compress: Callable[[Budget], Outcome], request: Request, plan: RetryPlan, budget: Budget, to: Target, known: Known
+) -> Outcome:
+    """Return the request within its budget; a retry gets a lower one only if it is no smaller than the refused request.
+
+    A refusal for bytes lowers it until the bytes fit: tokens show little of them, since an image has many more.
+    """
     outcome = compress(budget)
     refused = known.previous
     if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
@@ -166,6 +173,12 @@ def _fitted(compress: Callable[[Budget], Outcome], plan: RetryPlan, budget: Budg
         outcome = compress(budget)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
         outcome = compress(replace(budget, cut_newest=True))
+    for _ in range(0 if plan.most_bytes is None else MOST_BYTE_ROUNDS):
+        share = (plan.most_bytes or 0) / request.json_bytes(request.changes(outcome.conversation))
+        if share >= 1:
+            break
+        goal_tokens = LocalTokens(max(1, int(min(budget.goal_tokens, outcome.tokens_after) * share)))
+        outcome = compress(budget := replace(budget, cut_newest=True).with_goal(goal_tokens))
     return outcome
 
 
@@ -185,11 +198,11 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
         # If the provider has named its limit, it will refuse a larger request: nothing would be saved for a retry.
         return RetryPlan(most, cut_newest=known.window.source == "learned", truncates=truncates)
     lowered = None
-    if previous.overflow is not None and not previous.lowered:
-        lowered = lower_output(previous.overflow, request.max_output_tokens)
+    if previous.overflow is not None and (previous.overflow.kind == "output_limit" or not previous.lowered):
+        lowered = lower_output(previous.overflow, previous.output_tokens)
     plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
-    if plan.max_output_tokens is not None:
-        return plan
+    if plan.max_output_tokens is not None:  # with the budget of the refused attempt its messages become the same
+        return replace(plan, most_tokens=max(most, plan.most_tokens))
     if truncates:
         return RetryPlan(most, cut_newest=True, truncates=True)
     if request.continues_stored_history and history.tokens <= most:
@@ -198,7 +211,20 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     if history.tokens <= most:
         most = min(most, plan.most_tokens)
     # A request above the budget is compacted as the next one will be, so that the next one begins with the same text.
-    return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest)
+    said, most_bytes = previous.overflow, None
+    if said is not None and said.kind == "bytes":
+        most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
+    return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest, most_bytes=most_bytes)
+
+
+def _without_remedy(refused: Attempt, known: Known) -> str:
+    """Return why no retry can help, "" if one may: a refusal of the output says nothing against the messages."""
+    if not known.window.tokens:
+        return "what only the provider sees of it exceeds the limit"
+    said = refused.overflow
+    if said is not None and said.kind == "output_limit" and lower_output(said, refused.output_tokens) is None:
+        return "its output was refused, and no lower limit of it is known"
+    return ""
 
 
 def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, known: Known) -> bool:

@@ -259,7 +259,7 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
     content: the provider can shorten it, and the request's own items are rarely the cause.
     """
     overflow, sent = previous.overflow, previous.sent_tokens
-    if overflow is None or overflow.kind == "output_limit" or sent is None:
+    if overflow is None or overflow.kind in ("output_limit", "bytes") or sent is None:
         return window
     if previous.stored:
         named = min(window.tokens, overflow.limit_tokens or window.tokens)

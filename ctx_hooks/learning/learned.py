@@ -45,7 +45,9 @@ LARGEST_BYTES = 250_000
 REFUSAL_CHARS = 32
 """A value begins with the name of the newest refusal: a worker that knows this refusal need not read the rest."""
 NO_REFUSAL = "0" * REFUSAL_CHARS
-SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "output_limit", "holds_output", "wants_reasoning"})
+SHOWN_BY_REFUSALS = frozenset(
+    {"limit", "own_limit", "refused", "claimed", "output_limit", "holds_output", "wants_reasoning"}
+)
 
 Rows: TypeAlias = Sequence[tuple[str, str, float, tuple[float, ...]]]
 _ROWS = TypeAdapter(Rows)
@@ -89,7 +91,13 @@ class Learned:
         """Learn from an attempt's overflow, if it has one."""
         if attempt.overflow is not None:
             stats = await self.of(attempt.to.deployment)
-            await self._note(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
+            await self._note(attempt, updates.believed_of_refusal(stats, attempt, attempt.overflow, time.time()))
+
+    async def from_retry(self, attempt: Attempt) -> None:
+        """Learn from the refusal before a retry whose answer has begun."""
+        if attempt.known.previous is not None:
+            stats = await self.of(attempt.to.deployment)
+            await self._note(attempt, updates.of_answered_retry(stats, attempt, time.time()))
 
     async def from_missing_reasoning(self, attempt: Attempt) -> None:
         """Learn from a refusal that the deployment wants the reasoning of earlier answers back."""

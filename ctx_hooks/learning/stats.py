@@ -24,7 +24,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
     "limit", "own_limit", "refused", "refused_mix", "kept", "output_limit", "holds_output", "ratios", "other_ratios",
-    "low_bill", "accepted_input", "accepted_output", "accepted_total", "answer", "wants_reasoning",
+    "claimed", "low_bill", "accepted_input", "accepted_output", "accepted_total", "answer", "wants_reasoning",
 ]  # fmt: skip
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
@@ -79,6 +79,7 @@ RULES: Mapping[Kind, Rule] = {
     **dict.fromkeys(LIMITS, Rule(least=LEAST_LIMIT_TOKENS)),
     **dict.fromkeys(ACCEPTED, Rule(largest_stays=True)),
     "refused_mix": Rule(3),
+    "claimed": Rule(2),
     "output_limit": Rule(least=1),
     "holds_output": Rule(least=1, largest=1),
     "ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO, 7 * DAY_SECONDS),
@@ -114,7 +115,8 @@ class Observation:
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
     which says nothing to other tenants. `refused`: the size of a request that was refused without a figure.
     `refused_mix`: that size as it was counted, how many local tokens of it are of other scripts, and the ratio that
-    these were counted by. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
+    these were counted by. `claimed`: a limit that one refusal has named and nothing else has shown, and whether it is the
+    output's. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
     `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider tokens, 0 for a request
     that was not counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that
     the provider counted, the requested output, and both together, of an answered request. `answer`: the output that an

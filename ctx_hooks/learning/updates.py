@@ -9,7 +9,7 @@ rate limit that a single request exceeds.
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION, Attempt
 from ctx_hooks.learning.calibration import (
     LARGEST_OTHER_RATIO,
     LARGEST_RATIO,
@@ -22,6 +22,7 @@ from ctx_hooks.learning.stats import (
     ACCEPTED,
     ANYONE,
     LEAST_LIMIT_TOKENS,
+    NOTHING,
     DeploymentStats,
     Key,
     Kind,
@@ -47,6 +48,8 @@ GROWTH_FRACTION = 0.15
 """If requests grew by at least this while their provider tokens stayed the same, the provider truncated them."""
 STILL_FRACTION = 0.02
 """Provider tokens that move less than this count as the same."""
+CLAIMED: tuple[Kind, ...] = ("limit", "own_limit", "refused", "output_limit")
+"""The limits that a refusal claims."""
 MOST_GUESSED_FRACTION = 0.2
 """A request with a larger share of images, files or sealed reasoning shows nothing about its text's ratio."""
 
@@ -79,6 +82,7 @@ def of_answer(
         elif not attempt.uncounted.holds_any and _mostly_text(attempt):
             shown |= _larger_bill(tenant, billed_before, provider_tokens, now)
             shown |= _ratio(seen, attempt, provider_tokens, now)
+    shown |= of_answered_retry(stats, attempt, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
     if attempt.to.attempt and attempt.known.window.source == "refusal" and attempt.known.window.tokens >= LEAST_LIMIT_TOKENS:
@@ -91,8 +95,44 @@ def of_answer(
     return shown
 
 
+def of_answered_retry(stats: DeploymentStats, attempt: Attempt, now: float) -> Shown:
+    """Return the observations of the refusal before a retry that is answered, if that refusal was only a claim."""
+    refused = attempt.known.previous
+    if refused is None or refused.overflow is None or refused.to.deployment != attempt.to.deployment:
+        return {}
+    own = stats.seen_by(attempt.to.tenant, now).own
+    shown_at = max((own[kind].at for kind in CLAIMED if kind in own), default=0.0)
+    is_claim = refused.overflow.quoted or own.get("claimed", NOTHING).at > shown_at
+    return of_refusal(stats, refused, refused.overflow, now) if is_claim else {}
+
+
+def believed_of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
+    """Return the observations of an overflow, with only its claim to a limit that one refusal cannot show.
+
+    Such a limit is below a size that the deployment has accepted, or below half of its window. A second request that is
+    refused for no lower limit shows it, and so does the answer to a retry that keeps to it. An error that quotes an overflow
+    has no such answer: the retry has the quoted field too.
+    """
+    if overflow.quoted or overflow.kind == "bytes":
+        return {}
+    shown, tenant, window = of_refusal(stats, attempt, overflow, now), attempt.to.tenant, attempt.to.window.tokens
+    seen = stats.seen_by(tenant, now)
+    kind = next((kind for kind in CLAIMED if (kind, tenant) in shown), None)
+    if kind is None:
+        return shown
+    limit, is_output = shown[kind, tenant].values[0], kind == "output_limit"
+    accepted = seen.own.get("accepted_output" if is_output else "accepted_input", NOTHING).values[0]
+    usual = 0 if is_output else min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION) or window)
+    before, *of_output = seen.own.get("claimed", NOTHING).values
+    is_second = not attempt.to.attempt and 0 < before <= limit and of_output == [is_output]
+    if limit >= max(accepted, usual * OTHERS_FLOOR_FRACTION) or is_second:
+        return shown
+    rest = {key: o for key, o in shown.items() if key[0] not in (*CLAIMED, "refused_mix")}
+    return {**rest, ("claimed", tenant): Observation((limit, is_output), now)}
+
+
 def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
-    """Return the observations of an overflow: the limit that it names, else that the sent size is too long.
+    """Return the observations of a true overflow: the limit that it names, else that the sent size is too long.
 
     Return both if the sent size is within the limit by the local count: without the provider's count, nothing else shows
     that the local one is too low. Return nothing if its figures and the local count cannot both be right.

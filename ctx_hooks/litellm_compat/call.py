@@ -123,6 +123,11 @@ class Call:
         found = request.get("headers") if isinstance(request, Mapping) else self.metadata.get("headers")
         return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
 
+    @property
+    def sent_by_caller(self) -> Any:
+        """The received request with its address and headers; outside a proxy the arguments of the call."""
+        return self.fields.get("proxy_server_request") or self.fields
+
     @cached_property
     def session_digits(self) -> str:
         """Four digits that select a share of all sessions: from a digest of the tenant and the conversation's beginning.

@@ -3,13 +3,15 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.litellm_compat.registry import PROXY_ERROR
-from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
-from ctx_hooks.overflow.texts import own_words
+from ctx_hooks.overflow.quoted import unless_quoted
+from ctx_hooks.overflow.recognise import Overflow, names_another, recognise_overflow, too_large_for_rate, too_many_bytes
+from ctx_hooks.overflow.texts import OwnWords, own_words
 
 logger = logging.getLogger("ctx_hooks")
 _listeners: list[Callable[[str], object]] = []
@@ -54,19 +56,34 @@ def on_fault(listener: Callable[[str], object]) -> Callable[[], None]:
     return lambda: _listeners.remove(listener)
 
 
-def overflow_of(error: Exception) -> Overflow | None:
+def overflow_of(error: Exception, request: Any = None) -> Overflow | None:
     """Return the overflow that an exception reports; None for other errors.
 
-    A request larger than the rate limit of a whole minute is one. So is every ContextWindowExceededError, whatever its text,
-    if LiteLLM could read the answer: the Router answers it with context-window fallbacks, the plugin's retries first.
+    A request larger than the rate limit of a whole minute is one, and one with too many bytes for a server. So is a
+    ContextWindowExceededError in other words, if LiteLLM could read the answer, and it neither names another fault nor
+    quotes: the Router answers it with context-window fallbacks, the plugin's retries first.
+
+    Args:
+        error: the exception.
+        request: what the caller has sent, as JSON values: its words are not the provider's. With one, call it in a thread.
     """
     import litellm  # noqa: PLC0415
 
-    provider = getattr(error, "llm_provider", None)
-    found = recognise_overflow(error, provider=provider if isinstance(provider, str) else None) or too_large_for_rate(error)
-    if found is None and isinstance(error, litellm.ContextWindowExceededError) and not own_words(error).of_unreadable_answer:
-        return Overflow("input", "litellm")
-    return found
+    provider, its_name = getattr(error, "llm_provider", None), litellm.ContextWindowExceededError.__name__
+    # LiteLLM's exception has no body. The provider's, for which it was raised, has a code.
+    is_its = isinstance(error, litellm.ContextWindowExceededError)
+    words = own_words(error, getattr(error.__context__, "body", None) if is_its else None)
+    is_its = is_its or any(its_name in text for text in words.texts)  # a stream has LiteLLM's error as a text
+    words = replace(words, texts=tuple(text.replace(its_name, "BadRequestError") for text in words.texts))
+    is_believed = is_its and not (words.of_unreadable_answer or words.quote or names_another(words))
+
+    def read(own: OwnWords) -> Overflow | None:
+        status, name = getattr(error, "status_code", None), provider if isinstance(provider, str) else None
+        found = recognise_overflow(own, status=status, provider=name) or too_large_for_rate(own)
+        found = found or too_many_bytes(own, status=status)
+        return found or (Overflow("input", "litellm") if is_believed and own == words else None)
+
+    return unless_quoted(read(words), words, read, request)
 
 
 def text_of(error: Exception) -> str:

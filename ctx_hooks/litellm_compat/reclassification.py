@@ -35,6 +35,9 @@ class Ends(Protocol):
     async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note the error of an attempt, and return whether it is an overflow."""
 
+    async def note_begun(self, fields: Mapping[str, Any]) -> None:
+        """Note that an attempt is answered, before the client has the answer: its next request may follow at once."""
+
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether an attempt that failed for another reason is repeated at once."""
 
@@ -126,6 +129,8 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
     Any other answer, and a stream for which the plugin is off, is returned unchanged.
     """
     if not hasattr(answer, "__anext__") or not ends().handles(kwargs):
+        with failing_open("learns nothing from a retry"):
+            await ends().note_begun(kwargs)
         return answer
     unread: list[Any] = []
     error = None
@@ -134,6 +139,8 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
         if found is not None and await ends().note_failure(kwargs, found):
             error = found
     if error is None:
+        with failing_open("learns nothing from a retry"):
+            await ends().note_begun(kwargs)
         return ReadAhead(answer, unread)
     await close(answer)
     raise as_overflow(error, kwargs) from error

@@ -43,6 +43,16 @@ _NAME_BEFORE = re.compile(
 _EXCESS_BEFORE = re.compile(r"\bby(?: about)? $")
 MOST_WINDOW_TOKENS = 100_000_000
 """A larger figure is a time or an identifier: the largest windows have ten million."""
+_EXCLUSIVE_BEFORE = re.compile(r"(?:(?:less|smaller|lower|fewer) than|below|under|(?<![=<])<)(?: tokens?)? ?[`'\"]?$")
+_EXCLUSIVE_AFTER = re.compile(r"(?: tokens)?,? ?[(\[]?(?:exclusive|exclusively|excluded|not included)\b")
+_RANGE_BEFORE = re.compile(r"[\[(] ?\d{1,7} ?(?:,|\.\.|-|to) ?$")
+"""The beginning of a range of numbers, whose end a round bracket excludes."""
+LEAST_LIMIT_BYTES = 16_384
+"""No server that answers models' clients limits requests to less: a smaller figure is a status or a year."""
+_BYTES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+_SIZE = re.compile(
+    r"(?<![\w.-])((?:\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?:\.\d{1,3})?) ?(?:([kmg]?)i?b(?:ytes)?\b|bytes\b|(?![\w-]))"
+)
 _LABEL_CHARS = 40
 """This many characters before a figure are searched for its label."""
 
@@ -94,9 +104,27 @@ def figures_of(text: str) -> Figures:
 def output_figures_of(text: str) -> Figures:
     """Return the figures of a wording that limits only the output: the smaller of two is the limit."""
     found = _numbers(text)
-    numbers = [n for n, m in found if n >= LEAST_WINDOW_TOKENS or (n >= LEAST_TOKENS and _is_called_limit(m, text))]
-    limit, output = min(numbers, default=None), max(numbers, default=None)
-    return Figures(limit, output_tokens=output if output != limit else None)
+    numbers = [
+        (inclusive(n, m), n)
+        for n, m in found
+        if n >= LEAST_WINDOW_TOKENS or (n >= LEAST_TOKENS and _is_called_limit(m, text))
+    ]
+    (limit, named), (_, output) = min(numbers, default=(None, None)), max(numbers, default=(None, None))
+    return Figures(limit, output_tokens=output if output != named else None)
+
+
+def inclusive(limit: ProviderTokens, match: re.Match[str], group: int | str = 0) -> ProviderTokens:
+    """Return the largest allowed value under a limit at a match: one less if the limit itself is not allowed."""
+    before, after = match.string[: match.start(group)][-_LABEL_CHARS:], match.string[match.end(group) :][:_LABEL_CHARS]
+    excluded = _EXCLUSIVE_BEFORE.search(before) or _EXCLUSIVE_AFTER.match(after)
+    is_open = _RANGE_BEFORE.search(before) and after.startswith(")")
+    return ProviderTokens(limit - 1) if excluded or is_open else limit
+
+
+def limit_bytes_of(text: str) -> int | None:
+    """Return the limit of a wording about bytes, the smallest figure of a request's size; None if it names none."""
+    found = (int(float(m[1].replace(",", "")) * _BYTES[m[2] or ""]) for m in islice(_SIZE.finditer(text), MOST_FIGURES))
+    return min((n for n in found if n >= LEAST_LIMIT_BYTES), default=None)
 
 
 def _numbers(text: str) -> list[tuple[ProviderTokens, re.Match[str]]]:

@@ -1,19 +1,28 @@
 """Whether an error says that the request was too long for the model, and which figures it gives."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of, output_figures_of
+from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of, inclusive, limit_bytes_of, output_figures_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
-from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE, SMALL
+from ctx_hooks.overflow.patterns.other_errors import (
+    NOT_OVERFLOW,
+    OTHER_CODE,
+    OTHER_STATUSES,
+    RATE_TOO_LARGE,
+    SMALL,
+    TOO_MANY_BYTES,
+)
 from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
 from ctx_hooks.overflow.patterns.wordings import CODES, OTHER_OUTPUT, PATTERNS
-from ctx_hooks.overflow.texts import first_sentences, own_words, plain, sentences
+from ctx_hooks.overflow.texts import OwnWords, first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens
 
 LEAST_NOT_SMALL = 1_000
 """`SMALL` reads limits of three figures."""
+CONTENT_TOO_LARGE = 413
 MOST_SENTENCES = 20
 """At most this many sentences of one text are compared with the families of wordings."""
 _QUOTES = str.maketrans("", "", '`"*')
@@ -26,13 +35,15 @@ class Overflow:
     Attributes:
         kind: "input" if the input itself is too long, "input_plus_output" if input and requested output together are,
             "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only
-            remedy.
+            remedy, "bytes" if the whole request has too many bytes, whatever its tokens.
         pattern: the recognised wording; "rate_too_large" if a single request exceeds a rate limit, which is no window.
         limit_tokens: the limit on what `kind` names.
         input_tokens: the input as the provider counts it.
         requested_output_tokens: the requested output.
         at_least: whether `input_tokens` is a lower bound and says nothing of the tokenizer.
         sentence: the first sentences of the provider's message, one line of at most 300 characters.
+        quoted: whether its figures also stand in the request. They are used for the retry, and teach only if it is answered.
+        limit_bytes: the limit if `kind` is "bytes".
     """
 
     kind: Kind
@@ -42,6 +53,13 @@ class Overflow:
     requested_output_tokens: ProviderTokens | None = None
     at_least: bool = False
     sentence: str = ""
+    quoted: bool = False
+    limit_bytes: int | None = None
+
+    @property
+    def figures(self) -> tuple[ProviderTokens | None, ...]:
+        """The limit, the input and the output that the error names."""
+        return self.limit_tokens, self.input_tokens, self.requested_output_tokens
 
 
 def recognise_overflow(
@@ -53,7 +71,7 @@ def recognise_overflow(
     read, whatever its size.
 
     Args:
-        error: an exception, a text, or a body (mapping or JSON text).
+        error: an exception, a text, a body (mapping or JSON text), or the words of one.
         status: the HTTP status; by default the exception's own.
         body: the body of the answer, if the exception does not carry it.
         provider: LiteLLM's name of the provider; decides texts that mean an overflow at one provider only.
@@ -64,18 +82,26 @@ def recognise_overflow(
     status = getattr(error, "status_code", None) if status is None else status
     words = own_words(error, body)
     texts = {text: plain(text) for text in words.texts}
+    code = next((c for c in words.codes if c in CODES), None)
+    is_other = names_another(words)
     for original, text in texts.items():
         found = _by_pattern(text, provider, original)
         if found is not None:
-            return found
-    code = next((c for c in words.codes if c in CODES), None)
+            return None if is_other and found.kind != "output_limit" else found
     if code is None and isinstance(status, int) and status in OTHER_STATUSES:
         return None
     for original, text in texts.items():
         found = _by_family(text, original)
         if found is not None:
+            if is_other and found.kind != "output_limit":
+                return None
             return found if code or not _about_another_matter(texts.values(), words.codes, found) else None
     return Overflow("input", f"code:{code}", sentence=first_sentences(next(iter(texts), ""))) if code else None
+
+
+def names_another(words: OwnWords) -> bool:
+    """Return whether an error's code names another fault than an overflow."""
+    return any(map(OTHER_CODE.search, words.codes)) and CODES.isdisjoint(words.codes)
 
 
 def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
@@ -92,6 +118,19 @@ def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
     return None
 
 
+def too_many_bytes(error: Any, *, status: int | None = None, body: Any = None) -> Overflow | None:
+    """Return the overflow if the whole request has too many bytes for a server before the model; None for other errors.
+
+    LiteLLM leaves only the status of an error in HTML; a text about tokens or a rate is about these, whatever the status.
+    """
+    words = own_words(error, body)
+    said = plain(" ".join((*words.texts, *words.codes)))
+    if TOO_MANY_BYTES.regex.search(f"{said} 413 payload too large" if status == CONTENT_TOO_LARGE else said):
+        first = next(iter(words.texts), "")
+        return Overflow("bytes", TOO_MANY_BYTES.name, sentence=first_sentences(first), limit_bytes=limit_bytes_of(said))
+    return None
+
+
 def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | None:
     for pattern in PATTERNS:
         if pattern.only and not (provider or "").lower().startswith(pattern.only):
@@ -99,15 +138,17 @@ def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | No
         if pattern.kind == "output_limit" and OTHER_OUTPUT.search(text):
             continue
         found = pattern.regex.search(text)
-        overflow = _read(pattern, found.groupdict(), original) if found else None
+        overflow = _read(pattern, found, original) if found else None
         if overflow is not None:
             return overflow
     return None
 
 
-def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> Overflow | None:
+def _read(pattern: Pattern, found: re.Match[str], original: str) -> Overflow | None:
     names = ("limit", "input", "output", "total", "excess", "more")
-    limit, given, output, total, excess, more = map(number, map(groups.get, names))
+    limit, given, output, total, excess, more = map(number, map(found.groupdict().get, names))
+    if pattern.kind == "output_limit" and limit is not None:
+        limit = inclusive(limit, found, "limit")
     if more is not None and given is not None:
         given = ProviderTokens(given + more)
     if given is None and limit is not None and excess is not None:

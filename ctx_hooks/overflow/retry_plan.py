@@ -28,15 +28,17 @@ class RetryPlan:
         cut_newest: whether the newest tool results may be cut.
         max_output_tokens: the lower output that it requests; None if the output stays as requested.
         truncates: whether it asks the provider to drop the oldest items of its kept history.
+        most_bytes: the most bytes of JSON that its messages, system text and tools may have; None for no bound.
 
     >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
-    RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None, truncates=False)
+    RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None, truncates=False, most_bytes=None)
     """
 
     most_tokens: LocalTokens
     cut_newest: bool
     max_output_tokens: ProviderTokens | None = None
     truncates: bool = False
+    most_bytes: int | None = None
 
     @property
     def remedies(self) -> bool:
@@ -76,6 +78,13 @@ def limit_for_retry(
     return ProviderTokens(int(min(overflow.limit_tokens, refused_tokens) * _of(UNCOUNTED_FRACTIONS, number)))
 
 
+def bytes_for_retry(overflow: Overflow, received_bytes: int, number: int) -> int:
+    """Return the most bytes of a retry after a refusal for bytes: below the error's limit, else a share of the received."""
+    if overflow.limit_bytes is None or overflow.limit_bytes >= received_bytes:
+        return int(received_bytes * _of(BLIND_FRACTIONS, number))
+    return int(overflow.limit_bytes * SMALLER_FRACTION**number)
+
+
 def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
     """Return by how many tokens the provider's count of the refused attempt exceeds the estimate; below 0 if it is smaller.
 
@@ -99,8 +108,8 @@ def plan_of(
         sent_tokens: the size of the refused attempt; None if it was not counted.
         lowered_output_tokens: the output that fits beside the unchanged input; None if only a smaller input helps.
     """
-    if sent_tokens is not None and lowered_output_tokens is not None:
-        return RetryPlan(sent_tokens, cut_newest=False, max_output_tokens=lowered_output_tokens)
+    if lowered_output_tokens is not None:
+        return RetryPlan(sent_tokens or LocalTokens(0), cut_newest=False, max_output_tokens=lowered_output_tokens)
     return RetryPlan(smaller_than(sent_tokens), cut_newest=number >= retries)
 
 

@@ -18,6 +18,7 @@ MOST_VALUES = 200
 """Values read in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
 MOST_JSON_CHARS = 65_536
 """Parsing this much takes under 2 ms, in one call that holds the interpreter's lock."""
+MOST_PREFIX_CHARS = 300
 MOST_PARSED = 8
 """JSON texts parsed of one error: 16 ms at most."""
 MOST_ITEMS = 3
@@ -26,7 +27,7 @@ MOST_CODE_CHARS = 64
 """A longer value is a sentence, no code."""
 MOST_SENTENCE_CHARS = 300
 """Quoted of a provider's message in the final error: two or three sentences."""
-MESSAGE_KEYS = ("message", "error", "detail", "errorMessage", "error_message", "msg", "response", "errors", "param", "raw")
+MESSAGE_KEYS = ("message", "error", "detail", "errorMessage", "error_message", "msg", "response", "errors", "raw")
 """The keys of a body's own words; all others may echo the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
 _ECHO = r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]"
@@ -36,8 +37,12 @@ _TRACE = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a stack trace: its line numbers are no figures."""
-_QUOTED = re.compile(f"{_ECHO}|(?i:{_TRACE.pattern})")
-"""The end of an error's own words: the request that it quotes, or a stack trace."""
+_VALUE = (
+    r"\b(?:invalid|illegal|unsupported|unexpected|unrecogni[sz]ed|unknown|disallowed|got|received|given|found|value|"
+    r"not (?:supported|valid|allowed))\b(?! (?:request|response|body|error))[^'\"`“‘]{0,40}['\"`“‘](?=[^\s'\"`]{1,60} \S{1,60} \S)"
+)
+_QUOTED = re.compile(f"{_ECHO}|(?i:{_TRACE.pattern}|{_VALUE})")
+"""The end of an error's own words: the request that it quotes, an invalid value of it, or a stack trace."""
 _UNREADABLE = re.compile(
     r"invalid response object|received_args ?=|original response(?: received)?:|unable to get json response|"
     r"empty or invalid response from|json_?decode_?error|"
@@ -61,12 +66,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
 class OwnWords:
     """An error's own words, outermost first.
 
-    `of_unreadable_answer`: the provider has answered, and LiteLLM could not read the answer.
+    `of_unreadable_answer`: the provider has answered, and LiteLLM could not read the answer. `quote`: a text goes on with
+    words of the request.
     """
 
     texts: tuple[str, ...]
     codes: tuple[str, ...]
     of_unreadable_answer: bool = False
+    quote: bool = False
 
 
 def own_words(*sources: Any) -> OwnWords:
@@ -77,7 +84,7 @@ def own_words(*sources: Any) -> OwnWords:
     texts: dict[str, None] = {}
     codes: dict[str, None] = {}
     queue = deque(sources)
-    parsed = 0
+    parsed, quote = 0, False
     room = MOST_TOTAL_CHARS
     for _ in range(MOST_VALUES):
         if not queue or room <= 0 or len(texts) >= MOST_TEXTS:
@@ -86,6 +93,7 @@ def own_words(*sources: Any) -> OwnWords:
         if isinstance(value, bytes):  # the part of a refused stream that a client has read
             value = value[:MOST_JSON_CHARS].decode("utf-8", "replace")
         if not isinstance(value, str):
+            quote |= isinstance(value, OwnWords) and value.quote
             own, parts = _inside(value)
             codes.update({code: None for code in own if isinstance(code, str) and len(code) <= MOST_CODE_CHARS})
             queue.extend(parts)
@@ -93,9 +101,10 @@ def own_words(*sources: Any) -> OwnWords:
         text = value[:MOST_CHARS]
         quoted = _QUOTED.search(text)
         text = text[: quoted.start()] if quoted else text
+        quote |= quoted is not None
         if _UNREADABLE.search(text):
             return OwnWords((), (), of_unreadable_answer=True)
-        body = _embedded(value) if parsed < MOST_PARSED else None
+        body = _embedded(value, len(text) if quoted else MOST_PREFIX_CHARS) if parsed < MOST_PARSED else None
         if body is not None:
             parsed += 1
             queue.append(body)
@@ -104,7 +113,7 @@ def own_words(*sources: Any) -> OwnWords:
         if text and text not in texts:
             texts[text] = None
             room -= len(text)
-    return OwnWords(tuple(texts), tuple(codes))
+    return OwnWords(tuple(texts), tuple(codes), quote=quote)
 
 
 def plain(text: str) -> str:
@@ -137,16 +146,23 @@ def _inside(value: Any) -> tuple[list[Any], list[Any]]:
         # An exception without its own `__str__` shows its arguments, and showing a large body as text takes long.
         words += value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
         return codes, [*words, getattr(value, "body", None), value.__cause__]
+    if isinstance(value, OwnWords):
+        return list(value.codes), list(value.texts)
     if isinstance(value, Mapping):
         beside = value.get("metadata")  # OpenRouter's, with its provider's own words
-        words = [*map(value.get, MESSAGE_KEYS), beside.get("raw") if isinstance(beside, Mapping) else None]
+        named = value.get("param")  # Xiaomi's says in it what is wrong, OpenAI's has a name, which may be the caller's
+        words = [
+            *map(value.get, MESSAGE_KEYS),
+            f"param {named}" if isinstance(named, str) else None,
+            beside.get("raw") if isinstance(beside, Mapping) else None,
+        ]
         return [*map(value.get, CODE_KEYS)], words
     return [], list(value[:MOST_ITEMS]) if isinstance(value, (list, tuple)) else []
 
 
-def _embedded(text: str) -> Any:
-    """Return the JSON that an error text is, or carries after its prefix; None if there is none."""
-    start = text.find("{", 0, 300)
+def _embedded(text: str, own_chars: int) -> Any:
+    """Return the JSON that an error text is, or carries after its prefix, in its own words; None if there is none."""
+    start = text.find("{", 0, min(own_chars, MOST_PREFIX_CHARS))
     if start < 0 or len(text) > MOST_JSON_CHARS or _TRACE.search(text, 0, start):
         return None
     try:

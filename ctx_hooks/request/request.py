@@ -12,7 +12,7 @@ from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, from_newest_summary, message_stats
 from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import FORMAT_OF_CALL_TYPE, WIRE_FORMATS
-from ctx_hooks.formats.fields import copied, mapping_or_empty, preamble_of
+from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.litellm_compat.call import Call
@@ -121,6 +121,11 @@ class Request:
     def size_bytes(self) -> int:
         """The estimated memory of the messages. This reads all of them: call it in a thread."""
         return bound_of([self.items], MOST_REQUEST_BYTES, most_values=math.inf).tokens
+
+    def json_bytes(self, changes: Mapping[str, Any]) -> int:
+        """Return the bytes of the JSON of its messages, system text and tools, with changed fields: call it in a thread."""
+        changed = self if not changes else replace(self, fields={**self.fields, **changes})
+        return len(compact_json([changed.items, *changed.beside]).encode("utf-8", "replace"))
 
     @property
     def is_too_long(self) -> bool:

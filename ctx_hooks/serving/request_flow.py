@@ -135,6 +135,8 @@ class RequestFlow:
         call = Call(fields)
         mode, state, said = self.mode(call), self.running.of(call.request_id), text_of(error)
         overflow = overflow_of(error) if mode != "off" else None
+        if overflow is not None:
+            overflow = await self._short_workers.run(partial(overflow_of, error, call.sent_by_caller), Deadline())
         noted = await self.failed(call.request_id, overflow, said, call.named_deployment)
         if noted is not None:
             reported_usage.note_failed(state, noted.to.deployment)
@@ -144,6 +146,13 @@ class RequestFlow:
         if handled:
             spare_deployment(fields)
         return handled
+
+    async def note_begun(self, fields: Mapping[str, Any]) -> None:
+        """Learn from the refusal before a retry whose answer has begun: the retry kept to what that refusal claims."""
+        call = Call(fields)
+        attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
+        if attempt is not None and not attempt.failed:
+            await self.learned.from_retry(attempt)
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a failed attempt is repeated: an add-on omits its refused part, or removed reasoning stays."""
@@ -235,6 +244,8 @@ class RequestFlow:
 
         if not isinstance(error, litellm.ContextWindowExceededError):
             return None
+        if attempt is not None and attempt.failed and attempt.overflow is None:
+            return None  # LiteLLM takes the caller's own words for an overflow
         policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
         if policy.mode != "enforce" or not passed_pre_call_hook(call):
             return None

@@ -1,11 +1,14 @@
 """A retry is smaller than what was refused, or it is not sent."""
 
+import base64
+import random
 from dataclasses import replace
 
 import pytest
 from engine_requests import DEAR_CACHE, MODEL, NOW, decided, only_newest_loop, session, to, tokens_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import called
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning.attempts import Known, known_of
@@ -14,6 +17,16 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.budget import Window
+
+
+def with_screenshots(images, **fields):
+    """Return a session whose tool results each have a screenshot of 60 kB."""
+    shot = "data:image/png;base64," + base64.b64encode(random.Random(1).randbytes(60_000)).decode()
+    messages = [{"role": "user", "content": "Look at the pages."}]
+    for n in range(images):
+        answer, result = called(f"page {n}")
+        messages += [answer, {**result, "content": [{"type": "image_url", "image_url": {"url": shot}}]}]
+    return Request("openai-chat", {"model": MODEL, "messages": messages, **fields})
 
 
 def at_another(attempt):
@@ -66,6 +79,54 @@ class TestRetries:
         assert known.window == window
         assert not isinstance(decision, NotRetried)
         assert attempt.sent_tokens <= max(window.tokens, 1_000)
+
+    @given(
+        limit=st.integers(1, 200_000),
+        asked=st.none() | st.integers(1, 200_000),
+        named=st.booleans(),
+        window=st.sampled_from([200_000, int(size * 0.5)]),
+        number=st.integers(1, 3),
+    )
+    def test_refusal_of_output_never_shortens_input(self, limit, asked, named, window, number):
+        request = Request("openai-chat", {**self.request.fields, **({} if asked is None else {"max_tokens": asked})})
+        target = to(window)
+        _, first = decided(request, target)
+        said = Overflow("output_limit", "x", limit, requested_output_tokens=first.output_tokens if named else None)
+        refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
+        decision, again = decided(request, replace(target, attempt=number), Known(target.window, previous=refused))
+        if isinstance(decision, NotRetried):
+            assert first.output_tokens is not None
+            assert limit >= first.output_tokens
+        else:
+            assert decision.changes["max_tokens"] == limit == again.output_tokens
+            assert again.sent_tokens == first.sent_tokens
+
+    @given(
+        stated=st.none() | st.floats(0.15, 0.9),
+        number=st.integers(1, 3),
+        images=st.sampled_from([0, 12]),
+        asked=st.integers(1, 9_000),
+    )
+    @settings(max_examples=25)
+    def test_refusal_for_bytes_shortens_bytes_only(self, stated, number, images, asked):
+        request = (
+            with_screenshots(images, max_tokens=asked)
+            if images
+            else Request("openai-chat", {**self.request.fields, "max_tokens": asked})
+        )
+        size = request.json_bytes({})
+        _, first = decided(request, to())
+        said = Overflow("bytes", "x", limit_bytes=stated and int(size * stated))
+        refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
+        target = to(attempt=number)
+        known = known_of(target, DeploymentStats(), NOW, refused)
+        decision, again = decided(request, target, known)
+        assert known.window == target.window
+        assert again.output_tokens == first.output_tokens
+        assert "max_tokens" not in decision.changes
+        assert request.json_bytes(decision.changes) <= (
+            size * BLIND_FRACTIONS[number - 1] if stated is None else size * stated
+        )
 
     def test_a_refusal_of_another_deployment_says_nothing_of_this_one(self):
         elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))

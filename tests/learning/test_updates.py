@@ -263,3 +263,73 @@ def test_a_request_with_reasoning_that_is_not_billed_shows_no_ratio():
     refused = values(updates.of_refusal(NOTHING, sealed, Overflow("input", "x", 40_000, 41_000), NOW))
     assert "ratios" not in refused
     assert refused["limit"] == (40_000,)
+
+
+FAR_BELOW = Overflow("input", "x", 12_000, 50_000)
+
+
+def believed(stats, attempt=COUNTED, overflow=FAR_BELOW, now=NOW):
+    return stats.merged(updates.believed_of_refusal(stats, attempt, overflow, now), now)
+
+
+def limit_of(stats, tenant="ann"):
+    return stats.seen_by(tenant, NOW + 9).limit_tokens(200_000, 0.5)
+
+
+@pytest.mark.parametrize("overflow", [FAR_BELOW, Overflow("input", "x"), Overflow("input", "x", 12_000)], ids=str)
+def test_one_refusal_far_below_window_sets_no_limit(overflow):
+    attempt = replace(COUNTED, sent_tokens=50_000 if overflow.limit_tokens else 20_000)
+    once = believed(NOTHING, attempt, overflow)
+    assert limit_of(once) is None
+    retry = replace(attempt, to=replace(attempt.to, attempt=1))
+    assert limit_of(believed(once, retry, overflow, NOW + 1)) is None, "a retry is no second request"
+    assert limit_of(believed(once, attempt, overflow, NOW + 1)) is not None
+
+
+def test_second_refusal_for_lower_limit_shows_none():
+    stats = believed(believed(NOTHING), overflow=Overflow("input", "x", 1_200, 50_000), now=NOW + 1)
+    assert limit_of(stats) is None
+    assert limit_of(believed(stats, now=NOW + 2)) == 12_000
+
+
+def test_answered_retry_shows_claimed_limit():
+    stats = believed(NOTHING)
+    refused = replace(COUNTED, overflow=FAR_BELOW, failed=True)
+    retry = replace(COUNTED, to=replace(COUNTED.to, attempt=1), known=replace(COUNTED.known, previous=refused))
+    elsewhere = replace(retry, to=replace(retry.to, deployment="another"))
+    assert updates.of_answered_retry(stats, elsewhere, NOW + 1) == {}
+    shown = updates.of_answered_retry(stats, retry, NOW + 1)
+    assert values(shown)["limit"] == (12_000,)
+    stats = stats.merged(shown, NOW + 1)
+    assert limit_of(stats) == 12_000
+    assert updates.of_answered_retry(stats, retry, NOW + 2) == {}, "it is shown once"
+
+
+@pytest.mark.parametrize(("accepted", "limit", "known"), [(0, 100_000, True), (90_000, 100_000, True),
+    (110_000, 100_000, False), (0, 99_999, False)])  # fmt: skip
+def test_limit_below_accepted_size_or_half_window_is_claim(accepted, limit, known):
+    stats = NOTHING.merged({("accepted_input", ANYONE): Observation((accepted,), NOW - 1)} if accepted else {}, NOW)
+    attempt = replace(COUNTED, sent_tokens=120_000)
+    assert (limit_of(believed(stats, attempt, Overflow("input", "x", limit, 120_000))) == limit) is known
+
+
+def test_quoted_figures_teach_only_by_answer():
+    quoted = replace(Overflow("input", "x", 150_000, 160_000), quoted=True)
+    attempt = replace(COUNTED, sent_tokens=160_000)
+    assert updates.believed_of_refusal(NOTHING, attempt, quoted, NOW) == {}
+    refused = replace(attempt, overflow=quoted, failed=True)
+    retry = replace(attempt, to=replace(attempt.to, attempt=1), known=replace(attempt.known, previous=refused))
+    assert values(updates.of_answered_retry(NOTHING, retry, NOW))["limit"] == (150_000,)
+
+
+def test_output_limit_below_accepted_output_is_claim():
+    capped = Overflow("output_limit", "x", 256, requested_output_tokens=8_000)
+    assert believed(NOTHING, overflow=capped).seen_by("ann", NOW).output_limit_tokens() == 256
+    stats = NOTHING.merged({("accepted_output", ANYONE): Observation((8_000,), NOW - 1)}, NOW)
+    assert believed(stats, overflow=capped).seen_by("ann", NOW).output_limit_tokens() is None
+    again = believed(believed(stats, overflow=capped), overflow=capped, now=NOW + 1)
+    assert again.seen_by("ann", NOW + 1).output_limit_tokens() == 256
+
+
+def test_limit_in_bytes_teaches_nothing():
+    assert updates.believed_of_refusal(NOTHING, COUNTED, Overflow("bytes", "x", limit_bytes=100_000), NOW) == {}

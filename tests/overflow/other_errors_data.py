@@ -84,6 +84,12 @@ OTHER_ERRORS: dict[str, tuple[str, ...]] = {
         "Conversation 123 is locked by another request", "application context length of path too long",
     ),
     "hardware": (
+        "Prefill rejected by rank 2: its slice would exceed the host memory limit. Reduce context length or free memory.",
+        "Request aborted: process memory limit exceeded (usage 22 of 17). Reduce context size or lower memory_guard_tier.",
+        "The memory guard rejected this prompt: the metal_cap ceiling is reached, reduce context length.",
+        "Not enough memory on the device for this prompt. Shorten the prompt or try again.",
+        "Insufficient unified memory for the context length of this prompt",
+        "The KV cache is temporarily full: reduce the length of the prompt or retry",
         "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.70 GiB total capacity)",
         "torch.cuda.OutOfMemoryError: the prompt of 30000 tokens exceeds the available GPU memory",
         "The KV cache is full, increase gpu_memory_utilization or decrease max_model_len",

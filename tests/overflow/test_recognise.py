@@ -15,7 +15,7 @@ from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
 from ctx_hooks.overflow.patterns.pattern import number
-from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
+from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate, too_many_bytes
 from ctx_hooks.overflow.texts import plain, sentences
 from ctx_hooks.testing.wordings import WORDINGS, error_body
 
@@ -36,7 +36,15 @@ OUTPUTS = [
     ("integer above maximum value of `max_completion_tokens`, expected a value <= 12288, but got 32000 instead.", 12288),
     ("max_output_tokens (100000) exceeds the maximum output tokens of 65536", 65536),
     ("The maximum value for `max_tokens` is 8192", 8192),
-    ("a maxOutputTokens value of 70000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", 65537),
+    ("a maxOutputTokens value of 70000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", 65536),
+    ("maxOutputTokens of 70000 is outside the supported range from 1 (inclusive) to 8193 (exclusive)", 8192),
+    ("max_tokens must be less than 8193, got 20000", 8192), ("`max_tokens` should be < 8193", 8192),
+    ("max_tokens must be in [1, 8193), got 20000", 8192), ("Range of max_tokens should be [1, 8193)", 8192),
+    ("max_tokens is out of range (0, 8193)", 8192), ("max_tokens: Input should be less than 8193", 8192),
+    ("max_tokens is out of range (0, 8192], got 20000", 8192), ("max_tokens 20000 must be at most 8192", 8192),
+    ("max_tokens must be <= 8192, got 20000", 8192), ("max_tokens must be between 1 and 8192 (inclusive)", 8192),
+    ("max_completion_tokens has to be less than or equal to 8192", 8192),
+    ("0 < max_tokens <= 8192 is not met by max_tokens 9000", 8192),
     ("Error code: 400 - maximum allowed max_tokens is 8192, got 20000", 8192),
     ("{'code': '1210', 'message': 'max_tokens参数非法。限制数值范围[1,131072]'}", 131072),
     ("`max_tokens` must be less than or equal to `8192`, the maximum is less than the `context_window` of it", 8192),
@@ -182,6 +190,64 @@ def test_without_words_of_context_a_status_of_another_matter_is_believed():
     assert [recognise_overflow("Prompt exceeds max length", status=status) for status in (401, 402, 403, 429)] == [None] * 4
     assert recognise_overflow("Prompt exceeds max length", status=413) is not None
     assert recognise_overflow("prompt is too long: 219898 tokens > 200000 maximum", status=429) is not None
+
+
+@pytest.mark.parametrize(("text", "limit"), [
+    ("k9-256k supports only 256K context.", 256_000), ("This model only supports 32k context", 32_000),
+    ("model x supports at most 131072 tokens of context", 131_072),
+])  # fmt: skip
+def test_status_of_access_hides_no_context(text, limit):
+    error = {"error": {"type": "authentication_error", "message": text}}
+    assert recognise_overflow(error, status=401).limit_tokens == limit
+
+
+@pytest.mark.parametrize("text", [
+    "max_tokens must be at least1, got -736. (parameter=max_tokens, value=-736)",
+    "max_completion_tokens must be at least 1, got -1200", "max_new_tokens must be greater than 0, got -90",
+    "max_tokens should be positive, but got -4096", "max_output_tokens must be >= 1, got: -512",
+])  # fmt: skip
+def test_negative_room_for_output_is_overflow(text):
+    assert recognise_overflow(text, status=400).kind == "input_plus_output"
+
+
+@pytest.mark.parametrize("code", ["context_overflow", "context_limit_exceeded", "context_too_long"])
+def test_code_or_word_of_context_is_overflow(code):
+    for error in ({"error": {"message": "Request failed", "code": code}}, code.replace("too_long", "overflow")):
+        assert recognise_overflow(error, status=400).kind == "input"
+
+
+TOO_MANY_BYTES = [
+    ("<html><title>413 Request Entity Too Large</title><body><center>nginx/1.27.0</center></body></html>", None),
+    ("total message size 2100954 exceeds limit 2097152", 2_097_152), ("request_too_large", None),
+    ("Request payload size exceeds the limit: 20971520 bytes. Please use the File API.", 20_971_520),
+    ("Request body too large. The max request body size is 30,000,000 bytes.", 30_000_000),
+    ("The request is too large to send. (6.6 MB request; 5.0 MB limit)", 5_000_000), ("Payload Too Large", None),
+    ("Request must be smaller than 6291456 bytes for the InvokeFunction operation", 6_291_456), ("Request Too Long", None),
+    ("Value at 'body' failed to satisfy constraint: Member must have length less than or equal to 25000000", 25_000_000),
+    ("PayloadTooLargeError: request entity too large", None), ("Maximum request body size 2097152 exceeded", 2_097_152),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "limit"), TOO_MANY_BYTES)
+def test_limit_in_bytes_is_no_limit_of_tokens(text, limit):
+    assert recognise_overflow(text, status=400) is None
+    found = too_many_bytes(text)
+    assert (found.kind, found.limit_bytes, found.limit_tokens) == ("bytes", limit, None)
+
+
+@pytest.mark.parametrize("text", [
+    "Request too large for gpt-5 on tokens per min (TPM): Limit 1200, Requested 900.", "Request Header Or Cookie Too Large",
+    "image exceeds 5 MB maximum: 6543210 bytes > 5242880 bytes", "Request body too large for m. Max size: 8000 tokens.",
+    "the request exceeds the available context size (8192 tokens)", "The file is too large",
+])  # fmt: skip
+def test_limit_of_tokens_or_one_part_is_none_in_bytes(text):
+    assert too_many_bytes(text, status=413) is None or "tokens" not in text
+    assert too_many_bytes(text) is None
+
+
+def test_bare_status_says_too_many_bytes():
+    assert too_many_bytes("Error code: 413", status=413).kind == "bytes"
+    assert too_many_bytes("Error code: 413 - tokens per minute", status=413) is None
 
 
 def test_a_topic_in_one_text_of_an_error_holds_for_all_of_it():

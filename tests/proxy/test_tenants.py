@@ -2,8 +2,11 @@
 
 import json
 
+import httpx
 import pytest
 from configurations import deployment
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import LOOPBACK, agent_session
@@ -67,3 +70,45 @@ def test_what_the_provider_tells_one_tenant_is_not_believed_of_another(attack, r
     for turns in (8, 12):
         post(proxy, route, "attacker", session(route, turns=turns))
     victim_gets_all(proxy, provider, route)
+
+
+SAID = "This model's maximum context length is 1200 tokens. However, your messages resulted in 3000 tokens."
+
+
+def elsewhere_groups(url):
+    for name, model in MODELS.items():
+        yield deployment(url, f"quoting-{name}", model, max_input_tokens=WINDOW, id=f"id-quoting-{name}")
+
+
+@pytest.fixture
+def quoted(provider, elsewhere):
+    """The requests that a server has refused because of their service tier, which it quotes; the provider answers others."""
+    refused = []
+
+    async def answer(request: Request) -> Response:
+        body = await request.json()
+        if "service_tier" in body:
+            refused.append(body)
+            text = f"Invalid value: '{body['service_tier']}'. Supported values are: 'auto', 'default'."
+            error = {"message": text, "type": "invalid_request_error", "param": "service_tier", "code": "invalid_value"}
+            return JSONResponse({"error": error}, 400)
+        async with httpx.AsyncClient() as client:
+            found = await client.post(provider.url + request.url.path, json=body, timeout=300)
+        return Response(found.content, found.status_code, media_type=found.headers["content-type"])
+
+    elsewhere.answer = answer
+    return refused
+
+
+@pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=lambda route: route.fmt)
+@pytest.mark.parametrize("teams", [("first", "second"), ("victim", "victim")], ids=["two teams", "no keys"])
+def test_quoted_field_of_one_request_cuts_no_other(teams, route, proxy, provider, quoted):
+    for team in teams:
+        for turns in (8, 12):
+            payload = session(route, turns=turns, model=f"quoting-{route.fmt}", service_tier=SAID)
+            answer = post(proxy, route, team, payload)
+            assert answer.status_code == 400
+            assert "Invalid value" in answer.text
+            assert "new conversation" not in answer.text, "it is the provider's error, and no overflow"
+    assert len(quoted) == 4, "none was retried"
+    victim_gets_all(proxy, provider, route, model=f"quoting-{route.fmt}")

@@ -198,6 +198,9 @@ class TestWhatIsLearned:
         runner = await flow_after(session(), to(max_turns=1_000))
         await runner.failed("request", OVERFLOW)
         await runner.failed("request", OVERFLOW)
+        assert not learned_limits
+        await runner.deciding.decide(session(), replace(to(max_turns=1_000), request_id="another"))
+        await runner.failed("another", OVERFLOW)
         assert await known_limit(runner) == Window(20_000, "learned")
         (event,) = learned_limits
         assert (event.kind, event.limit_tokens, event.window_tokens) == ("limit", 20_000, 200_000)
@@ -218,10 +221,10 @@ class TestWhatIsLearned:
         runner = await flow_after(session(turns=20), to(window_tokens=2_000_000))
         assert last_of(runner).sent_tokens is None
         await runner.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
+        again = replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4")
+        await runner.deciding.decide(session(turns=20), again)
         assert not learned_limits
-        await runner.deciding.decide(
-            session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4")
-        )
+        await runner.learned.from_retry(last_of(runner))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
         assert last_of(runner).first_tokens == tokens
 

@@ -109,7 +109,7 @@ FAMILIES: tuple[Family, ...] = (
     _family(
         "family_no_context_left",
         r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b|"
-        r"\bcontext[_-]?(?:length|window|size)[_-]?(?:exceeded|overflow)",
+        r"\bcontext[_-]?(?:(?:length|window|size|limit)[_-]?)?(?:exceeded|overflow)",
     ),
     _family(
         "family_too_long",
@@ -153,7 +153,7 @@ FAMILIES: tuple[Family, ...] = (
     _family(
         "family_output_limit",
         _OUTPUT_ONLY,
-        rf"\b{_TOO_MUCH}|[<>≤]|\b(?:less than|at most|no more than|maximum|range)\b|范围",
+        rf"\b{_TOO_MUCH}|[<>≤]|\b(?:less than|at most|no more than|maximum|range|between)\b|\bin [\[(]\d|范围",
         kind="output_limit",
     ),
 )

@@ -5,10 +5,20 @@ a conversation for nothing and teaches a wrong limit; a missed overflow is only 
 known meaning still takes precedence.
 """
 
+import re
+
 from ctx_hooks.overflow.patterns.pattern import Pattern
 
 OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
 """Access, payment, absence, time and rate: no provider answers an overflow with these in words of its own making."""
+
+OTHER_CODE = re.compile(
+    r"^(?!.*_error$)(?:.*(?:unsupported|unknown|unrecognized|missing|not_?found|api_?key|rate_?limit|quota|billing|content_?(?:filter|"
+    r"policy)|moderation|permission|forbidden)|invalid_(?!request|param|arg|input|prompt)|(?:array|integer|decimal|number)_(?:above|below))",
+    re.IGNORECASE,
+)
+"""Codes of other faults: only a limit of the output has one of these too, "max_tokens is too large" with `invalid_value`. Types
+such as `authentication_error` and `rate_limit_error` are classes, and come with overflows too."""
 
 SMALL = Pattern(
     "small",
@@ -17,7 +27,19 @@ SMALL = Pattern(
 )
 """A limit that is no window, unless the error names it in tokens beside an input above it."""
 
+TOO_MANY_BYTES = Pattern(
+    "too_many_bytes",
+    r"^(?!.*(?:\btokens?\b|\bcontext\b|rate[ _]limit))(?:.*(?:"
+    r"(?:\b|_)(?:request|payload|body|content)[ _](?:(?:body|entity|payload)[ _])?(?:is |was |size is )?too[ _](?:large|long|big)\b|"
+    r"\b(?:request|payload|body|total message)(?: (?:body|payload|entity))? size\b.{0,40}?(?:exceed|limit|maximum|max\b|larger|\d over)|"
+    r"\brequest (?:body |payload )?(?:exceeds|must be smaller than|is larger than) .{0,30}?(?:size|bytes|[km]i?b)\b|"
+    r"value at 'body' failed to satisfy constraint: member must have length|request body: length limit exceeded))",
+    kind="bytes",
+)
+"""A limit in bytes of a gateway, a web server or a provider, on the whole request: it says nothing of tokens."""
+
 NOT_OVERFLOW: tuple[Pattern, ...] = (
+    TOO_MANY_BYTES,
     Pattern(
         "rate",
         r"rate[ _-]?limit|token[ _]rate|count rate|per[ _-](?:min(?:ute)?|day|hour|second|week|month)|/ ?(?:s|sec|min|minute|h|hour|day|month)\b|"
@@ -109,7 +131,10 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         r"\bminutes?\b|context cancel|max(?:imum)? (?:age|(?:number of )?retries)|超时|时长|秒",
     ),
     Pattern(
-        "machines", r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|system memory|allocat|显存|内存"
+        "machines",
+        r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|allocat|显存|内存|"
+        r"\b(?:host|device|system|process|unified|physical|available|free|enough|insufficient|wired) (?:memory|ram)\b|\bmetal\b|"
+        r"memory (?:limit|guard|ceiling|pressure|budget|cap)\b",
     ),
     SMALL,
     Pattern(

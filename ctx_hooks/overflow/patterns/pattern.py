@@ -11,7 +11,7 @@ from typing import Literal
 
 from ctx_hooks.tokens.units import ProviderTokens
 
-Kind = Literal["input", "input_plus_output", "output_limit"]
+Kind = Literal["input", "input_plus_output", "output_limit", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)

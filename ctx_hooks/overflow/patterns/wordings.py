@@ -23,6 +23,9 @@ CODES = frozenset(
         "input_too_long",
         "prompt_too_long",
         "string_above_context_length",
+        "context_overflow",
+        "context_limit_exceeded",
+        "context_too_long",
     }
 )
 """Values of `error.code` or `error.type` that mean an overflow without words."""
@@ -57,6 +60,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "anthropic_with_output", r"input length and `?max_tokens`? exceed context limit: {input} \+ {output} > {limit}"
     ),
     Pattern("anthropic_long_context", r"extra usage is required for long context requests over {limit} tokens"),
+    Pattern(
+        "supports_context",
+        r"(?:supports? only|only supports?|supports? (?:up to|at most|a maximum of)) (?:an? )?{limit}(?:[ -]tokens?)?(?: of)? context\b",
+    ),
     _with_output("cohere_total", r"\(prompt and prediction\) cannot exceed {limit} - received {total}"),
     Pattern("dashscope", r"range of input length should be \[\d+, ?{limit}\]"),
     _with_output(
@@ -89,7 +96,11 @@ PATTERNS: tuple[Pattern, ...] = (
         r"maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains "
         r"\d+ characters",
     ),
-    _with_output("vllm_below_zero", r"max_(?:completion_)?tokens must be at least 1, got -\d{2}"),
+    _with_output(
+        "vllm_below_zero",
+        r"max_(?:completion_|output_|new_)?tokens\W{1,3}(?:must|should|has to) be (?:at least ?1|positive|(?:greater than|>=?|≥) ?[01])"
+        r"[,;]? ?(?:but )?(?:got|given|was)?:? ?-\d{2}",
+    ),
     _with_output(
         "vllm_max_tokens",
         r"max_(?:completion_)?tokens[`'\"]? is too large: {output}\.? this model's maximum context length is {limit} tokens and "
@@ -120,7 +131,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "output_expected",
         r"max_(?:completion_|output_|new_)?tokens`?.{0,80}(?:expected a value|must be|should be|has to be) "
-        r"(?:<=|≤|less than or equal to|at most|no more than|not exceed(?:ing)?) `?{limit}`?"
+        r"(?:<=?|≤|(?:less|smaller|lower) than(?: or equal to)?|at most|no more than|not exceed(?:ing)?) `?{limit}`?"
         r"(?:,? but got {output})?",
         kind="output_limit",
     ),

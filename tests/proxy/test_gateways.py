@@ -1,0 +1,126 @@
+"""What a server before the model refuses: bytes, an output above an exclusive range, a window with status 401."""
+
+import base64
+import json
+import random
+
+import httpx
+import pytest
+from configurations import deployment
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from routes import CHAT, MESSAGES
+
+from ctx_hooks.testing import agent_session
+
+MOST_BYTES = 300_000
+WINDOW = 128_000
+HTML = "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>nginx</body>\r\n</html>"
+RANGE = "a maxOutputTokens value of {} but the supported range is from 1 (inclusive) to 65537 (exclusive). Update the value."
+MODELS = {CHAT: "openai/gateway", MESSAGES: "anthropic/gateway"}
+
+
+def elsewhere_groups(url):
+    for kind in ("nginx", "anthropic", "moonshot", "range", "kimi"):
+        for route, model in MODELS.items():
+            info = {"max_input_tokens": 1_000_000 if kind == "range" else WINDOW, "id": f"id-{kind}-{route.fmt}"}
+            yield deployment(url, f"{kind}-{route.fmt}", f"{model}-{kind}", **info)
+
+
+def refusal_of(body, kind):
+    size = len(json.dumps(body))
+    output = body.get("max_tokens") or 0
+    if kind == "range" and output > 65_536:
+        return JSONResponse({"error": {"message": RANGE.format(output), "status": "INVALID_ARGUMENT", "code": 400}}, 400)
+    if kind == "kimi" and size > 60_000:
+        error = {"type": "authentication_error", "message": "k9-12k supports only 12K context."}
+        return JSONResponse({"type": "error", "error": error}, 401)
+    if kind in ("range", "kimi") or size <= MOST_BYTES:
+        return None
+    if kind == "moonshot":
+        text = f"total message size {size} exceeds limit {MOST_BYTES}"
+        return JSONResponse({"error": {"message": text, "type": "invalid_request_error"}}, 400)
+    error = {"type": "request_too_large", "message": "Request exceeds the maximum size"}
+    return HTMLResponse(HTML, 413) if kind == "nginx" else JSONResponse({"type": "error", "error": error}, 413)
+
+
+@pytest.fixture
+def received(provider, elsewhere):
+    """The bodies and statuses of the requests that reach the gateway, which passes on what it does not refuse."""
+    provider.reset(windows={}, window_tokens=WINDOW, strict=False)
+    found = []
+
+    async def answer(request: Request) -> Response:
+        body = await request.json()
+        refused = refusal_of(body, body["model"].rsplit("-", 1)[1])
+        found.append((body, 200 if refused is None else refused.status_code))
+        if refused is not None:
+            return refused
+        async with httpx.AsyncClient() as client:
+            passed = await client.post(provider.url + request.url.path, json=body, timeout=300)
+        return Response(passed.content, passed.status_code, media_type=passed.headers["content-type"])
+
+    elsewhere.answer = answer
+    return found
+
+
+def with_screenshots(route, group):
+    """Return a session of twelve screenshots of 60 kB in tool results."""
+    shot = base64.b64encode(random.Random(1).randbytes(45_000)).decode()
+    messages = [{"role": "user", "content": "Look at the pages."}]
+    for n in range(12):
+        if route is MESSAGES:
+            image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": shot}}
+            call = {"type": "tool_use", "id": f"c{n}", "name": "look", "input": {"page": n}}
+            result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": [image]}
+            messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+        else:
+            image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{shot}"}}
+            call = {"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"c{n}", "content": [image]},
+            ]
+    return {"model": group, "messages": messages, "max_tokens": 8_000}
+
+
+@pytest.mark.parametrize("route", MODELS, ids=lambda route: route.fmt)
+@pytest.mark.parametrize(("kind", "most_attempts"), [("nginx", 3), ("anthropic", 3), ("moonshot", 2)])
+def test_request_of_too_many_bytes_is_retried_smaller(kind, most_attempts, route, proxy, received):
+    answer = route.post(proxy, with_screenshots(route, f"{kind}-{route.fmt}"))
+    assert answer.status_code == 200, answer.text
+    sizes, statuses = [len(json.dumps(body)) for body, _ in received], [status for _, status in received]
+    assert statuses[-1] == 200
+    assert len(statuses) <= most_attempts
+    assert sizes == sorted(sizes, reverse=True)
+    assert {body["max_tokens"] for body, _ in received} == {8_000}
+    received.clear()
+    whole = {**agent_session(route.fmt, model=f"{kind}-{route.fmt}", turns=30, result_chars=4_000), "max_tokens": 8_000}
+    assert route.post(proxy, whole).status_code == 200
+    assert [(len(body["messages"]), status) for body, status in received] == [(len(whole["messages"]), 200)], (
+        "nothing learned"
+    )
+
+
+@pytest.mark.parametrize("route", MODELS, ids=lambda route: route.fmt)
+def test_output_above_exclusive_range_is_lowered_once(route, proxy, received):
+    session = {**agent_session(route.fmt, model=f"range-{route.fmt}", turns=8), "max_tokens": 167_538}
+    for asked in ([167_538, 65_536], [65_536]):
+        received.clear()
+        answer = route.post(proxy, session)
+        assert answer.status_code == 200, answer.text
+        assert [body["max_tokens"] for body, _ in received] == asked
+        assert all(json.dumps(body["messages"]) == json.dumps(received[0][0]["messages"]) for body, _ in received)
+
+
+@pytest.mark.parametrize("route", MODELS, ids=lambda route: route.fmt)
+def test_overflow_with_status_401_cools_nothing_down(route, proxy, received):
+    session = agent_session(route.fmt, model=f"kimi-{route.fmt}", turns=30, result_chars=4_000)
+    first = route.post(proxy, {**session, "max_tokens": 500})
+    assert first.status_code == 200, first.text
+    assert [status for _, status in received] == [401, 200]
+    small = {**agent_session(route.fmt, model=f"kimi-{route.fmt}", turns=2), "max_tokens": 500}
+    assert route.post(proxy, small).status_code == 200
+    received.clear()
+    assert route.post(proxy, {**session, "max_tokens": 500}).status_code == 200
+    assert [status for _, status in received] == [200], "the limit is known"
