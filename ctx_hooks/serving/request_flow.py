@@ -136,7 +136,7 @@ class RequestFlow:
         mode, state, said = self.mode(call), self.running.of(call.request_id), text_of(error)
         overflow = overflow_of(error) if mode != "off" else None
         if overflow is not None:
-            overflow = await self._short_workers.run(partial(overflow_of, error, call.sent_by_caller), Deadline())
+            overflow = await pool.run(call.tenant, partial(overflow_of, error, call.sent_by_caller), Deadline())
         noted = await self.failed(call.request_id, overflow, said, call.named_deployment)
         if noted is not None:
             reported_usage.note_failed(state, noted.to.deployment)
