@@ -48,6 +48,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             request = request_of(call_type, data)
             if request is not None:
                 return await self.flow.before_choice(request)
+            return data
+        self.flow.note_fault(data)
         return data
 
     async def async_filter_deployments(
@@ -78,6 +80,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
+            self.flow.note_retry(sent)
             attempt = take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None and (request.call.is_routed or not is_proxy()):
@@ -85,6 +88,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
                 if with_id is not sent:
                     request = replace(request, fields=with_id)
                 return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, attempt))
+            return sent
+        self.flow.note_fault(sent)
         return sent
 
     async def async_post_call_failure_deployment_hook(

@@ -45,6 +45,10 @@ class Untouched(Decision):
     """The request is sent unchanged."""
 
 
+class FailedOpen(Untouched):
+    """The plugin failed: the request is sent unchanged."""
+
+
 class ShownAgain(Untouched):
     """LiteLLM has translated the request to another format and shows it again: the decision about this attempt exists."""
 
@@ -65,6 +69,8 @@ def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
     """Return the outcome of a request of a format if the attempt is answered."""
     if isinstance(decision, NotRetried):
         return "failed"
+    if isinstance(decision, FailedOpen):
+        return "failed_open"
     if attempt:
         return "retried"
     if not decision.changes:

@@ -152,21 +152,20 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
     )
 
 
-def price(fields: Mapping[str, Any], answer: Any) -> None:
-    """Make LiteLLM price an answer now.
+def price(fields: Mapping[str, Any], answer: Any) -> float | None:
+    """Make LiteLLM price an answer now, and return its cost in dollars; None if that is unknown.
 
     LiteLLM makes the header with the cost after all hooks, for some routes from the client's usage if the answer is not
-    logged by then. The log uses a known cost, which equals its own calculation.
+    logged by then. The log uses a known cost, which equals its own calculation. A failed attempt leaves a cost of 0.
     """
     logged = fields.get("litellm_logging_obj")
-    details = getattr(logged, "model_call_details", None)
-    hidden = getattr(answer, "_hidden_params", None)
-    if not isinstance(details, dict) or details.get(COST) is not None or (isinstance(hidden, dict) and hidden.get(COST)):
-        return
-    calculate = COSTS.find()
-    cost = calculate(logged, result=answer) if calculate is not None else None
-    if isinstance(cost, (int, float)):
-        details[COST] = cost
+    details, calculate = getattr(logged, "model_call_details", None), COSTS.find()
+    if not isinstance(details, dict):
+        return None
+    cost = details.get(COST) or mapping_or_empty(getattr(answer, "_hidden_params", None)).get(COST)
+    if not cost and calculate is not None:
+        cost = details[COST] = calculate(logged, result=answer)
+    return cost if isinstance(cost, (int, float)) else None
 
 
 def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:

@@ -5,6 +5,7 @@ It reads the first events of a stream to find them; a wrapper yields these again
 
 import inspect
 import logging
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ctx_hooks.litellm_compat.call import chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL
+from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
     error_before_content,
@@ -32,14 +33,17 @@ class Ends(Protocol):
     def handles(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the plugin is on for an attempt."""
 
-    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Note the error of an attempt, and return whether it is an overflow."""
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception, *, is_sent: bool = True) -> bool:
+        """Note the error of an attempt, and return whether it is an overflow; an unsent attempt is no provider's."""
 
     async def note_begun(self, fields: Mapping[str, Any]) -> None:
         """Note that an attempt is answered, before the client has the answer: its next request may follow at once."""
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether an attempt that failed for another reason is repeated at once."""
+
+    def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
+        """Return the answer or the error with which the Router ends a request as its client sees it."""
 
 
 EndsOf: TypeAlias = Callable[[], Ends]
@@ -58,6 +62,8 @@ def reclassify(ends: EndsOf) -> bool:
     IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     ERROR_EVENTS.wrap(_with_flat_errors)
     CHUNKS.wrap(_with_flat_chat_errors)
+    if "litellm.proxy.proxy_server" in sys.modules:  # else an import of the name takes seconds
+        ROUTED.wrap(lambda original: _routed(original, ends))
     is_invoked = INVOKE.wrap(lambda original: _invoke(original, ends))
     return MAKE_CALL.wrap(lambda original: _make_call(original, ends)) or is_invoked
 
@@ -114,7 +120,7 @@ async def _noted(send: Callable[[], Awaitable[Any]], fields: Mapping[str, Any], 
         with failing_open("leaves an error as it is"):
             chosen = chosen_by_router(fields)
             is_sent = bool(chosen) and chosen is not before
-            is_overflow = is_sent and await ends().note_failure(fields, error)
+            is_overflow = await ends().note_failure(fields, error, is_sent=is_sent)
             again = is_sent and not is_overflow and await ends().is_made_again(fields, error)
         if again:
             return await _noted(send, fields, ends, chooses=chooses)
@@ -144,6 +150,26 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
         return ReadAhead(answer, unread)
     await close(answer)
     raise as_overflow(error, kwargs) from error
+
+
+def _routed(original: Any, ends: EndsOf) -> Any:
+    """Show each end of a proxy's request in the Router to `ends`, before the proxy reads it."""
+
+    async def ended(call: Awaitable[Any], fields: Mapping[str, Any]) -> Any:
+        try:
+            end = await call
+        except Exception as error:  # noqa: BLE001 - raised again
+            end = error
+        with failing_open("leaves the end of a request as it is"):
+            end = ends().end_of(fields, end)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    async def route_request(data: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return ended(await original(data, *args, **kwargs), data)
+
+    return route_request
 
 
 def _in_stream(original: Any, ends: EndsOf) -> Any:

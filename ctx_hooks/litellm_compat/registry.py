@@ -140,7 +140,11 @@ ERROR_EVENTS = PrivateName(
     "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event(result)",
     "an overflow that a Responses stream reports in a flat error event may not be retried",
 )
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS) if name.applies)
+ROUTED = PrivateName(
+    "async litellm.proxy.common_request_processing:route_request(data)",
+    "a retry that fails for another reason ends as an overflow, and an answered one shows",
+)
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS, ROUTED) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(

@@ -8,6 +8,7 @@ retries; three functions do this, one for each regime of the Router.
 
 import secrets
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, TypeGuard
 
 from ctx_hooks.formats.fields import mapping_or_empty
@@ -21,10 +22,8 @@ COMPACTION_KEY = "compaction"
 window, or refuses it before any deployment hook, such as an agent's loop. A retry with the field reaches the hook."""
 MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
-
-
-SECRET = secrets.token_hex(8)
-"""Proves that this process wrote a mark: no caller knows it. The Router of LiteLLM 1.110 hands on a plain copy of a mark."""
+SECRET = secrets.token_bytes(16)
+"""The key of the digests by which this process knows its own marks. LiteLLM logs marks; the Router of 1.110 copies them."""
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
@@ -60,29 +59,60 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
         following = _fallbacks_of(group, own or _filled(callers, router_has("fallbacks")))
     most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
     allowed = min(retries, most - min(len(following), most - 1))
-    marks = [{"by": SECRET, "group": group, "number": n} for n in range(1, allowed + 1)]
+    marks = [{"secret": _digest(group, n), "group": group, "number": n} for n in range(1, allowed + 1)]
     ours = [{"model": group, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark} for mark in marks]
     others = [e for e in own if not (isinstance(e, Mapping) and group in e)]
     return {**data, **changes, "context_window_fallbacks": [{group: [*ours, *following]}, *others]}
 
 
-def take_retry_mark(kwargs: dict[str, Any]) -> int:
-    """Remove the mark from an attempt's arguments and return the retry's number, 0 for an attempt that is no retry.
+def retry_of(kwargs: Mapping[str, Any]) -> tuple[int, int | None]:
+    """Return the number of the retry that an attempt is, 0 for none, and the fallbacks that led to it besides retries.
 
-    The Router keeps a mark through later fallbacks: on another group it is ignored. A caller's field of the same name stays
-    unchanged.
+    The Router keeps a mark through later fallbacks: on another group it is no retry. The Router counts each entry that it
+    follows, retries first; None before the first retry.
     """
-    mark = kwargs.get(RETRY_MARK_KEY)
-    if _is_ours(kwargs.get(COMPACTION_KEY)):
-        del kwargs[COMPACTION_KEY]
+    mark, depth = kwargs.get(RETRY_MARK_KEY), kwargs.get("fallback_depth")
     if not _is_ours(mark):
-        return 0
-    del kwargs[RETRY_MARK_KEY]
-    return int(mark["number"]) if mark["group"] == Call(kwargs).model_group else 0
+        return 0, None
+    number = int(mark["number"])
+    others = max(0, depth - number) if isinstance(depth, int) else None
+    return number if mark["group"] == Call(kwargs).model_group else 0, others
+
+
+def take_retry_mark(kwargs: dict[str, Any]) -> int:
+    """Remove the mark from an attempt's arguments, but no caller's field of the same name; return the retry's number."""
+    number, _ = retry_of(kwargs)
+    for key in (RETRY_MARK_KEY, COMPACTION_KEY):
+        if _is_ours(kwargs.get(key)):
+            del kwargs[key]
+    return number
+
+
+def hide_retries(fields: Mapping[str, Any], answer: Any, fallbacks: int) -> None:
+    """Let an answer look like one without retries, after this number of fallbacks.
+
+    LiteLLM counts retries as fallbacks, and after a fallback it leaves the deployment's name as the answer's model
+    (`_override_openai_response_model`). It also leaves the cost of the refused attempt, 0, in the record of the call, and
+    then calculates none for the headers (`_response_cost_from_logging_obj`).
+    """
+    hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
+    headers = mapping_or_empty(hidden).get("additional_headers")
+    if isinstance(headers, dict):
+        headers["x-litellm-attempted-fallbacks"] = fallbacks
+        if not fallbacks:
+            headers.pop("x-litellm-fallback-errors", None)
+    record = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
+    if isinstance(record, dict) and not record.get("response_cost"):
+        record.pop("response_cost", None)
 
 
 def _is_ours(mark: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(mark, Mapping) and mark.get("by") == SECRET
+    return isinstance(mark, Mapping) and mark.get("secret") == _digest(mark.get("group"), mark.get("number"))
+
+
+def _digest(group: Any, number: Any) -> str:
+    """Return the proof in a mark, under a name whose values LiteLLM masks in its logs."""
+    return blake2b(f"{number}:{group}".encode("utf-8", "replace"), key=SECRET, digest_size=16).hexdigest()
 
 
 def _filled(*lists: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Decision, FailedOpen, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchanged
@@ -58,6 +58,8 @@ class Deciding:
         is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
         if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
             return ShownAgain()  # if LiteLLM translates a request, it calls twice, the second time without a retry's mark
+        if previous is not None and previous.failed and previous.overflow is None and 0 < to.attempt == previous.to.attempt:
+            previous = previous.known.previous  # LiteLLM repeats a retry that failed for another reason
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
             return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
         try:
@@ -68,7 +70,7 @@ class Deciding:
         except Exception as error:  # noqa: BLE001 - it is logged there
             # A failure here must not fail the request.
             note_fault("forwards the request unchanged", error)
-            decision = Untouched(reason=f"failed: {type(error).__name__}")
+            decision = FailedOpen(reason=f"failed: {type(error).__name__}")
         else:
             attempt = replace(attempt, milliseconds=dict(timings))
             if to.policy.mode == "observe":

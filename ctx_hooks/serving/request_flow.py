@@ -16,7 +16,7 @@ from ctx_hooks.litellm_compat.deployments import checks_before_deployment, share
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
-from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, hide_retries, retry_of, spare_deployment
 from ctx_hooks.overflow.missing_reasoning import misses_reasoning
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
@@ -33,7 +33,7 @@ from ctx_hooks.serving.final_error import CODE, readable_error
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedCache, SharedStore
-from ctx_hooks.telemetry.headers import of_ignored
+from ctx_hooks.telemetry.headers import FAILED_OPEN, of_ignored
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.units import ProviderTokens
@@ -126,21 +126,29 @@ class RequestFlow:
                 return (target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to).policy.mode
         return "off"
 
+    def note_fault(self, fields: Mapping[str, Any]) -> None:
+        """Note that the plugin has failed: the headers say so, unless the request is changed later."""
+        if self.handles(fields):
+            self.running.of(request_id_of(fields)).headers |= FAILED_OPEN
+
     def handles(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the plugin is on for an attempt with these arguments."""
         return self.mode(Call(fields)) == "enforce"
 
-    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception, *, is_sent: bool = True) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         call = Call(fields)
         mode, state, said = self.mode(call), self.running.of(call.request_id), text_of(error)
-        overflow = overflow_of(error) if mode != "off" else None
+        overflow = overflow_of(error) if is_sent and mode != "off" else None
         if overflow is not None:
             overflow = await pool.run(call.tenant, partial(overflow_of, error, call.sent_by_caller), Deadline())
-        noted = await self.failed(call.request_id, overflow, said, call.named_deployment)
+        noted = await self.failed(call.request_id, overflow, said, call.named_deployment) if is_sent else None
+        if overflow is None and retry_of(fields)[0]:
+            state.retry_error = error
         if noted is not None:
             reported_usage.note_failed(state, noted.to.deployment)
             if overflow is not None:
+                state.retry_error = None
                 self.recorder.refused(state, call, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
@@ -154,22 +162,35 @@ class RequestFlow:
         if attempt is not None and not attempt.failed:
             await self.learned.from_retry(attempt)
 
+    def note_retry(self, fields: Mapping[str, Any]) -> None:
+        """Note how many fallbacks besides retries led to an attempt, if a retry did."""
+        _, fallbacks = retry_of(fields)
+        if fallbacks is not None:
+            self.running.of(request_id_of(fields)).fallbacks = fallbacks
+
+    def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
+        """Return the answer or the error with which the Router ends a request as its client sees it.
+
+        If all fallbacks fail the Router raises the first error, an overflow: the client gets the error of the last retry.
+        """
+        state = self.running.of(request_id_of(fields))
+        if isinstance(end, Exception):
+            return state.retry_error or end
+        if state.fallbacks is not None:
+            hide_retries(fields, end, state.fallbacks)
+        return end
+
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a failed attempt is repeated: an add-on omits its refused part, or removed reasoning stays."""
         call = Call(fields)
-        attempts = self.running.of(call.request_id).attempts
-        attempt = attempts.at(call.named_deployment)
+        attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
         if attempt is None:
             return False
         again = await self.addons.refused(attempt, error)
         if misses_reasoning(error):
             await self.learned.from_missing_reasoning(attempt)
             again = again or (attempt.is_shortened and not attempt.known.wants_reasoning)
-        if not again:
-            return False
-        if attempt.known.previous is not None:  # the refusal before a retry still applies
-            attempts.sent(attempt.known.previous)
-        return True
+        return again
 
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None

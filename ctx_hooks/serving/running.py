@@ -110,6 +110,8 @@ class RequestState:
         before_choice: record and attempt of the fit before the Router chose a deployment.
         awaits_attempt: whether it has reached no deployment yet; False for an unknown request.
         is_given_up: whether it is recorded that no retry follows.
+        retry_error: the error of its last retry, if that is no overflow.
+        fallbacks: the Router's fallbacks before its last attempt, without retries; None before the first retry.
         headers: the headers of its answer, so far.
         growth: ratio of the client's request to the sent request, by the key of each deployment, the newest last; under ""
             the ratio from before the Router chose one. Empty if nothing was removed.
@@ -126,6 +128,8 @@ class RequestState:
     before_choice: tuple[DecisionEvent, Attempt] | None = None
     awaits_attempt: bool = False
     is_given_up: bool = False
+    retry_error: Exception | None = None
+    fallbacks: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     growth: dict[str, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
@@ -217,7 +221,7 @@ class Running:
         Only its headers are kept until LiteLLM requests them, which it does not do for every error.
         """
         state = self.of(request_id)
-        state.before_choice = None
+        state.before_choice = state.retry_error = None
         state.is_given_up = False
         state.is_over = not state.attempts.are_running
         if state.is_over:

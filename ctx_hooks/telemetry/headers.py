@@ -13,6 +13,7 @@ DONE = "x-ctx-hooks"
 IGNORED = f"{DONE}-ignored"
 """Which of the request's own settings the policy does not allow."""
 ATTEMPTS = f"{DONE}-attempts"
+FAILED_OPEN = {DONE: "failed_open", f"{DONE}-decision": "failed_open"}
 MOST_CHARS = 1_024
 """Limit of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, mostly LiteLLM's."""
 

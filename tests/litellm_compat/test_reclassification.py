@@ -35,10 +35,11 @@ class Noted:
     def handles(self, fields):
         return True
 
-    async def note_failure(self, fields, error):
-        if self.recognise(error):
+    async def note_failure(self, fields, error, *, is_sent=True):
+        if is_sent and self.recognise(error):
             self.told.append(fields)
-        return self.recognise(error)
+            return True
+        return False
 
     async def is_made_again(self, fields, error):
         return False

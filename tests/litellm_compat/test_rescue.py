@@ -1,15 +1,20 @@
 """Retries go to the same model group, in front of what the operator and the caller configured, which stays in force."""
 
 import copy
+import json
 from types import SimpleNamespace
 
 import pytest
+from litellm.litellm_core_utils.sensitive_data_masker import mask_sensitive_structure
 
 from ctx_hooks.litellm_compat.rescue import (
     COMPACTION_KEY,
     MOST_FALLBACKS,
     RETRY_MARK_KEY,
+    SECRET,
     arrange_rescue,
+    hide_retries,
+    retry_of,
     spare_deployment,
     take_retry_mark,
 )
@@ -81,10 +86,25 @@ def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone(proxy_router):
     def attempt(group):
         return {**copy.deepcopy(entry), "model": "openai/x", "metadata": {"model_group": group}}
 
-    own, other = attempt("group"), attempt("large")
-    assert (take_retry_mark(own), take_retry_mark(other)) == (2, 0)
-    assert RETRY_MARK_KEY not in own
-    assert RETRY_MARK_KEY not in other
+    for depth, others in ((None, None), (2, 0), (3, 1), (1, 0)):
+        own, other = {**attempt("group"), "fallback_depth": depth}, {**attempt("large"), "fallback_depth": depth}
+        assert (retry_of(own), retry_of(other)) == ((2, others), (0, others))
+        assert (take_retry_mark(own), take_retry_mark(other)) == (2, 0)
+        assert {RETRY_MARK_KEY, COMPACTION_KEY}.isdisjoint((*own, *other))
+
+
+def test_printed_mark_reveals_no_secret(proxy_router):
+    """LiteLLM logs the list of fallbacks. A mark is no proof for another group or number."""
+    proxy_router()
+    arranged = arrange_rescue({"model": "group"}, 2)
+    told = repr(arranged) + json.dumps(arranged) + repr(mask_sensitive_structure(arranged))
+    assert not any(form in told for form in (str(SECRET), SECRET.hex(), SECRET.decode("latin-1")))
+    first, second = (e[RETRY_MARK_KEY] for e in arranged["context_window_fallbacks"][0]["group"])
+    for forged in ({**first, "number": 2}, {**second, "group": "other"}, {**first, "secret": second["secret"]}):
+        attempt = {RETRY_MARK_KEY: forged, "model": forged["group"]}
+        assert take_retry_mark(attempt) == 0
+        assert RETRY_MARK_KEY in attempt
+    assert first["secret"] not in repr(mask_sensitive_structure(arranged))
 
 
 @pytest.mark.parametrize("callers", [None, {"type": "summarize"}])
@@ -101,8 +121,25 @@ def test_the_router_takes_a_retry_for_one_that_compacts_itself_and_the_provider_
 @pytest.mark.parametrize("sent", [{"group": "group", "number": 2}, 2, "2", None], ids=str)
 def test_what_a_caller_sends_under_the_marks_name_is_a_field_like_any_other(sent):
     attempt = {"model": "group", RETRY_MARK_KEY: sent}
-    assert take_retry_mark(attempt) == 0
+    assert (retry_of(attempt), take_retry_mark(attempt)) == ((0, None), 0)
     assert attempt[RETRY_MARK_KEY] == sent
+
+
+@pytest.mark.parametrize("fallbacks", [0, 1])
+@pytest.mark.parametrize("cost", [None, 0, 0.5])
+@pytest.mark.parametrize("is_mapping", [True, False])
+def test_answer_shows_fallbacks_without_retries(fallbacks, cost, is_mapping):
+    """An answer without LiteLLM's headers, and a call without a record, stay unchanged."""
+    headers, record = {"x-litellm-attempted-fallbacks": 2, "x-litellm-fallback-errors": "[]"}, {"response_cost": cost}
+    hidden, fields = {"additional_headers": headers}, {"litellm_logging_obj": SimpleNamespace(model_call_details=record)}
+    answer = {"_hidden_params": hidden} if is_mapping else SimpleNamespace(_hidden_params=hidden)
+    hide_retries(fields, answer, fallbacks)
+    assert headers["x-litellm-attempted-fallbacks"] == fallbacks
+    assert ("x-litellm-fallback-errors" in headers) is bool(fallbacks)
+    assert record == ({"response_cost": cost} if cost else {})
+    for bare in ({}, {"_hidden_params": None}, object(), "text"):
+        hide_retries({}, bare, fallbacks)
+    assert not hasattr(bare, "_hidden_params")
 
 
 @pytest.mark.parametrize("details", [None, {}, {"litellm_params": None}, {"litellm_params": {"model_info": None}}])

@@ -37,6 +37,7 @@ from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 4_000
 ROUNDS = 3
+TOKEN_COST = 0.001
 NOT_AVAILABLE = "not available"
 KEPT = Path(tempfile.gettempdir(), f"ctx_hooks_archive_{os.getpid()}")
 """The archive on disk that two proxies share."""
@@ -48,7 +49,9 @@ def groups(url):
     kept_by = {name: {"retrieval": True, "archive": {"scope": "team", **own}} for name, own in ARCHIVES.items()}
     for kind, model in MODELS.items():
         for archive, policy in kept_by.items():
-            yield deployment(url, f"{archive}-{kind}", model, max_input_tokens=WINDOW, ctx_hooks=policy)
+            made = deployment(url, f"{archive}-{kind}", model, max_input_tokens=WINDOW, ctx_hooks=policy)
+            made["litellm_params"] |= {"input_cost_per_token": TOKEN_COST, "output_cost_per_token": TOKEN_COST}
+            yield made
         yield deployment(url, f"unknown-{kind}", model, ctx_hooks=kept_by["memory"])
     unstored = deployment(url, "unstored", MODELS["chat"], max_input_tokens=WINDOW, ctx_hooks=kept_by["memory"])
     unstored["litellm_params"]["store"] = False
@@ -100,6 +103,15 @@ def test_a_fact_that_was_cut_reaches_the_answer_and_the_client_sees_no_trace(cli
     assert FACT in json.dumps(second["payload"])
     assert first["payload"]["tools"] == second["payload"]["tools"]
     assert total_tokens(answer.usage) == first["input_tokens"] + second["input_tokens"] + 2 * OUTPUT_TOKENS
+
+
+@over([client for client in CLIENTS if not client.stream])
+def test_cost_header_has_hidden_calls(client, provider, proxy):
+    answer = post(client, proxy, "seek", seed=9)
+    read = answered_requests(provider)
+    assert len(read) == 2
+    tokens = sum(record["input_tokens"] + OUTPUT_TOKENS for record in read)
+    assert float(answer.headers["x-litellm-response-cost"]) == pytest.approx(tokens * TOKEN_COST)
 
 
 @over(OTHER_HALF)

@@ -8,7 +8,7 @@ from engine_requests import attempted
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.engine.decision import Compressed, Figures, GaveUp, NotRetried, Untouched, outcome_of
+from ctx_hooks.engine.decision import Compressed, FailedOpen, Figures, GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.identity import with_request_id
@@ -211,6 +211,7 @@ MESSAGES = {"messages": []}
     (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
     (Untouched(reason="fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, reason="above"), 1, "retried"),
     (Compressed({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
+    (FailedOpen(reason="failed: KeyError"), 0, "failed_open"),
 ])  # fmt: skip
 def test_each_decision_has_one_word(decision, attempt, outcome):
     fmt = "gemini" if "config" in decision.changes else "anthropic"

@@ -12,23 +12,27 @@ from fastapi import HTTPException
 import ctx_hooks
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Compressed, FailedOpen, NotRetried, ShownAgain, Untouched
+from ctx_hooks.hook import CtxHooks
 from ctx_hooks.learning import learned
 from ctx_hooks.learning.stats import Observation
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
+from ctx_hooks.litellm_compat.rescue import arrange_rescue
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
+from ctx_hooks.serving import request_flow
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.usage import billed_of
 
+OVERFLOW_TEXT = "This model's maximum context length is 20000 tokens. However, your messages resulted in 41000 tokens."
 OVERFLOW = Overflow("input", "x", 20_000, 41_000)
 SMALL = Request("openai-chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
 
@@ -109,13 +113,37 @@ class TestARequestIsNeverLost:
 
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
         unseen = Request("openai-chat", agent_session("openai-chat", turns=40, seed=79))  # no compaction of it is remembered
-        assert await RequestFlow().deciding.decide(unseen, to(20_000, block_below_tokens=0)) == Untouched(
+        assert await RequestFlow().deciding.decide(unseen, to(20_000, block_below_tokens=0)) == FailedOpen(
             reason="failed: RuntimeError"
         )
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
         assert "a fault" not in str(record.exc_info[1])  # it may quote the conversation
         assert record.exc_info[0].__name__ == "RuntimeError"
         assert "fail" in [frame.name for frame in traceback.extract_tb(record.exc_info[2])]
+
+    @pytest.mark.parametrize("part", ["steps", "attempt", "before the choice"])
+    async def test_headers_name_fault(self, part, monkeypatch):
+        """Wherever the plugin fails; without a fault the same request is compressed."""
+
+        def fail(*_, **__):
+            raise RuntimeError("a fault")
+
+        fields = {**agent_session("openai-chat", turns=40, seed=81), "model": "m", "metadata": {}}
+        hook = CtxHooks()
+        if part == "before the choice":
+            monkeypatch.setattr(request_flow, "arrange_rescue", fail)
+        fields = await hook.async_pre_call_hook(None, None, fields, "acompletion")
+        if part == "steps":
+            monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
+        if part == "attempt":
+            monkeypatch.setattr(request_flow.reported_usage, "note", fail)
+        policy, window = {"ctx_hooks": {"block_below_tokens": 0, "keep_recent": 1}}, {"max_input_tokens": 5_000}
+        metadata = {**fields["metadata"], "model_group": "m", "model_info": {"id": "one", **policy, **window}}
+        sent = await hook.async_pre_call_deployment_hook({**fields, "metadata": metadata}, "acompletion")
+        assert (sent["messages"] == fields["messages"]) is (part != "before the choice")
+        headers = await hook.async_post_call_response_headers_hook(fields)
+        assert (headers["x-ctx-hooks"] == "failed_open") is (part != "before the choice")
+        assert headers["x-ctx-hooks-decision"] == headers["x-ctx-hooks"].partition(";")[0]
 
 
 class TestRetries:
@@ -157,6 +185,35 @@ class TestRetries:
         decision = await runner.deciding.decide(request, to(attempt=1))
         assert isinstance(decision, NotRetried)
         assert decision.reason == "failed: RuntimeError"
+
+    @pytest.mark.parametrize(("number", "expected"), [(1, Compressed), (2, NotRetried)], ids=["repeated", "the next"])
+    @pytest.mark.parametrize("deployment", ["deployment", "another"])
+    async def test_retry_with_another_error_is_only_repeated(self, deployment, number, expected):
+        """The repeated retry plans from the same refusal, at whichever deployment LiteLLM repeats it."""
+        runner = await flow_after(session(), to())
+        await runner.failed("request", OVERFLOW)
+        await runner.deciding.decide(session(), to(attempt=1))
+        await runner.failed("request", None, "rate limit")
+        again = replace(to(attempt=number), deployment=deployment)
+        assert isinstance(await runner.deciding.decide(session(), again), expected)
+        refused = last_of(runner).known.previous
+        assert refused.overflow == OVERFLOW
+        assert last_of(runner).sent_tokens < refused.sent_tokens
+
+    @pytest.mark.parametrize("is_sent", [True, False], ids=["the provider's", "the Router's own"])
+    async def test_caller_gets_last_retry_error(self, is_sent):
+        """An overflow of a later retry replaces it, and a first attempt has none."""
+        runner, fields = RequestFlow(), with_request_id({"model": "m"})
+        request_id = Call(fields).request_id
+        first, busy = RuntimeError(OVERFLOW_TEXT), RuntimeError("Rate limit reached. Try again in 6 s.")
+        (entry, later) = arrange_rescue(fields, 2)["context_window_fallbacks"][0]["m"]
+        await runner.deciding.decide(session(), to(request_id=request_id))
+        for retry, error, expected in ((fields, first, first), ({**fields, **entry}, busy, busy)):
+            await runner.note_failure(retry, error, is_sent=is_sent)
+            assert runner.end_of(fields, first) is expected
+        await runner.deciding.decide(session(), to(request_id=request_id))
+        await runner.note_failure({**fields, **later}, first)
+        assert runner.end_of(fields, first) is first
 
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
         runner = await flow_after(SMALL, to(max_turns=1_000))

@@ -48,7 +48,7 @@ async def fail(metadata, **fields):
     metadata["model_info"] = {"id": "one"}
     raise litellm.ContextWindowExceededError("too long", "m", "openai")
 
-async def note(fields, error):
+async def note(fields, error, is_sent):
     print(type(error).__name__)
     return True
 

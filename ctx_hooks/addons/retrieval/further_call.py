@@ -55,7 +55,8 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
             start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
             **data,
         )
-        return data, await getattr(proxy_router(), route)(**{**called, "litellm_logging_obj": logging})
+        logged = {"litellm_logging_obj": logging}
+        return {**data, **logged}, await getattr(proxy_router(), route)(**{**called, **logged})
 
     return ask
 

@@ -39,6 +39,7 @@ MOST_ROUNDS = 3
 """Further requests for one of the client's; the last one may call no tool, so that it ends with an answer."""
 MOST_ANSWERS = 256
 """Newest answers of a conversation whose hidden turns are looked up; compaction keeps little of older ones."""
+COST_HEADER = "x-litellm-response-cost"
 RESTORE_SECONDS = 10.0
 """For all of a conversation; 30 MB take about 1 s."""
 
@@ -196,8 +197,8 @@ class ToolRounds:
                 return with_changes(answer, answers[0], rounds.form.joined(answers))
         if turn is None or not turn.hidden:
             return answer
-        with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
-            price(fields, answer)
+        state = self._state_of(fields)
+        _add_cost(state, fields, answer)
         is_whole = True
         try:
             while rounds.goes_on(turn):
@@ -205,6 +206,7 @@ class ToolRounds:
                 if asked is None:
                     is_whole = False
                     break
+                _add_cost(state, *asked)
                 answers.append(plain(reported_usage.whole(self._state_of(asked[0]), *asked)))
                 turn = rounds.form.turn_of(answers[-1])
             else:
@@ -269,6 +271,14 @@ class ToolRounds:
     async def _away(self, request: Request, work: Callable[[], T]) -> T:
         """Run work that grows with the conversation in a thread."""
         return await pool.run(request.call.tenant, work, Deadline(RESTORE_SECONDS))
+
+
+def _add_cost(state: RequestState, fields: Mapping[str, Any], answer: Any) -> None:
+    """Add the cost of a call to the header of the whole answer: LiteLLM's header has only the first call's."""
+    with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
+        cost = price(fields, answer)
+        if cost is not None:
+            state.headers[COST_HEADER] = str(float(state.headers.get(COST_HEADER, 0.0)) + cost)
 
 
 async def _close(stream: Any) -> None:
