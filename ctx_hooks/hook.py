@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks.litellm_compat.call import Call, request_id_of
-from ctx_hooks.litellm_compat.deployments import configuration, is_proxy, wanted
+from ctx_hooks.litellm_compat.deployments import configuration, is_proxy
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.litellm_compat.identity import with_id_outside_proxy
 from ctx_hooks.litellm_compat.rescue import take_retry_mark
@@ -55,15 +55,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_filter_deployments(
         self, healthy_deployments: list[Any], messages: Any, request_kwargs: dict[str, Any] | None = None, **_: Any
     ) -> Sequence[Any]:
-        """Keep the deployments whose windows hold the whole request, if the policy prefers them.
-
-        A call for a summary goes only to the deployment that it names: no other one may see the conversation.
-        """
+        """Keep the deployments whose windows hold the whole request, if the policy prefers them."""
         with failing_open("leaves the choice of the deployment to the Router"):
             fields = request_kwargs or {}
             call = Call(fields)
-            if call.wanted_deployment:
-                return wanted(call, healthy_deployments)
             if len(healthy_deployments) > 1:
                 if messages is not None:  # for chat the Router passes them separately
                     fields = {**fields, "messages": messages}

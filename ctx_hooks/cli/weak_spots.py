@@ -9,8 +9,6 @@ from typing import Any, get_args
 from ctx_hooks.cli.configuration import Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.deployments import summarises
-from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.target import window_at
@@ -37,7 +35,6 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
         *_router(config),
         *_retries(config),
         *_events(config),
-        *_summaries(config),
     )
     return tuple(sorted(found, key=lambda spot: get_args(Level).index(spot.level)))
 
@@ -131,17 +128,6 @@ def _events(config: Configuration) -> Iterator[Finding]:
     events = config.settings.events
     if events is not None and not isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
         yield finding("events_folder", path=events.path)
-
-
-def _summaries(config: Configuration) -> Iterator[Finding]:
-    """Yield the deployments that should write summaries themselves but cannot, and have no model that does it instead."""
-    unable: list[Listed] = []
-    for listed in config.listed:
-        settings = config.resolved(listed).policy.summary_in_use
-        if settings is not None and settings.model == PROVIDER and settings.fallback_model is None:
-            unable += [] if "*" in listed.deployment.model or summarises(listed.deployment) else [listed]
-    if unable:
-        yield finding("summary_unsupported", deployments=_named(unable))
 
 
 def _named(listed: Iterable[Listed]) -> str:

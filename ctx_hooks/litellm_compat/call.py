@@ -23,8 +23,6 @@ SECRET = secrets.token_hex(8)
 """The beginning of each request id of this process, so that no caller can choose one."""
 SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
 """The mark in the metadata of a call that asks a model for a summary: a caller cannot know this value."""
-SUMMARY_DEPLOYMENT = "ctx_hooks_summary_deployment"
-"""Its metadata's name for the Router's id of the deployment that has to answer it, "" for any."""
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
@@ -86,8 +84,7 @@ class Call:
             at once may share the metadata.
         is_routed: whether a Router has chosen the deployment.
         model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
-        wanted_deployment: for a call that asks a model for a summary, and is never compacted by one, the Router's id of the
-            only deployment that may answer it, "" for any; None for other calls.
+        is_for_summary: whether it asks a model for a summary, and so is never compacted by one.
         call_type: LiteLLM's name of the call, from the logging object of the request; "" outside a proxy. The arguments do
             not show it: an embedding also has an `input`, a text completion `messages` of the Router's.
         span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
@@ -110,8 +107,7 @@ class Call:
         self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
         self.is_routed = bool(chosen.get("model_group"))
         self.model_group = str(chosen.get("model_group") or model)
-        is_for_summary = SUMMARY_MARK.items() <= self.metadata.items()
-        self.wanted_deployment = str(self.metadata.get(SUMMARY_DEPLOYMENT) or "") if is_for_summary else None
+        self.is_for_summary = SUMMARY_MARK.items() <= self.metadata.items()
         self.call_type = str(getattr(fields.get("litellm_logging_obj"), "call_type", ""))
         span = self.metadata.get("litellm_parent_otel_span")
         self.span: Any = span if callable(getattr(span, "add_event", None)) else None

@@ -1,7 +1,7 @@
 """Deployments as the Router and LiteLLM's model map describe them, and the inputs of the Router's choice."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,10 +12,8 @@ import orjson
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
-from ctx_hooks.litellm_compat.registry import installed, litellm_folder
+from ctx_hooks.litellm_compat.registry import litellm_folder
 
-FIRST_TO_ASK = (1, 106)
-"""The first LiteLLM version that passes `compaction` on, with its beta header."""
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
 MOST_CONNECTIONS = 16
 """To Redis: a fast one answers a hundred requests a second over each; to a slow one few commands run at once."""
@@ -83,16 +81,6 @@ def answering_id_of(answer: Any) -> str:
     """Return the Router's id of the deployment that gave an answer or a chunk, "" if it is not stated."""
     hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
     return str(mapping_or_empty(hidden).get("model_id") or "")[:LONGEST_ID_CHARS]
-
-
-def summarises(deployment: Deployment) -> bool:
-    """Whether the provider writes summaries on demand by LiteLLM's model map, as Anthropic does by its own API.
-
-    The map that a LiteLLM loads may be newer than its code.
-    """
-    provider = deployment.model.partition("/")[0] if "/" in deployment.model else "anthropic"
-    can = provider == "anthropic" and installed() >= FIRST_TO_ASK
-    return can and _known(deployment).get("supports_anthropic_compaction") is True
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:
@@ -190,11 +178,6 @@ def _bundled() -> Mapping[str, Any]:
     """Return LiteLLM's bundled map, in 40 ms: loading LiteLLM takes seconds, and the command line need not do it."""
     found: Mapping[str, Any] = orjson.loads((litellm_folder() / BUNDLED).read_bytes())
     return found
-
-
-def wanted(call: Call, listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the listed deployment that has to answer a call for a summary, none if it is not listed."""
-    return [entry for entry in listed if str(listed_deployment(entry).model_info.get("id")) == call.wanted_deployment]
 
 
 def narrows_itself(call: Call) -> bool:

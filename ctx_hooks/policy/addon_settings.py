@@ -98,10 +98,6 @@ class ArchiveSettings(BaseModel):
         return self.retention_days * 24 * 3600
 
 
-PROVIDER = "provider"
-"""The `model` of a summary that is written by whichever deployment the conversation goes to."""
-
-
 class SummarySettings(BaseModel):
     """Which model writes the summary that stands for removed exchanges, and when it is asked.
 
@@ -113,11 +109,7 @@ class SummarySettings(BaseModel):
 
     model: str = Field(
         min_length=1,
-        description="The model group of the proxy that writes; the history is sent to it. `provider`: the deployment that "
-        "the conversation goes to, where LiteLLM's model map says that it can (Anthropic's compaction on demand).",
-    )
-    fallback_model: str | None = Field(
-        None, min_length=1, description="With `model: provider`: the model group that writes where the deployment cannot."
+        description="The model group of the proxy that writes; the history is sent to it.",
     )
     mode: Literal["background", "blocking"] = Field(
         "background",
@@ -132,9 +124,3 @@ class SummarySettings(BaseModel):
     soft_fraction: float = Field(
         0.8, gt=0, le=1, description="Share of the budget above which an answer's input has the next summary written (pi)."
     )
-
-    @model_validator(mode="after")
-    def _falls_back_from_the_provider(self) -> "SummarySettings":
-        if self.fallback_model is not None and self.model != PROVIDER:
-            raise ValueError(f"`fallback_model` is for `model: {PROVIDER}`")
-        return self

@@ -166,7 +166,7 @@ class Policy(BaseModel):
     )
     summary: SummarySettings | None = Field(
         None,
-        description="Have a model write the summary of removed exchanges: `{model, fallback_model, mode, "
+        description="Have a model write the summary of removed exchanges: `{model, mode, "
         "timeout_seconds, max_tokens, prompt, soft_fraction}`; unset: it is extracted from them.",
     )
     archive: ArchiveSettings | None = Field(

@@ -1,6 +1,6 @@
 """The target of an attempt: the model, its window, the asker, and the policy that applies there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
@@ -15,11 +15,9 @@ from ctx_hooks.litellm_compat.deployments import (
     is_proxy,
     known_window_tokens,
     prices_of,
-    summarises,
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.identity import provider_id
-from ctx_hooks.policy.addon_settings import PROVIDER, SummarySettings
 from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Window, holds_output, window_of
@@ -103,7 +101,9 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
         window=window_at(deployment, policy),
         deployment=deployment_key_of(deployment),
         prices=prices_of(deployment),
-        writing_prices=None if writer is None else writing_prices_of(writers_of(writer, deployment)),
+        writing_prices=None
+        if writer is None
+        else writing_prices_of(deployments(writer.model) or (Deployment(writer.model, {}),)),
         policy=policy,
         enforced_share=resolved.enforced_share,
         request_id=request_id,
@@ -111,16 +111,6 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
         origins=resolved.origins,
         **of_request,
     )
-
-
-def writers_of(settings: SummarySettings, deployment: Deployment) -> Sequence[Deployment]:
-    """Return the deployments that may write a summary for a request to `deployment`."""
-    group = settings.model
-    if group == PROVIDER:
-        if summarises(deployment) or settings.fallback_model is None:
-            return (deployment,)
-        group = settings.fallback_model
-    return deployments(group) or (Deployment(group, {}),)
 
 
 def window_at(deployment: Deployment, policy: Policy) -> Window:
@@ -134,7 +124,7 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
     resolved = policies.resolve(call.caller(deployment, group))
     if resolved.enforced_share:
         resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
-    if call.wanted_deployment is not None:
+    if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)

@@ -101,10 +101,6 @@ class Addon(Protocol):
         """
         return answer
 
-    async def refused(self, attempt: Attempt, error: Exception) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether the provider refused the add-on's part of an attempt; the attempt is repeated without it."""
-        return False
-
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Note that an attempt was answered or has failed: `billed` is None after a failure or without usage."""
 
@@ -190,10 +186,6 @@ class Addons:
         for addon in [addon for name, addon in self._loaded.items() if name in names]:
             answer = await addon.shown(fields, answer, streamed=streamed)
         return answer
-
-    async def refused(self, attempt: Attempt, error: Exception) -> bool:
-        """Return whether a provider has refused an add-on's part of an attempt."""
-        return any([await addon.refused(attempt, error) for addon in self._loaded_of(attempt.to.policy).values()])
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Report the end of an attempt to its add-ons."""

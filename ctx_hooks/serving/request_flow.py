@@ -181,16 +181,13 @@ class RequestFlow:
         return end
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Return whether a failed attempt is repeated: an add-on omits its refused part, or removed reasoning stays."""
+        """Return whether a failed attempt is repeated, because the reasoning that it lacks stays from now on."""
         call = Call(fields)
         attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
-        if attempt is None:
+        if attempt is None or not misses_reasoning(error):
             return False
-        again = await self.addons.refused(attempt, error)
-        if misses_reasoning(error):
-            await self.learned.from_missing_reasoning(attempt)
-            again = again or (attempt.is_shortened and not attempt.known.wants_reasoning)
-        return again
+        await self.learned.from_missing_reasoning(attempt)
+        return attempt.is_shortened and not attempt.known.wants_reasoning
 
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None

@@ -68,9 +68,7 @@ UNKNOWN = [model("own", "openai/own-model")]
 TINY = [model("own", "openai/own-model", {"max_input_tokens": 8_000})]
 MISSPELT, TWICE = {"default_key_generate_params": {"metadata": {"ctx-hooks": "off"}}}, {"BadRequestErrorRetries": 2}
 HEADROOM = {"guardrail_name": "small", "litellm_params": {"guardrail": "headroom", "mode": "pre_call"}}
-OWN = policy(summary={"model": "provider"})
 WEAK = [
-    ({"callback_settings": OWN}, "summary_unsupported", "weak", "gpt (openai/gpt-4o)"),
     ({"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": "off"})]}, "misspelt", "fails", "mean 'ctx_hooks'?"),
     ({"litellm_settings": {"callbacks": CALLBACK, **MISSPELT}}, "misspelt", "fails", "mean 'ctx_hooks'?"),
     ({"model_list": UNKNOWN}, "window_unknown", "weak", "own (openai/own-model)"),
@@ -92,7 +90,6 @@ NOT_WEAK = {
     "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},
     "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(block_below_tokens=0)},
     "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
-    "a model that writes": {"model_list": [model("c", "anthropic/claude-opus-4-8")], "callback_settings": OWN},
     "a folder of events": {"callback_settings": {"ctx_hooks": {"events": {"path": "/"}}}},
 }
 

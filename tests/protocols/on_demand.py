@@ -16,8 +16,6 @@ BETA = "compact-2026-09-04"
 FIELDS = frozenset({"type", "content", "signature", "cache_control"})
 REJECTED = ("context_management", "stop_sequences")
 """What may not stand beside `compaction`: the first would compact too, the other would do nothing."""
-NO_LONGER_TAKEN: dict[str, str] = {}
-"""Signatures that are refused, though they are the provider's own, and what is said of each."""
 
 
 def _broken(payload: Payload, headers: Mapping[str, str]) -> Iterator[str]:
@@ -33,7 +31,6 @@ def _broken(payload: Payload, headers: Mapping[str, str]) -> Iterator[str]:
         yield "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags"
     if len(blocks) > 1:
         yield "messages: at most one compaction block is allowed"
-    yield from (NO_LONGER_TAKEN[block["signature"]] for _, _, block in blocks if block["signature"] in NO_LONGER_TAKEN)
     for i, k, block in blocks:
         if (i, k) != (0, 0):
             yield f"messages.{i}.content.{k}: compaction_block_misplaced"

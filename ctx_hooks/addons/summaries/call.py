@@ -25,9 +25,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.wire_format import WireFormat
-from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK, Call
+from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL
@@ -37,8 +35,8 @@ T = TypeVar("T")
 
 TAG = "ctx_hooks:summary"
 """The tag of a summary's call in spend and logs."""
-ROUTES: Mapping[str, str] = {"openai-chat": "/chat/completions", "anthropic": "/v1/messages"}
-"""By format, the route of the proxy whose checks a call goes through."""
+ROUTE = "/chat/completions"
+"""The route of the proxy whose checks a call goes through."""
 ONCE: Mapping[str, Any] = {"num_retries": 0, "disable_fallbacks": True}
 """How the Router asks: the conversation goes to the model that the policy names, and to none that stands in for it."""
 FAILURE_HOOK_SECONDS = 2.0
@@ -81,7 +79,7 @@ async def ask(
         Exception: whatever the checks, the Router or the provider raise; the call's place and reservation are given back.
     """
     fields = {"model": model, "messages": [dict(message) for message in messages], "max_tokens": max_tokens}
-    response = await send(fields, WIRE_FORMATS["openai-chat"], timeout_seconds, payer)
+    response = await asyncio.wait_for(_sent(fields, timeout_seconds, payer), timeout_seconds)
     choice, usage = response.choices[0], getattr(response, "usage", None)
     cost = (getattr(response, "_hidden_params", None) or {}).get(COST)
     return Answer(
@@ -93,36 +91,24 @@ async def ask(
     )
 
 
-async def send(
-    fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: float, payer: Any, deployment_id: str = ""
-) -> Any:
-    """Return LiteLLM's answer to a request of a format, made like that of `ask`; the errors are those of `ask`.
-
-    `deployment_id` is the Router's id of the deployment that is asked; "" leaves the choice to the Router.
-    """
-    return await asyncio.wait_for(_sent(fields, wire, timeout_seconds, payer, deployment_id), timeout_seconds)
-
-
-async def _sent(fields: Mapping[str, Any], wire: WireFormat, timeout_seconds: float, payer: Any, deployment_id: str) -> Any:
+async def _sent(fields: Mapping[str, Any], timeout_seconds: float, payer: Any) -> Any:
     from fastapi import Request  # noqa: PLC0415 - a part of the proxy
     from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
 
-    route, call_type = ROUTES[wire.name], wire.call_types[-1]
-    metadata = "metadata" if wire.name == "openai-chat" else "litellm_metadata"
-    payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": route})
-    data: dict[str, Any] = {**fields, "litellm_call_id": str(uuid4()), metadata: {"tags": [TAG]}}
+    payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": ROUTE})
+    data: dict[str, Any] = {**fields, "litellm_call_id": str(uuid4()), "metadata": {"tags": [TAG]}}
     # A request without a sender, for functions that look for the headers and address of one.
-    request = Request({"type": "http", "method": "POST", "path": route, "query_string": b"", "headers": []})
+    request = Request({"type": "http", "method": "POST", "path": ROUTE, "query_string": b"", "headers": []})
     logging = proxy_server.proxy_logging_obj
     try:
         await MAY_CALL.find()(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
         await KEY_BUDGET.find()(payer, logging)
-        await COMMON_CHECKS.find()(payer, request, data, route)
+        await COMMON_CHECKS.find()(payer, request, data, ROUTE)
         data = await ADD_DATA.find()(data, request, payer, proxy_server.proxy_config)
-        data[metadata] |= {**SUMMARY_MARK, SUMMARY_DEPLOYMENT: deployment_id}
-        data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type=call_type)
+        data["metadata"] |= SUMMARY_MARK
+        data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type="acompletion")
         data |= {"timeout": timeout_seconds, **ONCE}
-        return await getattr(proxy_server.llm_router, call_type)(**data)
+        return await proxy_server.llm_router.acompletion(**data)
     except (Exception, asyncio.CancelledError) as error:
         failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
         told = logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)

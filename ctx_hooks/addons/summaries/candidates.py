@@ -1,8 +1,7 @@
 """The requests of conversations that summaries are written of, and what of them is summarised next."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ctx_hooks.addons.summaries.call import payer_of
@@ -34,7 +33,6 @@ class Asking:
         conversation: the key of the conversation.
         payer: on whose account they are.
         size_bytes: about how much memory its messages take.
-        sent: the fields of the request as it was sent that a provider is asked for a summary with; empty for other writers.
     """
 
     request: Request
@@ -43,7 +41,6 @@ class Asking:
     conversation: str
     payer: Any
     size_bytes: int
-    sent: Mapping[str, Any] = field(default_factory=dict)
 
     def fitted(self, attempt: Attempt) -> "Asking":
         """Return it with a longest summary for which the budget of its attempt has room."""

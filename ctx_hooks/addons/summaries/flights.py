@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from typing import TypeVar
 from uuid import uuid4
 
-from ctx_hooks.addons.summaries import provider_made, record
+from ctx_hooks.addons.summaries import record
 from ctx_hooks.addons.summaries.call import start_apart
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask, asking_of, is_due, task_of
 from ctx_hooks.addons.summaries.record import Flight
@@ -26,7 +25,6 @@ from ctx_hooks.compaction.summary.model_written import Choice, Summaries, Writte
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.errors import failing_open
-from ctx_hooks.policy.addon_settings import PROVIDER
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
@@ -67,14 +65,8 @@ class SummaryFlights(Addon):
         asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to)
         if asking is None:
             return await decide(undecided)
-        asking = provider_made.asked_by(asking)
-        decided = await self._with_signed(asking, await self._decided(asking, undecided, decide))
-        if asking.settings.mode == "background" and asking.settings.model and asking.to.request_id:
-            attempt, fraction = decided.attempt, asking.settings.soft_fraction
-            if asking.settings.model == PROVIDER and is_due(attempt, attempt.sent_provider_tokens, fraction):
-                fields = {**asking.request.fields, **decided.decision.changes}
-                sent = partial(provider_made.asked_with, fields, asking.request.wire.messages_field)
-                asking = replace(asking, sent=await pool.run(asking.to.tenant, sent, Deadline()))
+        decided = await self._decided(asking, undecided, decide)
+        if asking.settings.mode == "background" and asking.to.request_id:
             state = self._running.open(asking.to.request_id)
             state.held[NAME, asking.to.deployment] = asking
             self._running.hold(asking.to.request_id, state)
@@ -89,45 +81,13 @@ class SummaryFlights(Addon):
         choice = decided.attempt.choice
         if choice is None or choice.compaction in summaries.chosen:
             return decided
-        if asking.settings.mode == "blocking" and asking.settings.model and choice.is_new and not asking.to.attempt:
+        if asking.settings.mode == "blocking" and choice.is_new and not asking.to.attempt:
             asking = asking.fitted(decided.attempt)
             decided = await with_summaries(await self._waited_for(asking, choice))
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
             return decided
         return await with_summaries((await self._store.of(asking.conversation)).summaries(asking.conversation))
-
-    async def _with_signed(self, asking: Asking, decided: Decided) -> Decided:
-        """Return the decision with the summary as its provider has signed it, at the deployment that has written it only."""
-        choice, to, field = decided.attempt.choice, asking.to, asking.request.wire.messages_field
-        signed = self._store.signed(asking.conversation, choice.prefix) if choice is not None and choice.prefix else None
-        if signed is None or choice is None or signed.deployment != to.deployment or not to.request_id:
-            return decided
-        changes = decided.decision.changes
-        if not changes.get(field) or not provider_made.is_served(asking.request):
-            return decided
-        is_chat = asking.request.format == "openai-chat"
-        text = signed.text.strip()
-        place = partial(provider_made.with_block, changes[field], text, signed, chat=is_chat, language=to.policy.language)
-        items = await pool.run(to.tenant, place, Deadline())
-        if items is None:
-            return decided
-        notes = self._running.open(to.request_id).notes
-        notes[NAME] = {**notes.get(NAME, {}), to.deployment: (asking.conversation, choice.prefix)}
-        return decided._replace(decision=replace(decided.decision, changes={**changes, field: items}))
-
-    async def refused(self, attempt: Attempt, error: Exception) -> bool:
-        """Return whether a provider has refused what holds its own summary: every worker sends the text from now on.
-
-        Whatever the refusal says: a mistake costs one more attempt, and the cache of the block.
-        """
-        notes = self._running.of(attempt.to.request_id).notes.get(NAME, {})
-        signed = notes.pop(attempt.to.deployment, None)
-        if signed is None or getattr(error, "status_code", None) != HTTPStatus.BAD_REQUEST:
-            return False
-        await self._store.forget_signature(*signed)
-        logger.warning("%s has refused a request with its own summary, which is sent as text from now on", attempt.to.model)
-        return True
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Have a summary written in the background if the next compaction would hold it, and is near.
@@ -191,13 +151,10 @@ class SummaryFlights(Addon):
         emit(began)
         writing, start = Writing(), time.monotonic()
         try:
-            if asking.settings.model == PROVIDER:
-                await provider_made.write(writing, task, asking)
-            else:
-                await write(writing, task, asking, self._learned, lease.renew)
+            await write(writing, task, asking, self._learned, lease.renew)
             if writing.text:
                 summary = WrittenSummary(task.prefix, task.length, writing.text)
-                await self._store.write(asking.conversation, summary, writing.signed)
+                await self._store.write(asking.conversation, summary)
         finally:
             failed = record.given_up if writing.outcome == "cancelled" else partial(record.failed, now=time.time())
             await lease.end(record.IDLE if writing.text else failed(lease.flight))

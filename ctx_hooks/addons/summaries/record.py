@@ -96,14 +96,10 @@ class Written:
     Attributes:
         length: how many messages it stands for.
         text: what was written, to the letter.
-        deployment: which deployment has written and signed it; "" for one that is only text.
-        signature: the provider's.
     """
 
     length: Annotated[int, Field(gt=0, le=MOST_MESSAGES)]
     text: Annotated[str, Field(pattern=r"\S", max_length=LARGEST_VALUE_BYTES)]
-    deployment: str = ""
-    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +132,6 @@ class Record:
         if choice.compaction in self.chosen:
             return self
         return self.merged(Record(chosen={choice.compaction: choice.prefix}, flight=self.flight))
-
-    def without_signature(self, prefix: str) -> "Record":
-        """Return it with a summary as text only."""
-        signed = self.written.get(prefix)
-        if signed is None or not signed.signature:
-            return self
-        return replace(self, written={**self.written, prefix: Written(signed.length, signed.text)})
 
     def flown(self, old: Flight, new: Flight) -> "Record":
         """Return it with the next state of its flight, unless another worker was first."""

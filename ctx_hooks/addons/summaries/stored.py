@@ -84,23 +84,11 @@ class StoredSummaries:
         """Replace a flight by its next state; return whether it still was as it was read."""
         return (await self._change(conversation, lambda record: record.flown(old, new))).flight == new
 
-    async def write(self, conversation: str, summary: WrittenSummary, signed: Written | None = None) -> None:
+    async def write(self, conversation: str, summary: WrittenSummary) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
-        written = signed or Written(summary.length, summary.text)
-        size_bytes = sum(len(t.encode()) for t in (written.text, written.deployment, written.signature))
-        if size_bytes <= LARGEST_VALUE_BYTES and summary.length <= MOST_MESSAGES:
+        written = Written(summary.length, summary.text)
+        if len(written.text.encode()) <= LARGEST_VALUE_BYTES and summary.length <= MOST_MESSAGES:
             await self._change(conversation, lambda record: record.with_summary(summary.prefix, written))
-
-    def signed(self, conversation: str, prefix: str) -> Written | None:
-        """Return a provider's own summary that this process knows, None for one that is only text."""
-        written = self._known(conversation).record.written.get(prefix)
-        return written if written is not None and written.signature else None
-
-    async def forget_signature(self, conversation: str, prefix: str) -> None:
-        """Store a summary as text only, for all workers: its provider does not take the signature."""
-        await self._change(conversation, lambda record: record.without_signature(prefix))
-        kept = self._known(conversation)  # Redis may have forgotten the summary that this process still knows
-        kept.record = kept.record.without_signature(prefix)
 
     async def choose(self, conversation: str, choice: Choice) -> str:
         """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.

@@ -11,7 +11,6 @@ from ctx_hooks.addons.summaries.call import Answer
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Checked, checked, rejected
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
-from ctx_hooks.addons.summaries.record import Written
 from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.litellm_compat.call import Deployment
@@ -62,7 +61,6 @@ class Writing:
     reason: str = ""
     left_out: int = 0
     answers: list[Answer] = field(default_factory=list)
-    signed: Written | None = None
 
     def end(self, found: Checked) -> None:
         """Note what the check has found of the summary."""

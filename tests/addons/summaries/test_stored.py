@@ -98,20 +98,6 @@ async def test_a_summary_is_known_to_the_other_worker(workers, conversation):
     assert (await known(two, conversation + "00")).written == {}
 
 
-async def test_what_a_provider_has_signed_is_text_for_both_once_its_signature_is_forgotten(workers, conversation):
-    one, two = workers
-    signed = Written(FIRST.length, f"{FIRST.text}\n", "one:claude", "signature")
-    await one.write(conversation, FIRST, signed)
-    for worker in workers:
-        assert (await known(worker, conversation)).written == {"ab": FIRST}
-        assert worker.signed(conversation, "ab") == signed
-        assert worker.signed(conversation, "cd") is None
-    await two.forget_signature(conversation, "ab")
-    for worker in workers:
-        assert (await known(worker, conversation)).written == {"ab": FIRST}
-        assert worker.signed(conversation, "ab") is None
-
-
 async def test_the_first_text_of_a_prefix_stays(workers, conversation):
     one, two = workers
     await one.write(conversation, FIRST)
@@ -231,20 +217,9 @@ async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatc
     assert [len((await known(store, name)).written) for name in ("0a", "0c", "0b")] == [1, 1, 0]
 
 
-async def test_a_signature_that_redis_no_longer_has_is_forgotten_where_it_is_known(redis_cache, conversation):
-    worker = StoredSummaries(SharedStore(lambda: redis_cache))
-    await worker.write(conversation, FIRST, Written(FIRST.length, FIRST.text, "one:claude", "signature"))
-    await redis_cache.init_async_client().delete(KEY_PREFIX + conversation)
-    await worker.forget_signature(conversation, "ab")
-    assert worker.signed(conversation, "ab") is None
-
-
-@pytest.mark.parametrize(
-    "signed", [None, Written(40, "Tune.", "one:claude", "s" * LARGEST_VALUE_BYTES)], ids=["text", "signature"]
-)
-async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conversation, signed):
+async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conversation):
     one, two = workers
-    await one.write(conversation, WrittenSummary("ab", 40, "琴" * LARGEST_VALUE_BYTES), signed)
+    await one.write(conversation, WrittenSummary("ab", 40, "琴" * LARGEST_VALUE_BYTES))
     assert (await known(one, conversation)).written == (await known(two, conversation)).written == {}
 
 
