@@ -141,7 +141,7 @@ def _decide(
         attempt = replace(attempt, asked_again=fitting.calls_asked_again(known, history, to, budget))
     attempt = replace(
         attempt,
-        sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),
+        sent_tokens=_sent(outcome, plan.most_tokens - budget.goal_tokens) if changes else outcome.tokens_after,
         other_tokens=others,
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
@@ -167,9 +167,10 @@ def _fitted(
     A refusal for bytes lowers it until the bytes fit: tokens show little of them, since an image has many more.
     """
     outcome = compress(budget)
-    refused = known.previous
-    if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
-        budget = budget.with_goal(min(budget.goal_tokens, smaller_than(refused.sent_tokens)))
+    refused, tool_tokens = known.previous, plan.most_tokens - budget.goal_tokens
+    if refused is not None and not plan.remedies and _sent(outcome, tool_tokens) > smaller_than(refused.sent_tokens):
+        smaller_tokens = LocalTokens(max(1, smaller_than(refused.sent_tokens) - tool_tokens))
+        budget = budget.with_goal(min(budget.goal_tokens, smaller_tokens))
         outcome = compress(budget)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
         outcome = compress(replace(budget, cut_newest=True))
@@ -180,6 +181,11 @@ def _fitted(
         goal_tokens = LocalTokens(max(1, int(min(budget.goal_tokens, outcome.tokens_after) * share)))
         outcome = compress(budget := replace(budget, cut_newest=True).with_goal(goal_tokens))
     return outcome
+
+
+def _sent(outcome: Outcome, tool_tokens: int) -> LocalTokens:
+    """Return the tokens of a request as sent, with the definition of the tool that it offers."""
+    return LocalTokens(outcome.tokens_after + (tool_tokens if outcome.offers else 0))
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
@@ -264,7 +270,7 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
     after, most = to_provider(sent, known.factor), to_provider(plan.most_tokens, known.factor)
     figures = Figures(attempt.received_provider_tokens, after, most, known.window.tokens)
     refused = known.previous
-    if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
+    if refused is not None and not plan.remedies and sent > smaller_than(refused.sent_tokens):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
     if not outcome.fits:
         return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import engine_requests
 import pytest
-from engine_requests import COUNTER, sent, to, tokens_of
+from engine_requests import COUNTER, NOW, sent, to, tokens_of
 from strategies import FIELDS, every_format
 
 from ctx_hooks.addons.retrieval import tool
@@ -14,9 +14,12 @@ from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Untouched
+from ctx_hooks.engine.decision import NotRetried, Untouched
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning.attempts import Known
+from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline, Timings
@@ -62,6 +65,27 @@ def test_what_is_sent_with_the_tool_is_within_the_budget(fmt):
     assert tokens_of(whole) == found.attempt.sent_tokens <= found.decision.figures.budget_tokens
     assert not violations(fmt, whole.fields)
     assert all(Handles(b"tenant").of(text) == handle for handle, text in found.cut.items())
+
+
+@pytest.mark.parametrize("turns", [3, 4, 5, 8, 30])
+@pytest.mark.parametrize("share", [0.3, 0.8, 0.95, 0.99, 1.0])
+def test_a_retry_with_the_tool_is_smaller_too(turns, share):
+    """The definition of the tool is part of what is sent and of what was refused."""
+    request, where = session(turns=turns), target(100_000, retrieval=True)
+    refused = decided(request, where).attempt
+    refused = replace(refused, sent_tokens=tokens_of(request), failed=True)
+    for number in (1, 2, 3):
+        limit = ProviderTokens(int(tokens_of(request) * share))
+        refused = replace(refused, overflow=Overflow("input", "x", limit, refused.sent_tokens))
+        retry = archived(request, replace(where, attempt=number))
+        known = known_of(retry, DeploymentStats(), NOW, refused)
+        found = engine.decide(request, retry, known, Deadline(60), Timings())
+        if isinstance(found.decision, NotRetried):
+            return
+        whole = sent(request, found.decision)
+        assert tokens_of(whole) == found.attempt.sent_tokens
+        assert tokens_of(whole) <= refused.sent_tokens * SMALLER_FRACTION
+        refused = replace(found.attempt, failed=True)
 
 
 @pytest.mark.parametrize("fmt", OFFERING)
