@@ -13,7 +13,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.fields import copied, preamble_of
+from ctx_hooks.formats.fields import preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.message_rules.rule import Repair
@@ -125,7 +125,7 @@ def compress(
         outcome, _ = compacted(history, Thresholds(budget, target))
     sent = outcome.conversation.messages
     return CompressionResult(
-        messages=copied(WIRE_FORMATS[format].write(outcome.conversation)),
+        messages=WIRE_FORMATS[format].sent(outcome.conversation, reader.items),
         tokens_before=received.tokens,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
@@ -146,5 +146,6 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
     True
     """
     codec = WIRE_FORMATS[format]
-    conversation, repairs = message_rules.repair(MessageReader(format, messages).conversation())
-    return RepairResult(copied(codec.write(conversation)), bool(repairs), repairs)
+    reader = MessageReader(format, messages)
+    conversation, repairs = message_rules.repair(reader.conversation())
+    return RepairResult(codec.sent(conversation, reader.items), bool(repairs), repairs)

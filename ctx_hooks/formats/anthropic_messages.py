@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import ELIDED, Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.formats.citations import with_citations
 from ctx_hooks.formats.content import block_parts, text_parts, write_block, write_content, write_parts
 from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
@@ -77,4 +78,5 @@ WIRE = WireFormat(
     tool_result=_tool_result,
     system_field="system",
     route_ends=("/messages",),
+    cited=with_citations,
 )

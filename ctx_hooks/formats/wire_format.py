@@ -6,7 +6,7 @@ from typing import Any
 
 from ctx_hooks.conversation.model import Conversation, Format, Message, Role
 from ctx_hooks.formats.caller_flags import is_pinned
-from ctx_hooks.formats.fields import item_of, items_of, preamble_of, said
+from ctx_hooks.formats.fields import copied, item_of, items_of, preamble_of, said
 
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
@@ -45,6 +45,7 @@ class WireFormat:
         with_options: takes the fields and the changed options; returns the changed fields.
         counted: takes the fields; returns the values that count besides messages and tools; by default system and schemas.
         completed: takes a message, all items and its index; returns it with the facts that only earlier items show.
+        cited: takes the client's messages and those to send; returns the latter with citations that name the same blocks.
         has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
 
     >>> from ctx_hooks.formats import WIRE_FORMATS
@@ -69,6 +70,7 @@ class WireFormat:
     with_options: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] = instead
     counted: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None = None
     completed: Callable[[Message, Sequence[Any], int], Message] | None = None
+    cited: Callable[[Sequence[Any], list[Any]], list[Any]] | None = None
     has_items: bool = False
 
     def read(self, messages: Any, *, system: Any = None, tools: Any = None) -> Conversation:
@@ -92,6 +94,14 @@ class WireFormat:
     def write(self, conversation: Conversation) -> list[Any]:
         """Return the provider's list: unedited messages are the objects that were read."""
         return [self.write_message(m) if m.edited else m.raw for m in conversation.messages]
+
+    def sent(self, conversation: Conversation, came: Sequence[Any]) -> list[Any]:
+        """Return a copy of the provider's list, to send instead of the client's messages `came`.
+
+        A copy, because caches may keep parts of it, and later code may change the request further.
+        """
+        written = self.write(conversation)
+        return [copied(item) for item in (self.cited(came, written) if self.cited else written)]
 
     def output_limits(self, changes: Mapping[str, Any]) -> dict[str, int]:
         """Return the output limits among changed fields by name."""

@@ -139,11 +139,8 @@ class Request:
         return self.is_too_long or bound_of(values, MOST_REQUEST_BYTES, math.inf).tokens > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
-        """Return the field of the messages with a copy of `conversation`.
-
-        A copy, because caches may keep parts of it, and later code may change the request further.
-        """
-        return {self.wire.messages_field: copied(self.wire.write(conversation))}
+        """Return the field of the messages with a copy of `conversation`."""
+        return {self.wire.messages_field: self.wire.sent(conversation, self.messages.items)}
 
     def as_read_by(self, model: str, index: Sequence[MessageStats]) -> "Request":
         """Return the request without the messages before its provider's own newest summary, which the provider ignores.

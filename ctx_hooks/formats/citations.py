@@ -1,0 +1,75 @@
+"""Anthropic's citations name a document by its number among all documents of the request: removing one moves the others.
+
+https://platform.claude.com/docs/en/build-with-claude/citations
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+NUMBERS: Mapping[str, str] = {"document": "document_index", "search_result": "search_result_index"}
+"""The field of a citation that has the number, by the type of the numbered block."""
+
+
+def with_citations(came: Sequence[Any], sent: list[Any]) -> list[Any]:
+    """Return messages whose citations name the same blocks as in the client's messages; others are dropped.
+
+    Args:
+        came: the client's messages.
+        sent: the messages after a compaction.
+    """
+    if not any(block.get("citations") for block in _blocks(sent)):
+        return sent
+    places: dict[str, list[int | None]] = {}
+    for kind in NUMBERS:
+        left = [_key(block) for block in _blocks(sent) if block.get("type") == kind]
+        listed = [_key(block) for block in _blocks(came) if block.get("type") == kind]
+        places[NUMBERS[kind]] = [left.index(key) if key in left else None for key in listed]
+    return [_renumbered(message, places) for message in sent]
+
+
+def _blocks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the blocks of messages and of the tool results in them, in order."""
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in content if isinstance(content, (list, tuple)) else ():
+            if isinstance(block, Mapping):
+                yield block
+                yield from _blocks([block])
+
+
+def _key(block: Mapping[str, Any]) -> bytes:
+    """Return what identifies a block, without its cache marker; a shortened one is another."""
+    try:
+        return orjson.dumps({name: value for name, value in block.items() if name != "cache_control"})
+    except TypeError:  # lone surrogates, or nested deeply
+        return repr(block).encode("utf-8", "replace")
+
+
+def _renumbered(message: Any, places: Mapping[str, Sequence[int | None]]) -> Any:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(content, (list, tuple)):
+        return message
+    blocks = [_renumbered_block(block, places) for block in content]
+    return message if all(new is old for new, old in zip(blocks, content, strict=True)) else {**message, "content": blocks}
+
+
+def _renumbered_block(block: Any, places: Mapping[str, Sequence[int | None]]) -> Any:
+    cited = block.get("citations") if isinstance(block, Mapping) else None
+    if not isinstance(cited, (list, tuple)):
+        return block
+    left = [new for citation in cited if (new := _renumbered_citation(citation, places)) is not None]
+    if left == list(cited):
+        return block
+    rest = {name: value for name, value in block.items() if name != "citations"}
+    return {**rest, "citations": left} if left else rest
+
+
+def _renumbered_citation(citation: Any, places: Mapping[str, Sequence[int | None]]) -> Any:
+    name = next((n for n in places if isinstance(citation, Mapping) and isinstance(citation.get(n), int)), None)
+    if name is None:
+        return citation
+    number = citation[name]
+    place = places[name][number] if 0 <= number < len(places[name]) else None
+    return None if place is None else citation if place == number else {**citation, name: place}
