@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeAlias
 
 from ctx_hooks.litellm_compat.call import chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL
+from ctx_hooks.litellm_compat.registry import CHECKS, CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL
+from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
     error_before_content,
@@ -55,6 +56,7 @@ def reclassify(ends: EndsOf) -> bool:
     IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     ERROR_EVENTS.wrap(_with_flat_errors)
     CHUNKS.wrap(_with_flat_chat_errors)
+    CHECKS.wrap(unchecked_retries)
     is_invoked = INVOKE.wrap(lambda original: _invoke(original, ends))
     return MAKE_CALL.wrap(lambda original: _make_call(original, ends)) or is_invoked
 

@@ -140,7 +140,11 @@ ERROR_EVENTS = PrivateName(
     "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event(result)",
     "an overflow that a Responses stream reports in a flat error event may not be retried",
 )
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS) if name.applies)
+CHECKS = PrivateName(
+    f"{ROUTER}._pre_call_checks(messages, input, request_kwargs)",
+    "with enable_pre_call_checks nothing is compressed behind a fallback that fails",
+)
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS, CHECKS) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ctx_hooks.engine.decision import NotRetried
+from ctx_hooks.engine.decision import LeftToFallback, NotRetried
 from ctx_hooks.formats.caller_flags import FIELD, are_many, without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
@@ -16,7 +16,7 @@ from ctx_hooks.litellm_compat.deployments import checks_before_deployment, share
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
-from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, fallback_groups, spare_deployment
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
@@ -30,7 +30,7 @@ from ctx_hooks.serving.addons import Addons, Core
 from ctx_hooks.serving.deciding import Deciding
 from ctx_hooks.serving.final_error import CODE, readable_error
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.running import Running
+from ctx_hooks.serving.running import RequestState, Running
 from ctx_hooks.store.shared_store import SharedCache, SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
@@ -58,9 +58,11 @@ class RequestFlow:
         if group.policy.mode == "off":
             return fields
         fields = with_request_id(fields, request.call)
+        first = group.policy.fallbacks == "first"
+        state = self.running.open(request_id_of(fields))
+        state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()
         if group.policy.mode == "observe":
             return fields
-        state = self.running.open(request_id_of(fields))
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
@@ -70,7 +72,7 @@ class RequestFlow:
             raise refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
             fields = await self.addons.received(replace(request, fields=fields), group.policy)
-        fields = arrange_rescue(fields, group.policy.rescue_attempts)
+        fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
         if checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)
         return fields
@@ -92,18 +94,25 @@ class RequestFlow:
         A request that is fitted before the choice keeps the caller's flags: it is fitted once more.
 
         Raises:
-            ContextWindowExceededError: a retry that would repeat the refused request.
+            ContextWindowExceededError: a retry that would repeat the refused request, or a request for a fallback.
         """
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
         to = state.numbered(to)
         decision = await self.deciding.decide(request, to)
-        attempt = state.attempts.last(to.deployment)
+        if isinstance(decision, LeftToFallback) and not await self._is_left(state, request, to):
+            to = replace(to, defers=False)
+            decision = await self.deciding.decide(request, to)
+        attempt = state.attempts.last(to)
         self.recorder.decided(state, request, to, decision, attempt)
         sent = with_forwarded_metadata(request.call)
         if to.policy.mode == "observe":
             return sent
+        if isinstance(decision, LeftToFallback):
+            if to.checked:
+                return sent  # the Router refuses it, and asks the fallback
+            raise as_overflow(f"The request exceeds the window of {to.model}; a configured fallback comes first.", sent)
         reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise as_overflow(attempt.refusal if attempt is not None else "", sent)
@@ -116,6 +125,18 @@ class RequestFlow:
         else:
             bare = without_flags(items)
         return sent if bare is None else {**sent, name: bare}
+
+    async def _is_left(self, state: RequestState, request: Request, to: Target) -> bool:
+        """Return whether a request above the budget is left to a fallback, since one holds it whole.
+
+        At a fallback it is always left: the next one may hold it, and retries on the requested group follow.
+        """
+        if to.group != state.group:
+            return to.policy.mode == "enforce"
+        if not state.is_left:
+            options = [target.of_group(request.call, self.policies, group) for group in state.fallbacks]
+            state.is_left = bool(await self.deciding.first_that_holds(request, options))
+        return state.is_left
 
     def mode(self, call: Call) -> Mode:
         """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
