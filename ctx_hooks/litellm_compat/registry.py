@@ -213,6 +213,15 @@ SUMMARY_CALL = (
     *(PROXY_LOGGING, PROXY_CONFIG, MODEL_LIST, LLM_ROUTER, SUMMARY_AUTH),
 )
 
+SHIPPED = PrivateName(
+    "litellm.litellm_core_utils.get_model_cost_map:GetModelCostMap.loaded_model_cost_map",
+    "windows and prices are those of the map inside LiteLLM's package, not of a newer one",
+    since=(1, 108),
+)
+REGISTERED = PrivateName(
+    "litellm.utils:_runtime_registered_model_cost", "windows from `litellm.register_model` are not found", since=(1, 108)
+)
+
 NAMES = tuple(dict.fromkeys(name for name in dict(globals()).values() if isinstance(name, PrivateName) and name.applies))
 KEYS: Mapping[str, str] = {
     "user_api_key_auth": "policies of teams and keys do not apply",
