@@ -102,7 +102,17 @@ class Deciding:
             return left  # an add-on may have a summary written
         return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
 
-    async def first_that_holds(self, request: Request, options: Iterable[Target]) -> Target | None:
+    async def decide_before(self, request: Request, to: Target, options: Iterable[Target]) -> Decision:
+        """Return the decision about an attempt before which fallbacks come: the first one that holds the request gets it."""
+        decision = await self.decide(request, replace(to, defers=True))
+        if not isinstance(decision, LeftToFallback):
+            return decision
+        holds = await self._first_that_holds(request, options)
+        if holds is None:
+            return await self.decide(request, replace(to, defers=False))
+        return replace(decision, reason=f"{holds.group} gets all of it")
+
+    async def _first_that_holds(self, request: Request, options: Iterable[Target]) -> Target | None:
         """Return the first target whose window holds the whole request, or is unknown; None if there is none."""
         for to in options:
             known = known_of(to, await self.learned.of(to.deployment), time.time())

@@ -30,7 +30,7 @@ from ctx_hooks.serving.addons import Addons, Core
 from ctx_hooks.serving.deciding import Deciding
 from ctx_hooks.serving.final_error import CODE, readable_error
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.running import RequestState, Running
+from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedCache, SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
 from ctx_hooks.telemetry.listeners import emit
@@ -100,10 +100,12 @@ class RequestFlow:
             return dict(request.fields)
         state = self.running.open(to.request_id)
         to = state.numbered(to)
-        decision = await self.deciding.decide(request, to)
-        if isinstance(decision, LeftToFallback) and not await self._is_left(state, request, to):
-            to = replace(to, defers=False)
-            decision = await self.deciding.decide(request, to)
+        if to.defers and to.group == state.group:
+            options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
+            decision = await self.deciding.decide_before(request, to, options)
+            state.is_left |= isinstance(decision, LeftToFallback)
+        else:  # what another group does not hold goes to the next one: retries on the requested group follow
+            decision = await self.deciding.decide(request, replace(to, defers=to.defers and to.policy.mode == "enforce"))
         attempt = state.attempts.last(to)
         self.recorder.decided(state, request, to, decision, attempt)
         sent = with_forwarded_metadata(request.call)
@@ -125,18 +127,6 @@ class RequestFlow:
         else:
             bare = without_flags(items)
         return sent if bare is None else {**sent, name: bare}
-
-    async def _is_left(self, state: RequestState, request: Request, to: Target) -> bool:
-        """Return whether a request above the budget is left to a fallback, since one holds it whole.
-
-        At a fallback it is always left: the next one may hold it, and retries on the requested group follow.
-        """
-        if to.group != state.group:
-            return to.policy.mode == "enforce"
-        if not state.is_left:
-            options = [target.of_group(request.call, self.policies, group) for group in state.fallbacks]
-            state.is_left = bool(await self.deciding.first_that_holds(request, options))
-        return state.is_left
 
     def mode(self, call: Call) -> Mode:
         """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
