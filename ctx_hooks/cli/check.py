@@ -76,14 +76,15 @@ def run(*, config: Path) -> int:
 def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "mistakes": found.mistakes,
-        "deployments": _windows(found),
+        "deployments": windows(found),
         "policies": [asdict(row) for row in rows(found)],
         "findings": [asdict(finding) for finding in findings],
     }
 
 
-def _windows(found: Configuration) -> list[dict[str, Any]]:
-    windows = [window_at(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
+def windows(found: Configuration) -> list[dict[str, Any]]:
+    """Return the window of each deployment, and who states it."""
+    known = [window_at(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
     return [
         {
             "model_group": entry.group,
@@ -91,7 +92,7 @@ def _windows(found: Configuration) -> list[dict[str, Any]]:
             "window_tokens": None if window.source == "default" and "*" in entry.deployment.model else window.tokens,
             "window_source": window.source,
         }
-        for entry, window in zip(found.listed, windows, strict=True)
+        for entry, window in zip(found.listed, known, strict=True)
     ]
 
 
@@ -103,7 +104,7 @@ def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Fi
         return
     if not any(finding.level == "fails" for finding in findings):
         out.print(f"{path}: no mistakes", style="bold green")
-    _print_windows(out, _windows(found))
+    _print_windows(out, windows(found))
     _print_policies(out, rows(found))
     if findings:
         has_failed = any(finding.level == "fails" for finding in findings)

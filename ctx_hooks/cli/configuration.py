@@ -10,9 +10,12 @@ from ctx_hooks.cli.files import read_config
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
+from ctx_hooks.litellm_compat.rescue import fallback_groups
 from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
+
+FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,14 @@ class Configuration:
         found = [entry for entry in self.listed if entry.group == group]
         wild = [entry for entry in self.listed if "*" in entry.group and fnmatchcase(group, entry.group)]
         return found or [entry.serving(group) for entry in wild]
+
+    def fallbacks_of(self, group: str, asked: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+        """Return the groups that the Router asks after an overflow; a request's own fields come before the settings."""
+        sections = (self.section("litellm_settings"), self.section("router_settings"))
+        found = {name: each[name] for name in FALLBACKS for each in sections if isinstance(each.get(name), list)}
+        if "default_fallbacks" in found:
+            found["fallbacks"] = [*found.get("fallbacks", ()), {"*": found.pop("default_fallbacks")}]
+        return fallback_groups({**found, **(asked or {}), "model": group})
 
     @property
     def lists_every_group(self) -> bool:

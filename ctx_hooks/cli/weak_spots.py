@@ -34,6 +34,7 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
         *_compressors(config),
         *_router(config),
         *_retries(config),
+        *_fallbacks(config),
         *_events(config),
     )
     return tuple(sorted(found, key=lambda spot: get_args(Level).index(spot.level)))
@@ -122,6 +123,18 @@ def _retries(config: Configuration) -> Iterator[Finding]:
         again = mapping_or_empty(policy).get("BadRequestErrorRetries")
         if isinstance(again, int) and again > 0:
             yield finding("bad_request_retries", name=name, retries=again, times=(1 + again) * attempts)
+
+
+def _fallbacks(config: Configuration) -> Iterator[Finding]:
+    """Yield for each group with fallbacks which comes first for a request that is too long for it."""
+    for listed in {entry.group: entry for entry in reversed(config.listed)}.values():
+        policy, groups = config.resolved(listed).policy, config.fallbacks_of(listed.group)
+        if groups and policy.mode != "off":
+            yield finding(
+                "fallbacks_first" if policy.fallbacks == "first" else "fallbacks_last",
+                group=listed.group,
+                fallbacks=", ".join(groups),
+            )
 
 
 def _events(config: Configuration) -> Iterator[Finding]:

@@ -61,6 +61,10 @@ class GaveUp(Decision):
     """The request is still above the budget: it is sent at its smallest size, since the budget is an estimate."""
 
 
+class LeftToFallback(Decision):
+    """A request above the budget, which is not sent: a configured fallback may hold it whole."""
+
+
 class NotRetried(Decision):
     """A retry that would be less than 5 % smaller than the refused request: it is not sent."""
 
@@ -71,6 +75,8 @@ def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
         return "failed"
     if isinstance(decision, FailedOpen):
         return "failed_open"
+    if isinstance(decision, LeftToFallback):
+        return "fallback"
     if attempt:
         return "retried"
     if not decision.changes:

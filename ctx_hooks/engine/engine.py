@@ -11,7 +11,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.engine import fitting
-from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
+from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, LeftToFallback, NotRetried, Untouched
 from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, plan_of, smaller_than
@@ -71,6 +71,12 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     return _decide(request, to, known, counter, timings, measure, partial(fitting.compressed, known))
 
 
+def holds(request: Request, to: Target, known: Known, deadline: Deadline) -> bool:
+    """Return whether a deployment gets a request whole; raises what `decide` raises."""
+    decided = decide(request, replace(to, defers=True), known, deadline, Timings())
+    return not isinstance(decided.decision, LeftToFallback)
+
+
 def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided:
     """Return the decision to drop the oldest turns: nothing is counted, and the sent size is an estimate.
 
@@ -123,10 +129,9 @@ def _decide(
         return _not_retried(KEPT_BY_PROVIDER, None, known.previous or attempt_at(request, to, known, history))
     most = to_provider(plan.most_tokens, known.factor)
     attempt = replace(attempt_at(request, to, known, history), received_tokens=received.tokens, budget_tokens=most)
-    if plan.truncates and received.tokens <= plan.most_tokens:
-        return _left_to_provider(received.tokens, plan, attempt)
-    if kept is request and history.tokens <= plan.most_tokens and plan.max_output_tokens is None:
-        return _unchanged(request, attempt, "fits")
+    settled = _settled(request, attempt, plan, history.tokens, is_whole=kept is request)
+    if settled is not None:
+        return settled
     budget = fitting.budget_of(to, known, plan, counter, history.tokens)
     with timings.phase("compressing"):
         outcome = _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
@@ -157,6 +162,16 @@ def _decide(
     decided = _concluded(changes, outcome, plan, attempt)
     received_bytes = request.size_bytes if outcome.cut else 0
     return decided._replace(cut=outcome.cut, offers=offers, received_bytes=received_bytes)
+
+
+def _settled(request: Request, attempt: Attempt, plan: RetryPlan, tokens: LocalTokens, *, is_whole: bool) -> Decided | None:
+    """Return the decision about a request that need not be compressed, now or at all; None for any other."""
+    received = attempt.received_tokens or tokens
+    if plan.truncates and received <= plan.most_tokens:
+        return _left_to_provider(received, plan, attempt)
+    if is_whole and tokens <= plan.most_tokens and plan.max_output_tokens is None:
+        return _unchanged(request, attempt, "fits")
+    return Decided(LeftToFallback(), attempt) if attempt.to.defers and tokens > plan.most_tokens else None
 
 
 def _fitted(
@@ -193,12 +208,7 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
 
     None if a history that the provider keeps exceeds the window, and the plugin cannot reduce it further.
     """
-    most = known.budget_tokens(to.policy, request.least_output_tokens, history)
-    if to.waits:
-        most = max(most, known.window_less_error())
-    if to.checked:
-        most = min(most, known.window_less_error())
-    previous = known.previous
+    most, previous = _most_tokens(request, history, to, known), known.previous
     truncates = _truncates(request, history.tokens, most, known)
     if previous is None:
         # If the provider has named its limit, it will refuse a larger request: nothing would be saved for a retry.
@@ -221,6 +231,16 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     if said is not None and said.kind == "bytes":
         most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
     return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest, most_bytes=most_bytes)
+
+
+def _most_tokens(request: Request, history: History, to: Target, known: Known) -> LocalTokens:
+    """Return the budget of an attempt that is no retry."""
+    most = known.budget_tokens(to.policy, request.least_output_tokens, history)
+    if to.defers:
+        most = known.whole_tokens(most)
+    elif to.waits:
+        most = max(most, known.window_less_error())
+    return min(most, known.window_less_error()) if to.checked else most
 
 
 def _without_remedy(refused: Attempt, known: Known) -> str:

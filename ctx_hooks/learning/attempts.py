@@ -13,7 +13,7 @@ from ctx_hooks.conversation.model import Format
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
+from ctx_hooks.overflow.retry_plan import NO_BOUND, limit_for_retry, unseen_tokens
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.sizes import Uncounted, uncounted_in
@@ -65,6 +65,10 @@ class Known:
         """Return the budget that leaves room only for the estimate's error and a usual answer."""
         answer = self.answer_tokens or 0 if self.window.holds_output else 0
         return to_local(ProviderTokens(int((self.window.tokens - answer) / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
+
+    def whole_tokens(self, budget_tokens: LocalTokens) -> LocalTokens:
+        """Return the largest request that is sent whole where a shorter one is no use: any, if the window is unknown."""
+        return NO_BOUND if self.window.source == "default" else max(budget_tokens, self.window_less_error())
 
     def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
         """Return the budget of an uncounted request: its requested output has to fit beside it unchanged."""

@@ -12,7 +12,7 @@ import orjson
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
-from ctx_hooks.litellm_compat.registry import litellm_folder
+from ctx_hooks.litellm_compat.registry import REGISTERED, SHIPPED, litellm_folder
 
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
 MOST_CONNECTIONS = 16
@@ -153,12 +153,16 @@ def known_window_tokens(deployment: Deployment) -> int | None:
 
 
 def _known(deployment: Deployment) -> Mapping[str, Any]:
-    """Return the entry of LiteLLM's model map for the deployment's base model, else for its model."""
-    loaded = getattr(sys.modules.get("litellm"), "model_cost", None)
-    listed = _bundled() if loaded is None else loaded
+    """Return the entry of LiteLLM's model map for the deployment's base model, else for its model.
+
+    The map as shipped or downloaded, with what was registered by name. In `litellm.model_cost` the Router registers the
+    `model_info` of each deployment under the model's name, so that one server's window would apply to all.
+    """
+    read, registered = (SHIPPED.find(), REGISTERED.find()) if "litellm" in sys.modules else (None, None)
+    shipped, registered = (read() if read is not None else None) or _bundled(), registered or {}
     for name in (deployment.model_info.get("base_model"), deployment.model):
-        if isinstance(name, str):
-            known: Mapping[str, Any] = listed.get(name) or listed.get(name.split("/", 1)[-1]) or {}
+        for key in (name, name.split("/", 1)[-1]) if isinstance(name, str) else ():
+            known: Mapping[str, Any] = {**shipped.get(key, {}), **registered.get(key, {})}
             if known:
                 return known
     return {}

@@ -15,7 +15,8 @@ from typing import Any, Protocol, TypeAlias
 
 from ctx_hooks.litellm_compat.call import chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED
+from ctx_hooks.litellm_compat.registry import CHECKS, CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED
+from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
     error_before_content,
@@ -64,6 +65,7 @@ def reclassify(ends: EndsOf) -> bool:
     CHUNKS.wrap(_with_flat_chat_errors)
     if "litellm.proxy.proxy_server" in sys.modules:  # else an import of the name takes seconds
         ROUTED.wrap(lambda original: _routed(original, ends))
+    CHECKS.wrap(unchecked_retries)
     is_invoked = INVOKE.wrap(lambda original: _invoke(original, ends))
     return MAKE_CALL.wrap(lambda original: _make_call(original, ends)) or is_invoked
 

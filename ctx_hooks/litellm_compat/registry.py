@@ -144,7 +144,11 @@ ROUTED = PrivateName(
     "async litellm.proxy.common_request_processing:route_request(data)",
     "a retry that fails for another reason ends as an overflow, and an answered one shows",
 )
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS, ROUTED) if name.applies)
+CHECKS = PrivateName(
+    f"{ROUTER}._pre_call_checks(messages, input, request_kwargs)",
+    "with enable_pre_call_checks nothing is compressed behind a fallback that fails",
+)
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS, ROUTED, CHECKS) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(
@@ -211,6 +215,15 @@ SUMMARY_AUTH = PrivateName(
 SUMMARY_CALL = (
     *(ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, PRE_CALL, FAILED_CALL),
     *(PROXY_LOGGING, PROXY_CONFIG, MODEL_LIST, LLM_ROUTER, SUMMARY_AUTH),
+)
+
+SHIPPED = PrivateName(
+    "litellm.litellm_core_utils.get_model_cost_map:GetModelCostMap.loaded_model_cost_map",
+    "windows and prices are those of the map inside LiteLLM's package, not of a newer one",
+    since=(1, 108),
+)
+REGISTERED = PrivateName(
+    "litellm.utils:_runtime_registered_model_cost", "windows from `litellm.register_model` are not found", since=(1, 108)
 )
 
 NAMES = tuple(dict.fromkeys(name for name in dict(globals()).values() if isinstance(name, PrivateName) and name.applies))

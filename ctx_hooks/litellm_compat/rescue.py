@@ -2,14 +2,14 @@
 
 After a ContextWindowExceededError `Router.async_function_with_fallbacks_common_utils` asks the model groups that the
 request's `context_window_fallbacks` list for its group. An entry that is a mapping is merged into the arguments of the next
-attempt, so an entry that names the same group is a retry. The operator's and the caller's fallbacks still apply after the
-retries; three functions do this, one for each regime of the Router.
+attempt, so an entry that names the same group is a retry. The operator's and the caller's fallbacks still apply, before the
+retries or after them; `configured` finds them in each regime of the Router.
 """
 
 import secrets
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
@@ -26,43 +26,81 @@ SECRET = secrets.token_bytes(16)
 """The key of the digests by which this process knows its own marks. LiteLLM logs marks; the Router of 1.110 copies them."""
 
 
-def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
-    """Return the request's data with `retries` on its own model group before its context-window fallbacks.
+class Configured(NamedTuple):
+    """The fallbacks of a request after an overflow: those of its group, the list that has them, and fields to set for it."""
+
+    following: list[Any]
+    listed: list[Any]
+    changes: Mapping[str, Any]
+
+
+def arrange_rescue(data: Mapping[str, Any], retries: int, *, fallbacks_first: bool = False) -> dict[str, Any]:
+    """Return the request's data with `retries` on its own model group among its context-window fallbacks.
 
     Args:
         data: The request as the proxy's pre-call hook gets it; it is not changed.
-        retries: How many retries are wanted. They give way to configured fallbacks that the Router would not reach.
+        retries: How many retries are wanted. Before configured fallbacks they give way to those that the Router would not
+            reach.
+        fallbacks_first: Whether the configured fallbacks come first. An attempt at the own group that was left to them is
+            then made up for, and a fallback that does not hold the whole request comes again at the end, marked.
 
     Returns:
         A new mapping; an equal one if there are no retries or the model is not the name of one group.
     """
     group = data.get("model")
-    if not isinstance(group, str) or retries <= 0:
+    following, listed, changes = configured(data)
+    after = following if fallbacks_first else []
+    if not isinstance(group, str) or (retries <= 0 and not after):
         return dict(data)
-    callers: Any = data.get("fallbacks")
-    own = _filled(data.get("context_window_fallbacks"), router_has("context_window_fallbacks"))
-    changes: dict[str, Any] = {}
+    most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
+    allowed = retries + 1 if after else min(retries, most - min(len(following), most - 1))
+    # The Router merges each entry into the arguments of all later attempts, which would keep a fallback's own parameters.
+    sent = {name: data[name] for e in after if isinstance(e, Mapping) for name in e if name in data and name not in _KEPT}
+    again = [(g, e if isinstance(e, Mapping) else {}) for e in after if (g := _group_of(e))]
+    entries = []
+    for number, (name, fields) in enumerate([*[(group, sent)] * allowed, *again], 1):
+        mark = {"secret": _digest(name, number), "group": name, "number": number}
+        entries.append({**fields, "model": name, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark})
+    ours = [*following, *entries] if after else [*entries, *following]
+    others = [e for e in listed if not (isinstance(e, Mapping) and group in e)]
+    return {**data, **changes, "context_window_fallbacks": [{group: ours}, *others]}
+
+
+def fallback_groups(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the model groups that the Router would ask after an overflow of a request, also fallbacks of fallbacks."""
+    following, listed, _ = configured(data)
+    found: dict[str, None] = {}
+    waiting = list(map(_group_of, following))
+    while waiting:
+        name = waiting.pop(0)
+        if name and name != data.get("model") and name not in found:
+            found[name] = None
+            waiting = [*map(_group_of, _fallbacks_of(name, listed)), *waiting]
+    return tuple(found)
+
+
+def configured(data: Mapping[str, Any]) -> Configured:
+    """Return the fallbacks that the operator or the caller has configured for an overflow of a request."""
+    group = data.get("model")
+    if not isinstance(group, str):
+        return Configured([], [], {})
+    # The proxy merges the settings of the key or its team into a request after this hook, if the request has none.
+    asked = {**mapping_or_empty(data.get("router_settings_override")), **data}
+    callers: Any = asked.get("fallbacks")
     if data.get("disable_fallbacks") is True:
         # The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off,
         # and every list is there and empty: a list that a request lacks is the operator's.
-        changes = {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []}
-        following, own = [], []
-    elif _is_plain_list(callers):
+        return Configured([], [], {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []})
+    own = _filled(asked.get("context_window_fallbacks"), router_has("context_window_fallbacks"))
+    if _is_plain_list(callers):
         # The Router takes a list in this form (`check_non_standard_fallback_format`) for every error, before it looks at
         # context-window fallbacks: these would never be read. In the standard form, under the group's name, the list applies
         # to all other errors; for this one it follows the retries.
-        following = list(callers)
-        changes = {"fallbacks": [{group: following}]}
-    else:
-        # The caller's context-window fallbacks replace the operator's. If neither has any, the Router goes on to
-        # `fallbacks`: "No context_window_fallback set. Defaulting to fallbacks, if available."
-        following = _fallbacks_of(group, own or _filled(callers, router_has("fallbacks")))
-    most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
-    allowed = min(retries, most - min(len(following), most - 1))
-    marks = [{"secret": _digest(group, n), "group": group, "number": n} for n in range(1, allowed + 1)]
-    ours = [{"model": group, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark} for mark in marks]
-    others = [e for e in own if not (isinstance(e, Mapping) and group in e)]
-    return {**data, **changes, "context_window_fallbacks": [{group: [*ours, *following]}, *others]}
+        return Configured(list(callers), own, {"fallbacks": [{group: list(callers)}]})
+    # The caller's context-window fallbacks replace the operator's. If neither has any, the Router goes on to `fallbacks`:
+    # "No context_window_fallback set. Defaulting to fallbacks, if available."
+    listed = own or _filled(callers, router_has("fallbacks"))
+    return Configured(_fallbacks_of(group, listed), listed, {})
 
 
 def retry_of(kwargs: Mapping[str, Any]) -> tuple[int, int | None]:
@@ -104,6 +142,27 @@ def hide_retries(fields: Mapping[str, Any], answer: Any, fallbacks: int) -> None
     record = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
     if isinstance(record, dict) and not record.get("response_cost"):
         record.pop("response_cost", None)
+
+
+_KEPT = frozenset({"model", "metadata", "litellm_metadata"})
+"""Of an entry: the first is ours to set, and the Router notes an attempt in the others."""
+
+
+def _group_of(entry: Any) -> str:
+    """Return the model group that a fallback names, "" if it names none."""
+    name = entry.get("model") if isinstance(entry, Mapping) else entry
+    return name if isinstance(name, str) else ""
+
+
+def unchecked_retries(original: Any) -> Any:
+    """Let marked attempts pass the Router's check of windows (`enable_pre_call_checks`): they are fitted after it."""
+
+    def checks(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_ours(mapping_or_empty(kwargs.get("request_kwargs")).get(RETRY_MARK_KEY)):
+            kwargs |= {"messages": None, "input": None}
+        return original(self, *args, **kwargs)
+
+    return checks
 
 
 def _is_ours(mark: Any) -> TypeGuard[Mapping[str, Any]]:

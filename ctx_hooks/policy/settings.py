@@ -151,6 +151,12 @@ class Policy(BaseModel):
         description="Which deployments of a group with different windows the Router chooses from: any, or those that hold "
         "the request whole; where none does, those with the largest window.",
     )
+    fallbacks: Literal["first", "last"] = Field(
+        "first",
+        description="When configured fallbacks for an overflow (`context_window_fallbacks`, else `fallbacks`) are tried. "
+        "`first`: a fallback that holds the request whole comes before any compression. `last`: the request is compressed "
+        "for its own model group, and fallbacks follow if no retry helps.",
+    )
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )

@@ -51,6 +51,8 @@ class Target:
         continued: the provider's id of the stored response that the request continues; "" if there is none.
         retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
         enforced_share: the share of conversations that are enforced, as `10%`; "" for a mode of all.
+        group: the model group of the attempt.
+        defers: whether a fallback is tried before the request is shortened.
         checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
         retrievable: how removed texts of the request can be retrieved; None if they are not kept.
 
@@ -77,6 +79,8 @@ class Target:
     retrievable: Retrievable | None = None
     retried: bool = True
     checked: bool = False
+    group: str = ""
+    defers: bool = False
     enforced_share: str = ""
 
 
@@ -85,9 +89,9 @@ def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     return of_call(call, policies, call.model_group, call.deployment, attempt=attempt, retried=is_proxy())
 
 
-def of_group(call: Call, policies: Policies) -> Target:
-    """Return the target with the largest window among the deployments of the request's model group."""
-    group = str(call.fields.get("model") or "")
+def of_group(call: Call, policies: Policies, group: str = "") -> Target:
+    """Return the target with the largest window among the deployments of a model group, by default the request's."""
+    group = group or str(call.fields.get("model") or "")
     listed = deployments(group) or (Deployment(group, {}),)
     return max(map(partial(of_call, call, policies, group), listed), key=attrgetter("window.tokens"))
 
@@ -129,5 +133,5 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
     continued = provider_id(call.fields.get("previous_response_id"))
-    known = {"tenant": call.tenant, "waits": waits, "continued": continued}
+    known = {"tenant": call.tenant, "waits": waits, "continued": continued, "group": group}
     return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

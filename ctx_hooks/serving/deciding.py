@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TypeVar
 
 from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Decision, FailedOpen, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchanged
@@ -54,14 +55,14 @@ class Deciding:
         request is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
         """
         attempts, timings = self.running.of(to.request_id).attempts, Timings()
-        previous = attempts.last(to.deployment)
+        previous = attempts.last(to)
         is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
         if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
             return ShownAgain()  # if LiteLLM translates a request, it calls twice, the second time without a retry's mark
         if previous is not None and previous.failed and previous.overflow is None and 0 < to.attempt == previous.to.attempt:
             previous = previous.known.previous  # LiteLLM repeats a retry that failed for another reason
-        if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
-            return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
+        if to.attempt and (reason := _never_retried(to, previous)):
+            return NotRetried(reason=reason)
         try:
             with timings.phase("total"):
                 decision, attempt, *_ = await self._decided(request, to, previous, timings)
@@ -75,14 +76,15 @@ class Deciding:
             attempt = replace(attempt, milliseconds=dict(timings))
             if to.policy.mode == "observe":
                 attempt = sent_unchanged(request, attempt)
-            self.running.open(to.request_id).attempts.sent(attempt)
+            if to.policy.mode == "observe" or not isinstance(decision, LeftToFallback):
+                self.running.open(to.request_id).attempts.sent(attempt)
         if to.attempt and isinstance(decision, Untouched):
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
         most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-        if previous is not None and previous.sent_tokens is None and (to.attempt or holds_more(to, previous)):
+        if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers or holds_more(to, previous)):
             previous = await self._counted(request, to, previous, most_tokens)
         with timings.phase("known"):
             read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
@@ -95,7 +97,31 @@ class Deciding:
         by_size = engine.decide_by_size(request, to, known, most_tokens)
         undecided = Undecided(request, to, known, by_size is not None)
         decide = partial(self._decided_in_time, by_size, most_tokens, timings)
+        if to.defers and to.policy.addon_names and isinstance((left := await decide(undecided)).decision, LeftToFallback):
+            return left  # an add-on may have a summary written
         return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
+
+    async def decide_before(self, request: Request, to: Target, options: Iterable[Target]) -> Decision:
+        """Return the decision about an attempt before which fallbacks come: the first one that holds the request gets it."""
+        decision = await self.decide(request, replace(to, defers=True))
+        if not isinstance(decision, LeftToFallback):
+            return decision
+        holds = await self._first_that_holds(request, options)
+        if holds is None:
+            return await self.decide(request, replace(to, defers=False))
+        return replace(decision, reason=f"{holds.group} gets all of it")
+
+    async def _first_that_holds(self, request: Request, options: Iterable[Target]) -> Target | None:
+        """Return the first target whose window holds the whole request, or is unknown; None if there is none."""
+        for to in options:
+            known = known_of(to, await self.learned.of(to.deployment), time.time())
+            deadline = Deadline(to.policy.compression_timeout_seconds)
+            work = partial(engine.holds, request, to, known, deadline)
+            # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
+            with suppress(CompressionTimeoutError, MalformedConversationError):
+                if await self.off_loop(to, request.most_tokens(LOOP_BYTES + 1), work, deadline):
+                    return to
+        return None
 
     async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with its tokens counted, in the vocabulary of the model that refused it.
@@ -143,3 +169,10 @@ class Deciding:
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
         return await pool.run(to.tenant, work, deadline)
+
+
+def _never_retried(to: Target, previous: Attempt | None) -> str:
+    """Return why a retry is not sent, whatever its size; "" if nothing says so."""
+    if previous is None or previous.spent or (previous.failed and previous.overflow is None):
+        return "what was refused before is not known, or cannot be made smaller"
+    return "the policy allows no further retry" if to.attempt > to.policy.rescue_attempts else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, outcome_of
+from ctx_hooks.engine.decision import Decision, LeftToFallback, NotRetried, ShownAgain, Untouched, outcome_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.logged import Answer, write_figures, write_notes
@@ -44,6 +44,11 @@ class Recorder:
             return  # its decision is already recorded, and its answer refers to it
         limits = request.wire.output_limits(decision.changes)
         event = decision_event(request, to, decision, attempt, limits)
+        if isinstance(decision, LeftToFallback) and to.policy.mode == "enforce":
+            state.headers = with_decision(state.headers, event, limits, is_changed=True)
+            return  # nothing is sent: the attempt at the fallback has the record
+        if event.decision == "fits" and to.group != state.group and (state.is_left or state.attempts.overflowed):
+            event = replace(event, decision="fallback")
         first = state.before_choice
         if first is not None:
             event = _with_first(event, first[0])
@@ -55,7 +60,7 @@ class Recorder:
             state.decided = event
         if to.policy.mode == "enforce":
             if not isinstance(decision, NotRetried):  # the record of the attempt before it has the sent request
-                is_changed = not isinstance(decision, Untouched)
+                is_changed = not isinstance(decision, Untouched) or event.decision == "fallback"
                 state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
             write_figures(request.call, figures_of(event, limits))
         if first is None or not isinstance(decision, Untouched):

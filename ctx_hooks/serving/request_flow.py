@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ctx_hooks.engine.decision import NotRetried
+from ctx_hooks.engine.decision import LeftToFallback, NotRetried
 from ctx_hooks.formats.caller_flags import FIELD, are_many, without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
@@ -16,7 +16,7 @@ from ctx_hooks.litellm_compat.deployments import checks_before_deployment, share
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
-from ctx_hooks.litellm_compat.rescue import arrange_rescue, hide_retries, retry_of, spare_deployment
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, fallback_groups, hide_retries, retry_of, spare_deployment
 from ctx_hooks.overflow.missing_reasoning import misses_reasoning
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
@@ -59,9 +59,11 @@ class RequestFlow:
         if group.policy.mode == "off":
             return fields
         fields = with_request_id(fields, request.call)
+        first = group.policy.fallbacks == "first"
+        state = self.running.open(request_id_of(fields))
+        state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()
         if group.policy.mode == "observe":
             return fields
-        state = self.running.open(request_id_of(fields))
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
@@ -71,7 +73,7 @@ class RequestFlow:
             raise refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
         if group.policy.addon_names:
             fields = await self.addons.received(replace(request, fields=fields), group.policy)
-        fields = arrange_rescue(fields, group.policy.rescue_attempts)
+        fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
         if checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)
         return fields
@@ -93,18 +95,27 @@ class RequestFlow:
         A request that is fitted before the choice keeps the caller's flags: it is fitted once more.
 
         Raises:
-            ContextWindowExceededError: a retry that would repeat the refused request.
+            ContextWindowExceededError: a retry that would repeat the refused request, or a request for a fallback.
         """
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
         to = state.numbered(to)
-        decision = await self.deciding.decide(request, to)
-        attempt = state.attempts.last(to.deployment)
+        if to.defers and to.group == state.group:
+            options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
+            decision = await self.deciding.decide_before(request, to, options)
+            state.is_left |= isinstance(decision, LeftToFallback)
+        else:  # what another group does not hold goes to the next one: retries on the requested group follow
+            decision = await self.deciding.decide(request, replace(to, defers=to.defers and to.policy.mode == "enforce"))
+        attempt = state.attempts.last(to)
         self.recorder.decided(state, request, to, decision, attempt)
         sent = with_forwarded_metadata(request.call)
         if to.policy.mode == "observe":
             return sent
+        if isinstance(decision, LeftToFallback):
+            if to.checked:
+                return sent  # the Router refuses it, and asks the fallback
+            raise as_overflow(f"The request exceeds the window of {to.model}; a configured fallback comes first.", sent)
         reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise as_overflow(attempt.refusal if attempt is not None else "", sent)
@@ -166,7 +177,7 @@ class RequestFlow:
         """Note how many fallbacks besides retries led to an attempt, if a retry did."""
         _, fallbacks = retry_of(fields)
         if fallbacks is not None:
-            self.running.of(request_id_of(fields)).fallbacks = fallbacks
+            self.running.of(request_id_of(fields)).other_fallbacks = fallbacks
 
     def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
         """Return the answer or the error with which the Router ends a request as its client sees it.
@@ -176,8 +187,8 @@ class RequestFlow:
         state = self.running.of(request_id_of(fields))
         if isinstance(end, Exception):
             return state.retry_error or end
-        if state.fallbacks is not None:
-            hide_retries(fields, end, state.fallbacks)
+        if state.other_fallbacks is not None:
+            hide_retries(fields, end, state.other_fallbacks)
         return end
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:

@@ -42,7 +42,7 @@ class Attempts:
         with self._lock:
             own = self._newest.pop(attempt.to.deployment, None)
             before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
-            first = before.first_tokens or attempt.sent_tokens
+            first = (before.to.group == attempt.to.group and before.first_tokens) or attempt.sent_tokens
             if first != attempt.first_tokens or before.asked_again is not attempt.asked_again:
                 attempt = replace(attempt, first_tokens=first, asked_again=before.asked_again)
             self._newest[attempt.to.deployment] = attempt
@@ -70,12 +70,20 @@ class Attempts:
             self._newest = {key: replace(attempt, states_usage=False) for key, attempt in self._newest.items()}
             return self.at(None)
 
-    def last(self, deployment: str = "") -> Attempt | None:
-        """Return the last attempt at a deployment, else the last failed one, else the request's last."""
+    def last(self, to: Target | None = None) -> Attempt | None:
+        """Return the last attempt at a target's deployment, else the last failed one, its group's first; else the last."""
         with self._lock:
-            own, newest = self._newest.get(deployment), list(self._newest.values())
-            failed = [a for a in newest if a.failed and deployment]
-            return own or next(reversed(failed or newest), None)
+            newest = list(self._newest.values())
+            failed = [a for a in newest if a.failed and to is not None]
+            of_group = [a for a in failed if to is not None and a.to.group == to.group]
+            own = None if to is None else self._newest.get(to.deployment)
+            return own or next(reversed(of_group or failed or newest), None)
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether the newest attempt at any deployment was refused as too long."""
+        with self._lock:
+            return any(attempt.overflow is not None for attempt in self._newest.values())
 
     def done(self, name: DeploymentName | None = None) -> Attempt | None:
         """Forget the answered attempt, and all others that do not run; return the answered one.
@@ -109,9 +117,12 @@ class RequestState:
         decided: the record of the last decision about it.
         before_choice: record and attempt of the fit before the Router chose a deployment.
         awaits_attempt: whether it has reached no deployment yet; False for an unknown request.
+        group: the requested model group; "" without a proxy.
+        fallbacks: the model groups that come before compression, if the policy says so; the rescue ends with retries.
+        is_left: whether the request was left to one of them without a call.
         is_given_up: whether it is recorded that no retry follows.
         retry_error: the error of its last retry, if that is no overflow.
-        fallbacks: the Router's fallbacks before its last attempt, without retries; None before the first retry.
+        other_fallbacks: the Router's fallbacks before its last attempt, without retries; None before the first retry.
         headers: the headers of its answer, so far.
         growth: ratio of the client's request to the sent request, by the key of each deployment, the newest last; under ""
             the ratio from before the Router chose one. Empty if nothing was removed.
@@ -127,9 +138,12 @@ class RequestState:
     decided: DecisionEvent | None = None
     before_choice: tuple[DecisionEvent, Attempt] | None = None
     awaits_attempt: bool = False
+    group: str = ""
+    fallbacks: tuple[str, ...] = ()
+    is_left: bool = False
     is_given_up: bool = False
     retry_error: Exception | None = None
-    fallbacks: int | None = None
+    other_fallbacks: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     growth: dict[str, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
@@ -140,7 +154,10 @@ class RequestState:
     headers_sent: bool = False
 
     def numbered(self, to: Target) -> Target:
-        """Return the target of an attempt with its retry number: not every retry is marked with one.
+        """Return the target of an attempt with its retry number, and whether it defers to a fallback.
+
+        Not every retry is marked with a number. With fallbacks before compression an unmarked attempt is none, and the first
+        marked one may be the first that reaches its model group.
 
         If an operator's `retry_policy` covers bad requests, the Router calls the refusing deployment again, before any
         fallback and without a mark: the same request would be refused again. A marked attempt is no retry if the Router
@@ -148,14 +165,17 @@ class RequestState:
         to fit.
         """
         first, self.awaits_attempt = self.awaits_attempt, False
-        previous, number = self.attempts.last(to.deployment), to.attempt
+        previous, number = self.attempts.last(to), to.attempt
+        defers = bool(self.fallbacks) and not number and not to.continued
         if first or to.policy.mode != "enforce" or (previous is not None and holds_more(to, previous)):
             number = 0
+        elif self.fallbacks:
+            number = min(number, previous.to.attempt + 1 if previous is not None and previous.to.group == to.group else 0)
         elif (
             not number and previous is not None and previous.overflow is not None and previous.to.deployment == to.deployment
         ):
             number = min(previous.to.attempt + 1, to.policy.rescue_attempts)
-        return to if number == to.attempt else replace(to, attempt=number)
+        return to if number == to.attempt and not defers else replace(to, attempt=number, defers=defers)
 
     def note_fitted_before_choice(self) -> None:
         """Note that later decisions are about the request as fitted before the Router chose a deployment."""

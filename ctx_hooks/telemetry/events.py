@@ -67,12 +67,12 @@ REREADS = counter("rereads", "Calls made again whose earlier result was removed 
 REPEATS = counter("repeats", "Calls made again for other reasons, in requests that are compacted", ("mode", TOOL))
 LEARNED_AT = gauge("learned_limit_timestamp_seconds", "When the limit in use was learned, in epoch seconds", CHOSEN)
 
-Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed", "failed_open"]
+Outcome = Literal["fits", "fallback", "output_lowered", "compressed", "retried", "failed", "failed_open"]
 """The outcome of a request, in the same words in every report.
 
-In this order: sent unchanged; sent with a lower requested output, all else unchanged; sent with changed messages at the
-first attempt; answered after at least one refused attempt; refused as too long in the end; sent unchanged after a fault of
-the plugin.
+In this order: sent unchanged; sent unchanged to a configured fallback, since it is too long for its model; sent with a
+lower requested output, all else unchanged; sent with changed messages at the first attempt; answered after at least one
+refused attempt; refused as too long in the end; sent unchanged after a fault of the plugin.
 """
 Trigger = Literal["none", "budget", "overflow", "output", "timeout"]
 

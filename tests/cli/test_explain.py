@@ -149,3 +149,25 @@ def test_a_mode_that_leaves_requests_as_they_are_stands_before_the_decision(mode
     told = explained(*asked, config=config)
     assert (told["mode"], told["decision"]) == ("off" if mode == "off" else "observe", "compressed")
     assert "Sent unchanged" not in explained(LONG, "--model", "gpt-4o", config=config, as_json=False)
+
+
+def proxy_with_fallback(window, **policy):
+    models = {"small": 12_000, "big": window}
+    return {
+        "model_list": [
+            {"model_name": name, "litellm_params": {"model": f"openai/{name}"}, "model_info": {"max_input_tokens": tokens}}
+            for name, tokens in models.items()
+        ],
+        "router_settings": {"context_window_fallbacks": [{"small": ["big"]}]},
+        **settings(defaults=policy),
+    }
+
+
+@pytest.mark.parametrize(("window", "policy", "fields", "decision"), [
+    (500_000, {}, {}, "fallback"), (16_000, {}, {}, "compressed"), (500_000, {"fallbacks": "last"}, {}, "compressed"),
+    (500_000, {"mode": "observe"}, {}, "fallback"), (500_000, {}, {"disable_fallbacks": True}, "compressed"),
+])  # fmt: skip
+def test_the_fallback_that_gets_the_request_whole_is_named(window, policy, fields, decision, explained):
+    told = explained({**LONG, **fields}, "--model", "small", config=proxy_with_fallback(window, **policy))
+    assert told["decision"] == decision
+    assert (told["reason"] == "big gets all of it") == (decision == "fallback")

@@ -133,3 +133,19 @@ def test_the_words_of_each_finding_are_there_and_have_the_values_that_they_ask_f
             asked = set(re.findall(r"\$(\w+)", f"{words[key]['text']} {words[key].get('advice')}"))
             assert asked <= {keyword.arg for keyword in call.keywords}, key
     assert made.keys() == words.keys()
+
+
+TWO = [model("small", "openai/ours", {"max_input_tokens": 12_000}), model("big", "openai/gpt-4o")]
+
+
+@pytest.mark.parametrize(("section", "stated"), [
+    ("router_settings", {"context_window_fallbacks": [{"small": ["big"]}]}),
+    ("router_settings", {"fallbacks": [{"*": ["big"]}]}), ("litellm_settings", {"default_fallbacks": ["big"]}),
+    ("litellm_settings", {"fallbacks": [{"small": [{"model": "big"}]}]}),
+])  # fmt: skip
+def test_which_comes_first_is_said_of_each_group_with_fallbacks(section, stated):
+    sections = {section: {**SOUND.get(section, {}), **stated}}
+    assert "big that holds it" in found(model_list=TWO, **sections)["fallbacks_first"].text
+    last = found(model_list=TWO, callback_settings=policy(fallbacks="last"), **sections)
+    assert "big follow" in last["fallbacks_last"].text
+    assert not {"fallbacks_first", "fallbacks_last"} & found(model_list=TWO).keys()

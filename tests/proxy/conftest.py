@@ -129,6 +129,7 @@ def started(provider, elsewhere, modules, callers):
         urls = dict.fromkeys(named, provider.url) | {f"elsewhere_{name}": elsewhere.url for name in named}
         listed = [(getattr(module, name), urls[name]) for module in modules for name in urls if hasattr(module, name)]
         models = [model for groups, url in listed for model in groups(url)]
+        fallbacks = [*FALLBACKS, *(own for module in modules for own in getattr(module, "FALLBACKS", []))]
         policies = {"defaults": DEFAULTS, "cache_bytes": CACHE_BYTES}
         for module in modules:
             for scope, own in getattr(module, "POLICIES", {}).items():
@@ -137,7 +138,7 @@ def started(provider, elsewhere, modules, callers):
             provider.url,
             *configuration(provider.url)["model_list"],
             *models,
-            litellm_settings={"callbacks": list(callbacks), "context_window_fallbacks": FALLBACKS},
+            litellm_settings={"callbacks": list(callbacks), "context_window_fallbacks": fallbacks},
             general_settings={**GENERAL, "cancel_on_disconnect": True, "custom_auth": "parts.user_api_key_auth"},
             router_settings={"model_group_alias": ALIASES, "num_retries": 2, **router_settings},
             callback_settings={"ctx_hooks": policies},

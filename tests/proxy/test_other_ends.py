@@ -14,7 +14,7 @@ ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["cha
 def groups(url):
     yield deployment(url, "left", "openai/tiny")
     yield deployment(url, "left-claude", "anthropic/tiny")
-    yield deployment(url, "first", "openai/tiny", ctx_hooks={"rescue_attempts": 1})
+    yield deployment(url, "first", "openai/tiny", ctx_hooks={"rescue_attempts": 1, "fallbacks": "last"})
     yield deployment(url, "second", "openai/less", max_input_tokens=2_500)
     yield deployment(url, "third", "openai/wide")
 

@@ -58,8 +58,8 @@ def test_each_of_two_attempts_at_once_is_found_by_the_deployment_that_answers(bo
 def test_the_failure_of_one_of_two_attempts_leaves_the_other_running(both):
     failed = both.failed(Overflow("input", "x"), "too long", DeploymentName("m", "gpt"))
     assert failed.to.deployment == "m:openai/gpt"
-    assert both.last("m:openai/gpt").failed
-    assert not both.last("s:openai/gpt").failed
+    assert both.last(MAIN.to).failed
+    assert not both.last(SHADOW.to).failed
     assert both.are_running
     assert both.done(DeploymentName("s", "gpt")).first_tokens == 3_000
     assert not both.are_running
@@ -74,4 +74,4 @@ def test_models_behind_one_id_are_told_apart_by_their_names():
 
 def test_a_retry_elsewhere_follows_the_attempt_that_failed(both):
     both.failed(Overflow("input", "x"), "", DeploymentName("m", "gpt"))
-    assert both.last("other:model").to.deployment == "m:openai/gpt"
+    assert both.last(at("other:model", 1).to).to.deployment == "m:openai/gpt"

@@ -14,14 +14,14 @@ from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
 from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.litellm_compat.call import Deployment
-from ctx_hooks.litellm_compat.deployments import deployment_key_of, deployments, known_window_tokens
+from ctx_hooks.litellm_compat.deployments import deployment_key_of, deployments
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.request.target import window_at
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
-from ctx_hooks.tokens.budget import window_of
 from ctx_hooks.tokens.counter import Counter, VocabularyName, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
 
@@ -138,8 +138,7 @@ async def _room_of(group: str, learned: Learned, tenant: str) -> Room:
     for deployment in deployments(group) or (Deployment(group, {}),):
         stats = await learned.of(deployment_key_of(deployment))
         seen, model = stats.seen_by(tenant, time.time()), deployment.model
-        stated = deployment.model_info.get("max_input_tokens")
-        window = window_of(DEFAULT_POLICY, stated, known_window_tokens(deployment)).tokens
+        window = window_at(deployment, DEFAULT_POLICY).tokens
         limit = min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION) or window)
         rooms.append(Room(limit, seen.factor(model), vocabulary_of(model), seen.other_weight(model)))
     return min(rooms, key=lambda room: to_local(room.tokens, room.factor))

@@ -1,14 +1,16 @@
 """The plugin's decision about a request, with the policy and the window that it uses."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes
+from ctx_hooks.cli.configuration import Configuration, Listed, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision
@@ -69,10 +71,26 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     resolved = proxy.resolved(listed[0] if listed else Listed("", group, deployment, {}), **names)
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
-    decision = asyncio.run(RequestFlow().deciding.decide(received, _without_stores(target)))
+    others = [
+        (name, proxy.group_of(name) or [Listed("", name, Deployment(name, {}), {})])
+        for name in _first(proxy, group, fields, resolved)
+    ]
+    options = [
+        max(
+            (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries),
+            key=attrgetter("window.tokens"),
+        )
+        for name, entries in others
+    ]
+    decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
     sent = Request(received.format, {**fields, **decision.changes})
     factor = family_factor(deployment.model)
     return Decided(group, len(listed), received, target, resolved, decision, sent, factor)
+
+
+def _first(proxy: Configuration, group: str, fields: Mapping[str, Any], resolved: Resolved) -> Iterable[str]:
+    """Return the fallbacks that come before compression."""
+    return proxy.fallbacks_of(group, fields) if resolved.policy.fallbacks == "first" else ()
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:

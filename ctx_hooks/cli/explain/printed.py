@@ -15,7 +15,7 @@ from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import as_json, console, counted, print_json, print_text, setting, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
-from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, outcome_of
+from ctx_hooks.engine.decision import GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.tokens.budget import budget_tokens_of, target_tokens_of
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
@@ -33,6 +33,7 @@ SIGNS: dict[Became, tuple[str, str]] = {
 }
 RANKS: tuple[Became, ...] = ("kept", "removed", "changed", "added")
 """For an exchange, the last one of these is reported."""
+UNDECIDED = (Untouched, LeftToFallback, NotRetried)
 REMOVED_BY_RULE = "a message rule of the provider would be broken"
 GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
@@ -89,7 +90,7 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
         "explain.txt",
         found=found,
         told=told,
-        is_decided=not isinstance(found.decision, (Untouched, NotRetried)),
+        is_decided=not isinstance(found.decision, UNDECIDED),
         gave_up=found.decision.reason if isinstance(found.decision, GaveUp) else "",
         policy={
             n: {**of, "value": setting(of["value"], DEFAULTS[n])}
@@ -98,7 +99,7 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
         },
     )
     out.print(text.rstrip("\n"))
-    if isinstance(found.decision, (Untouched, NotRetried)):
+    if isinstance(found.decision, UNDECIDED):
         return
     if found.decision.steps:
         shown = table("step", "tokens", "messages", "why", right=(1, 2), folded=(3,))

@@ -58,7 +58,7 @@ class Counts(dict[str, float]):
         elif isinstance(event, FailureEvent):
             self["failed"] += 1
         elif isinstance(event, AnswerEvent):
-            changed, dollars = event.decision not in ("fits", "failed_open"), event.dollars_saved
+            changed, dollars = event.decision not in ("fits", "fallback", "failed_open"), event.dollars_saved
             self["answers"] += 1
             self["changed"] += changed
             self["retried"] += event.decision == "retried"
