@@ -133,14 +133,8 @@ USAGE = PrivateName(
     "litellm:stream_chunk_builder(messages, logging_obj, count_prompt_tokens)",
     "a stream that states no usage is logged with the size that the caller sent",
 )
-CHUNKS = PrivateName(
-    "litellm:CustomStreamWrapper.chunk_creator(chunk)", "an error that is a chunk of a chat stream ends it empty"
-)
-ERROR_EVENTS = PrivateName(
-    "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event(result)",
-    "an overflow that a Responses stream reports in a flat error event may not be retried",
-)
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS) if name.applies)
+SEND = PrivateName("async httpx:AsyncClient.send(request, stream)", "an error with status 200 may be an empty answer")
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, SEND) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(
