@@ -8,21 +8,22 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
-from types import SimpleNamespace
+from http import HTTPStatus
 from typing import Any, Protocol, TypeAlias
 
-from ctx_hooks.litellm_compat.call import chosen_by_router, request_id_of
+from ctx_hooks.litellm_compat.call import chosen_by_router
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHECKS, CHUNKS, ERROR_EVENTS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED
+from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED, SEND
 from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
     error_before_content,
-    flat_chat_error,
-    flat_error,
+    is_known_form,
     is_opening,
+    refusal_of,
 )
 
 logger = logging.getLogger("ctx_hooks")
@@ -61,8 +62,7 @@ def reclassify(ends: EndsOf) -> bool:
         Whether this LiteLLM has one of the two.
     """
     IN_STREAM.wrap(lambda original: _in_stream(original, ends))
-    ERROR_EVENTS.wrap(_with_flat_errors)
-    CHUNKS.wrap(_with_flat_chat_errors)
+    SEND.wrap(lambda original: _send(original, ends))
     if "litellm.proxy.proxy_server" in sys.modules:  # else an import of the name takes seconds
         ROUTED.wrap(lambda original: _routed(original, ends))
     CHECKS.wrap(unchecked_retries)
@@ -115,6 +115,7 @@ async def _noted(send: Callable[[], Awaitable[Any]], fields: Mapping[str, Any], 
     import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
 
     before = chosen_by_router(fields) if chooses else None
+    token = _ATTEMPT.set(fields)
     try:
         return await send()
     except Exception as error:
@@ -129,6 +130,8 @@ async def _noted(send: Callable[[], Awaitable[Any]], fields: Mapping[str, Any], 
         if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
             raise
         raise as_overflow(error, fields) from error
+    finally:
+        _ATTEMPT.reset(token)
 
 
 async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
@@ -143,7 +146,11 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
     unread: list[Any] = []
     error = None
     with failing_open("hands a stream on as it is"):
-        found = await read_opening(answer, unread)
+        token = _ATTEMPT.set(kwargs)  # some providers' streams are opened only now
+        try:
+            found = await read_opening(answer, unread)
+        finally:
+            _ATTEMPT.reset(token)
         if found is not None and await ends().note_failure(kwargs, found):
             error = found
     if error is None:
@@ -193,43 +200,44 @@ def _in_stream(original: Any, ends: EndsOf) -> Any:
     return fall_back
 
 
-def _with_flat_errors(original: Any) -> Any:
-    """Let LiteLLM read `error` events whose fields are not nested under `error`, the only place where it reads them.
+_ATTEMPT: ContextVar[Mapping[str, Any] | None] = ContextVar("ctx_hooks_attempt", default=None)
+"""The arguments of the attempt that the present task sends."""
+MOST_BYTES = 64_000
+"""A larger whole answer is no error. JSON of this size is read in half a millisecond."""
 
-    A request for which the plugin is off has no id of this process, and stays unchanged.
+
+def _send(original: Any, ends: EndsOf) -> Any:
+    """Give an error that a provider sends with status 200 the status of an error, before LiteLLM reads it.
+
+    LiteLLM skips most such events, and ends the stream empty. Its clients send by this function. Events that LiteLLM reads
+    as an error, or that the client's own protocol has, stay.
     """
 
-    def raise_for_error_event(self: Any, result: Any) -> None:
-        with failing_open("leaves an error as it is"):
-            error = flat_error(result)
-            if error is not None and _is_ours(self) and overflow_of(StreamedError(error)) is not None:
-                result = SimpleNamespace(type="error", error=error)
-        original(self, result)
+    async def send(self: Any, request: Any, **kwargs: Any) -> Any:
+        response, fields = await original(self, request, **kwargs), _ATTEMPT.get()
+        if fields is not None and request.method == "POST" and response.status_code == HTTPStatus.OK:
+            with failing_open("passes an answer on as it is"):
+                error = await _error_in(response, is_stream=bool(kwargs.get("stream")))
+                if error is not None and ends().handles(fields):
+                    is_overflow = overflow_of(error) is not None
+                    is_sent = "event-stream" in response.headers.get("content-type", "")
+                    if not (is_sent and is_known_form(error, is_overflow=is_overflow)):
+                        status, body = refusal_of(error, is_overflow=is_overflow)
+                        await close(response)
+                        return type(response)(status, json=body, request=request)
+        return response
 
-    return raise_for_error_event
-
-
-def _with_flat_chat_errors(original: Any) -> Any:
-    """Let LiteLLM read a chunk of a chat stream that is itself an overflow: LiteLLM skips chunks without choices."""
-
-    def chunk_creator(self: Any, chunk: Any) -> Any:
-        # Other kinds of chunks are read no further: this runs for every chunk of every chat stream.
-        error = flat_chat_error(chunk) if getattr(chunk, "object", "error") == "error" else None
-        if error is not None:
-            told, is_overflow = StreamedError(error), False
-            with failing_open("passes over a chunk"):
-                is_overflow = _is_ours(self) and overflow_of(told) is not None
-            if is_overflow:
-                raise told
-        return original(self, chunk)
-
-    return chunk_creator
+    return send
 
 
-def _is_ours(stream: Any) -> bool:
-    """Whether a LiteLLM stream answers a request for which the plugin is on."""
-    logged = getattr(getattr(stream, "logging_obj", None), "model_call_details", None)
-    return isinstance(logged, Mapping) and bool(request_id_of(logged))
+async def _error_in(response: Any, *, is_stream: bool) -> StreamedError | None:
+    """Return the error that an answer is or begins with; a stream yields again what was read of it."""
+    if not is_stream:
+        return error_before_content([response.content]) if len(response.content) <= MOST_BYTES else None
+    stream, unread = response.aiter_bytes(), list[Any]()
+    response.aiter_bytes = lambda chunk_size=None: ReadAhead(stream, unread)  # noqa: ARG005 - httpx's parameter
+    found = await read_opening(stream, unread)
+    return found if isinstance(found, StreamedError) else None
 
 
 MOST_READ = 6

@@ -133,13 +133,6 @@ USAGE = PrivateName(
     "litellm:stream_chunk_builder(messages, logging_obj, count_prompt_tokens)",
     "a stream that states no usage is logged with the size that the caller sent",
 )
-CHUNKS = PrivateName(
-    "litellm:CustomStreamWrapper.chunk_creator(chunk)", "an error that is a chunk of a chat stream ends it empty"
-)
-ERROR_EVENTS = PrivateName(
-    "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event(result)",
-    "an overflow that a Responses stream reports in a flat error event may not be retried",
-)
 ROUTED = PrivateName(
     "async litellm.proxy.common_request_processing:route_request(data)",
     "a retry that fails for another reason ends as an overflow, and an answered one shows",
@@ -148,7 +141,8 @@ CHECKS = PrivateName(
     f"{ROUTER}._pre_call_checks(messages, input, request_kwargs)",
     "with enable_pre_call_checks nothing is compressed behind a fallback that fails",
 )
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS, ROUTED, CHECKS) if name.applies)
+SEND = PrivateName("async httpx:AsyncClient.send(request, stream)", "an error with status 200 may be an empty answer")
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, SEND, ROUTED, CHECKS) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(

@@ -1,17 +1,44 @@
-"""The first events of a stream, in LiteLLM's forms: bytes, mappings and objects."""
+"""The beginning of an answer, raw or in LiteLLM's forms: bytes of events or of JSON, mappings and objects."""
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-OPENING = frozenset({"message_start", "ping", "response.created", "response.in_progress", "response.queued"})
+from ctx_hooks.overflow.texts import MOST_CHARS, own_words
+
+OPENING = frozenset(
+    {"message_start", "ping", "content_block_stop", "response.created", "response.in_progress", "response.queued"}
+)
 FAILED = frozenset({"error", "response.failed"})
 UNREADABLE: Mapping[str, Any] = {}
 """Represents data that is no known event and may be content."""
+ERRORS = ("error", "errors", "error_message", "errorMessage", "error_msg", "detail")
+BARE = frozenset({"code", "status_code", "status", "type", "object", "message", "param", "id", "request_id", "requestId"})
+"""An event with a message and no other fields may be an error that has no name."""
+NO_ERROR = (None, 0, 200, "0", "200", "ok", "success")
+ANSWERS = (
+    *("candidates", "content", "content_block", "delta", "output", "outputs", "text", "response", "completion"),
+    *("generated_text", "token", "result", "results", "data"),
+)
+"""Fields of answers beside `choices` and a `message` that is no text."""
+PLAIN = (None, "text", "output_text", "message")
+"""Types of parts and items that may be empty; a call or reasoning is content."""
+FRAME = frozenset({"role", "type", "id", "index", "object", "status", "annotations", "stop_reason", "stop_sequence"})
+"""Fields of a part, item or delta that are no content."""
+EXCEEDED = "model_context_window_exceeded"
+"""The reason with which Anthropic, Z.ai and Bedrock end an answer at the end of the window."""
+REASONS = ("finish_reason", "native_finish_reason", "stop_reason", "stopReason")
+STATUSES = (
+    *((429, "rate.?limit|too.?many.?requests|throttl|quota|exhausted"), (401, "api.?key|unauthori[sz]ed|authenticat")),
+    *((503, "overload|unavailable"), (400, "invalid|bad.?request|parameter")),
+)
+"""By words of an error that states no status; 500 if there are none."""
 
 
 class StreamedError(Exception):
-    """An error that a provider reported inside a stream; `body` is the event."""
+    """An error that a provider reported inside a stream, or in an answer with status 200; `body` is the event."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         super().__init__(json.dumps(body, default=str))
@@ -19,16 +46,32 @@ class StreamedError(Exception):
 
 
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
-    """Return the error that the first chunks of a stream report before any content, None if there is none."""
+    """Return the error that the first chunks of an answer report before any content, None if there is none."""
     told: Any = next((event for event in _events(chunks) if not _is_opening(event)), None)
-    if _kind(told) not in FAILED and not _is_bare_error(told):
-        return None
-    return StreamedError(told if isinstance(told, Mapping) else told.model_dump(mode="json", warnings=False))
+    if _kind(told) in FAILED or _is_untyped_error(told):
+        return StreamedError(told if isinstance(told, Mapping) else told.model_dump(mode="json", warnings=False))
+    if isinstance(told, Mapping) and not _answers(told) and _ends_at_window(told):
+        return StreamedError({"error": {"code": EXCEEDED, "message": f"The answer is empty: {EXCEEDED}"}})
+    return None
 
 
-def _is_bare_error(event: Any) -> bool:
-    """Whether the event is Google's: an error and nothing else, without a type."""
-    return isinstance(event, Mapping) and list(event) == ["error"] and isinstance(event["error"], Mapping)
+def refusal_of(error: StreamedError, *, is_overflow: bool) -> tuple[int, dict[str, Any]]:
+    """Return the status and the body with which other servers report an error."""
+    body, words = error.body, own_words(error.body)
+    message = next(iter(words.texts), "") or str(error)[:MOST_CHARS]
+    code = next((code for code in words.codes if code != "error"), None)
+    stated = [_field(held, name) for held in (body, body.get("error")) for name in ("status_code", "code", "status")]
+    named = [status for status, names in STATUSES if re.search(names, f"{code} {message}".lower())]
+    known = next(status for status in (*stated, *named, 500) if status in range(400, 600))
+    return 400 if is_overflow else known, {"type": "error", "error": {"message": message, "type": code, "code": code}}
+
+
+def is_known_form(error: StreamedError, *, is_overflow: bool) -> bool:
+    """Whether an error event stays: an overflow in a form that LiteLLM passes on, or another error that clients read."""
+    body = error.body
+    is_nested = any(isinstance(body.get(name), Mapping) for name in ("error", "response"))
+    is_typed = _kind(body) in FAILED
+    return is_nested and (is_typed or list(body) == ["error"]) if is_overflow else is_typed
 
 
 def is_opening(chunks: Sequence[Any]) -> bool:
@@ -36,52 +79,111 @@ def is_opening(chunks: Sequence[Any]) -> bool:
     return all(map(_is_opening, _events(chunks)))
 
 
-def flat_chat_error(chunk: Any) -> Mapping[str, Any] | None:
-    """Return a chat stream's chunk that is itself an error, as older vLLM servers send it; else None."""
-    message = _field(chunk, "message") if _field(chunk, "object") == "error" else None
-    return {"message": message, "code": _field(chunk, "code"), "type": _field(chunk, "type")} if message else None
+def _is_untyped_error(event: Any) -> bool:
+    """Whether an event is an error by its fields, and has nothing of an answer."""
+    if not isinstance(event, Mapping) or _answers(event):
+        return False
+    base = event.get("base_resp")  # MiniMax's, in each answer
+    told = base if isinstance(base, Mapping) else event if event.keys() <= BARE else {}
+    is_marked = told.get("code", told.get("status_code")) not in NO_ERROR or event.keys() == {"message"}
+    is_error = is_marked or "error" in f"{event.get('type')} {event.get('object')}".lower()
+    return any(map(event.get, ERRORS)) or (is_error and bool(told.get("message") or told.get("status_msg")))
 
 
-def flat_error(event: Any) -> Mapping[str, Any] | None:
-    """Return the error of an `error` event whose fields are beside its type, as in OpenAI's reference; else None."""
-    if _kind(event) != "error" or _field(event, "error") is not None:
-        return None
-    message = _field(event, "message")
-    return {"message": message, "code": _field(event, "code"), "param": _field(event, "param")} if message else None
+def _ends_at_window(event: Mapping[str, Any]) -> bool:
+    """Whether an event without content ends an answer because the window is full.
+
+    This is no filtered Responses answer, and none that has used all the output that it may have.
+    """
+    if any(
+        _field(held, name) == EXCEEDED
+        for held in (event, event.get("delta"), *(event.get("choices") or ()))
+        for name in REASONS
+    ):
+        return True
+    response = event.get("response") or event
+    used_tokens = _field(response.get("usage"), "output_tokens") or 0
+    is_used_up = used_tokens >= (response.get("max_output_tokens") or math.inf)
+    is_filtered = _field(response.get("incomplete_details"), "reason") == "content_filter"
+    return response.get("status") == "incomplete" and response.get("output") is not None and not (is_used_up or is_filtered)
+
+
+def _answers(event: Mapping[str, Any]) -> bool:
+    """Whether an event has any content."""
+    response, message = event.get("response"), event.get("message")
+    if isinstance(response, Mapping) or event.get("object") == "response":
+        return not _is_empty((response or event).get("output"))
+    held = [*map(event.get, ANSWERS), None if isinstance(message, str) else message]
+    return any(map(_says, event.get("choices") or ())) or not _is_empty(held)
 
 
 def _events(chunks: Sequence[Any]) -> list[Any]:
-    """Return the events of a stream's first chunks, without an incomplete last one."""
+    """Return the events of a stream's first chunks, without an incomplete last one; of JSON the first value."""
     pieces = [c.encode() if isinstance(c, str) else c for c in chunks if isinstance(c, (str, bytes))]
-    return [*_sent_events(b"".join(pieces)), *(c for c in chunks if not isinstance(c, (str, bytes)))]
+    text = b"".join(pieces).lstrip()
+    found = _first_value(text) if text[:1] in (b"{", b"[") else _sent_events(text)
+    return [*found, *(c for c in chunks if not isinstance(c, (str, bytes)))]
+
+
+def _first_value(text: bytes) -> list[Any]:
+    """Return the first value of a JSON text, of a list its first; nothing if it is incomplete."""
+    try:
+        return [json.JSONDecoder().raw_decode(text.decode("utf-8", "replace").lstrip("[ \r\n\t"))[0]]
+    except ValueError:
+        return []
 
 
 def _sent_events(text: bytes) -> list[Any]:
-    """Return the data of a text of server-sent events, which providers write as one line of JSON each."""
+    """Return the data of a text of server-sent events, which providers write as one line of JSON each.
+
+    Data whose event is an error only by name goes under `error`; DashScope has the status in a comment.
+    """
     lines = text.split(b"\n")
-    found = []
-    for number, line in enumerate(lines):
-        if line.startswith(b"data:"):
+    found: list[Any] = []
+    name, status = b"", 0
+    for number, line in enumerate(map(bytes.strip, lines)):
+        field, _, value = line.partition(b":")
+        if not line:
+            name, status = b"", 0
+        elif field == b"event":
+            name = value.strip()
+        elif line.startswith(b":HTTP_STATUS/"):
+            status = int(line.rpartition(b"/")[2])
+        elif field == b"data":
+            is_named, data = name == b"error", UNREADABLE
             try:
-                found.append(json.loads(line[5:]))
+                data = json.loads(value)
             except ValueError:
-                if number < len(lines) - 1:
-                    found.append(UNREADABLE)
+                if number == len(lines) - 1:
+                    break
+                data = {"message": value.decode("utf-8", "replace").strip()} if is_named else data
+            found.append({"status_code": status, "error": data} if is_named and _kind(data) not in FAILED else data)
     return found
 
 
 def _is_opening(event: Any) -> bool:
     kind = _kind(event)
     if kind is not None:
-        return kind in OPENING
+        return kind in OPENING or (kind == "content_block_start" and not _answers(event))
     choices = _field(event, "choices")
-    return isinstance(choices, (list, tuple)) and not any(map(_has_content, choices))
+    return isinstance(choices, (list, tuple)) and not any(map(_has_content, choices)) and not _is_untyped_error(event)
 
 
 def _has_content(choice: Any) -> bool:
     """Whether a chunk's choice has more than the role with which chat streams open."""
-    delta = _field(choice, "delta") or {}
-    return bool(_field(choice, "finish_reason")) or any(value for name, value in dict(delta).items() if name != "role")
+    return bool(_field(choice, "finish_reason")) or _says(choice)
+
+
+def _says(choice: Any) -> bool:
+    held = (_field(choice, name) for name in ("delta", "message", "text"))
+    return not all(_is_empty(value if isinstance(value, (str, Mapping)) else dict(value or {})) for value in held)
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a part of an answer has no content: no text, call, reasoning or anything unknown."""
+    if isinstance(value, Mapping):
+        return value.get("type") in PLAIN and all(_is_empty(v) for name, v in value.items() if name not in FRAME)
+    return all(map(_is_empty, value)) if isinstance(value, (list, tuple)) else not value
 
 
 def _kind(event: Any) -> str | None:

@@ -27,7 +27,10 @@ MOST_CODE_CHARS = 64
 """A longer value is a sentence, no code."""
 MOST_SENTENCE_CHARS = 300
 """Quoted of a provider's message in the final error: two or three sentences."""
-MESSAGE_KEYS = ("message", "error", "detail", "errorMessage", "error_message", "msg", "response", "errors", "raw")
+MESSAGE_KEYS = (
+    *("message", "error", "detail", "errorMessage", "error_message", "msg", "response", "errors", "raw"),
+    *("error_msg", "base_resp", "status_msg"),
+)
 """The keys of a body's own words; all others may echo the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
 _ECHO = r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]"

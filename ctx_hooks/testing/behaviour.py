@@ -61,6 +61,7 @@ class ProviderSettings:
         failing_models: Models whose requests are answered 500.
         refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
         refused_after_opening: Whether such a refusal comes after the events that open a stream.
+        refused_body: A refusal's body, sent with status 200: events or JSON, with `MESSAGE` for its text; "" for none.
         strict: Whether requests that break a message rule are refused.
         keeps_records: Whether `/_requests` shows the received requests; if not, the provider keeps none.
     """
@@ -80,5 +81,6 @@ class ProviderSettings:
     failing_models: Sequence[str] = ()
     refused_form: StreamedForm = "wording"
     refused_after_opening: bool = False
+    refused_body: str = ""
     strict: bool = True
     keeps_records: bool = True

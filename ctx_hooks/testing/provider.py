@@ -124,7 +124,7 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         if in_stream and payload.get("stream"):
             told = protocol.told(payload, body, used)
             return StreamingResponse(told, media_type=protocol.media_type)
-        return JSONResponse(body, status)
+        return Response(body, 200) if isinstance(body, str) else JSONResponse(body, status)
     key = _conversation_key(fmt, payload)
     before = state.answered.get(key, 0)
     state.answered[key] = before + 1
@@ -188,7 +188,9 @@ def _refusal(
     found = WORDINGS[settings.wording]
     figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
     in_stream = found.in_stream or settings.refused_form != "wording"
-    return found.status, *_error_body(protocol, found, **figures), in_stream
+    message, body = _error_body(protocol, found, **figures)
+    raw = settings.refused_body.replace("MESSAGE", json.dumps(message)[1:-1])
+    return found.status, message, raw or body, in_stream
 
 
 def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[str, Any]:

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from litellm.llms.openai.responses.transformation import OpenAIResponsesAPIConfig
 from litellm.types.utils import Delta, ModelResponseStream, StreamingChoices
 
-from ctx_hooks.litellm_compat.stream_events import error_before_content, flat_error, is_opening
+from ctx_hooks.litellm_compat.stream_events import EXCEEDED, error_before_content, is_opening, refusal_of
 
 MESSAGE = "prompt is too long: 9000 tokens > 8000 maximum"
 NESTED = {"type": "error", "error": {"type": "invalid_request_error", "code": "none", "message": MESSAGE}}
@@ -55,12 +57,6 @@ def test_a_chunk_of_chat_is_content_as_soon_as_it_holds_more_than_the_role():
     assert not is_opening([{"choices": [{"delta": {}, "finish_reason": "stop"}]}])
 
 
-def test_only_a_flat_error_is_called_flat():
-    assert flat_error(FLAT) == {"code": "none", "message": MESSAGE, "param": None}
-    assert flat_error(from_litellm(FLAT)) == {"code": "none", "message": MESSAGE, "param": None}
-    assert not any(map(flat_error, [NESTED, from_litellm(NESTED), FAILED, {"type": "error"}, None]))
-
-
 def test_googles_error_is_an_event_of_its_own_without_a_type():
     error = {"error": {"code": 400, "message": "The input token count exceeds", "status": "INVALID_ARGUMENT"}}
     told = error_before_content([f"data: {json.dumps(error)}\n\n".encode()])
@@ -69,3 +65,121 @@ def test_googles_error_is_an_event_of_its_own_without_a_type():
     content = {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}
     assert error_before_content([f"data: {json.dumps(content)}\n\n".encode()]) is None
     assert error_before_content([f"data: {json.dumps({**content, **error})}\n\n".encode()]) is None
+
+
+ERRORS = [
+    {"error_type": "context_length_exceeded", "error_message": MESSAGE},
+    {"code": "InvalidParameter", "message": MESSAGE, "request_id": "r"},
+    {"object": "error", "message": MESSAGE, "type": "BadRequestError", "param": None, "code": 400},
+    *({name: MESSAGE} for name in ("error", "detail", "message", "error_msg")),
+    {"errors": [{"code": 7009, "message": MESSAGE}], "result": None, "success": False},
+    {"detail": [{"loc": ["body"], "msg": MESSAGE}]},
+    {"id": "1", "choices": None, "base_resp": {"status_code": 2013, "status_msg": MESSAGE}},
+    {"id": "1", "object": "chat.completion.chunk", "choices": [], "error": {"message": MESSAGE, "code": 400}},
+    {"choices": [{"delta": {"content": ""}, "finish_reason": "error"}], "error": {"message": MESSAGE}},
+    {
+        "object": "response",
+        "status": "failed",
+        "output": [],
+        "text": {"format": {"type": "text"}},
+        "error": {"message": MESSAGE},
+    },
+]
+ENDED = [
+    {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": EXCEEDED}]},
+    {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "native_finish_reason": EXCEEDED}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "text", "text": ""}], "stop_reason": EXCEEDED},
+    {"type": "message_delta", "delta": {"stop_reason": EXCEEDED, "stop_sequence": None}, "usage": {"output_tokens": 0}},
+    {"output": {"message": {"role": "assistant", "content": []}}, "stopReason": EXCEEDED},
+    {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []},
+    {"type": "response.incomplete", "response": {"status": "incomplete", "output": [], "max_output_tokens": 9}},
+]
+SAID = [
+    {"type": "text", "text": json.dumps(ERRORS[0])},
+    {"type": "thinking", "thinking": "", "signature": "s"},
+    {"type": "tool_use", "id": "t", "name": "read", "input": {}},
+]
+ANSWERS = [
+    *({"content": [block], "stop_reason": EXCEEDED, "type": "message"} for block in SAID),
+    *({"output": {"message": {"role": "assistant", "content": [block]}}, "stopReason": EXCEEDED} for block in SAID),
+    *({"choices": [{"message": {"content": json.dumps(error)}, "finish_reason": EXCEEDED}]} for error in ERRORS),
+    *({"choices": [{"delta": {"content": json.dumps(error)}, "finish_reason": EXCEEDED}]} for error in ERRORS),
+    {"choices": [{"delta": {"reasoning_content": "a"}, "finish_reason": EXCEEDED}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "type": "function", "function": {}}]}}], "error": "none"},
+    {"choices": [{"text": "a", "finish_reason": "stop"}], "detail": "fast"},
+    {"choices": [{"delta": {}, "finish_reason": "length"}], "usage": {"completion_tokens": 0}},
+    {"choices": None, "base_resp": {"status_code": 0, "status_msg": "success"}},
+    {"code": 0, "message": "success", "request_id": "r"},
+    {"type": "status", "message": "queued"},
+    {"status": "processing", "message": "queued"},
+    {"message": {"role": "assistant", "content": "a"}, "error": "none", "done": False},
+    {"object": "response", "status": "incomplete", "output": [{"type": "reasoning", "summary": []}]},
+    {"object": "response", "status": "incomplete", "output": [], "incomplete_details": {"reason": "content_filter"}},
+    {"object": "response", "status": "incomplete", "output": [], "max_output_tokens": 9, "usage": {"output_tokens": 9}},
+    {"type": "response.output_text.delta", "delta": "a", "error": None},
+]  # fmt: skip
+
+
+def as_whole(event):
+    return json.dumps(event, indent=1).encode()
+
+
+def as_list(event):
+    return json.dumps([event, event]).encode()
+
+
+def as_data(event):
+    return b": keep-alive\r\n\r\ndata:" + json.dumps(event).encode() + b"\r\n\r\n"
+
+
+FORMS = pytest.mark.parametrize("form", [dict, as_whole, as_list, as_data], ids=["mapping", "JSON", "list", "event"])
+
+
+@FORMS
+@pytest.mark.parametrize("event", [*ERRORS, *ENDED], ids=str)
+def test_an_event_without_an_answer_is_an_error(event, form):
+    told = error_before_content([form(event)])
+    assert told is not None
+    status, body = refusal_of(told, is_overflow=event in ENDED)
+    assert status in range(400, 600)
+    assert (EXCEEDED if event in ENDED else MESSAGE) in body["error"]["message"]
+
+
+@FORMS
+@pytest.mark.parametrize("event", ANSWERS, ids=str)
+def test_an_answer_is_no_error_whatever_it_says(event, form):
+    assert error_before_content([form(event)]) is None
+
+
+@given(content=st.text(), error=st.sampled_from(ERRORS), cut=st.integers(0, 400))
+def test_an_error_after_content_is_left(content, error, cut):
+    said = [{"choices": [{"delta": {"content": f"a{content}"}}]}, error]
+    text = b"".join(map(as_data, said))
+    assert error_before_content([text[:cut], text[cut:]]) is None
+    assert error_before_content([text[:cut]]) is None
+
+
+@pytest.mark.parametrize("name", ["event: error", "event:error"])
+@pytest.mark.parametrize("data", [json.dumps({"code": "Throttling", "message": MESSAGE}), MESSAGE], ids=["JSON", "text"])
+def test_an_event_named_error_is_one(name, data):
+    told = error_before_content([f"id:1\n{name}\n:HTTP_STATUS/429\ndata: {data}\n\n".encode()])
+    assert told is not None
+    assert refusal_of(told, is_overflow=False)[0] == 429
+    assert MESSAGE in refusal_of(told, is_overflow=False)[1]["error"]["message"]
+
+
+STATED = [
+    ({"error": {"message": "no", "code": 403}}, 403),
+    ({"error": {"message": "no", "type": "rate_limit_error"}}, 429),
+    ({"error": "Invalid API key"}, 401),
+    ({"code": "InvalidParameter", "message": "no"}, 400),
+    ({"error": {"message": "no", "code": 7}}, 500),
+    ({"detail": "The model is overloaded"}, 503),
+]
+
+
+@pytest.mark.parametrize(("event", "status"), STATED, ids=str)
+def test_an_error_has_the_status_that_it_states(event, status):
+    told = error_before_content([event])
+    assert refusal_of(told, is_overflow=False)[0] == status
+    assert refusal_of(told, is_overflow=True)[0] == 400

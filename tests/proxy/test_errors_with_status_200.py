@@ -1,0 +1,205 @@
+"""An error in an answer with status 200 is an error to the client, or is retried if it is an overflow, on every route.
+
+So is an answer without content that ends because the window is full.
+"""
+
+import json
+import re
+
+import pytest
+from configurations import deployment
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
+from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, events_of
+
+CHAT_BACKEND = {"use_chat_completions_api": True}
+TARGETS = {
+    "chat-openai": (CHAT, "openai/served", "chat"),
+    "chat-vllm": (CHAT, "hosted_vllm/served", "chat"),
+    "chat-dashscope": (CHAT, "dashscope/served", "chat"),
+    "chat-anthropic": (CHAT, "anthropic/claude-served", "messages"),
+    "chat-gemini": (CHAT, "gemini/served", ""),
+    "messages": (MESSAGES, "anthropic/claude-served", "messages"),
+    "messages-to-chat": (MESSAGES_TO_OPENAI, "openai/claude-served", "chat"),
+    "messages-to-responses": (MESSAGES_TO_OPENAI, "openai/claude-served", "responses"),
+    "responses": (RESPONSES, "openai/served", "responses"),
+    "responses-to-chat": (RESPONSES, "hosted_vllm/served", "chat"),
+    "gemini": (GEMINI, "gemini/served", ""),
+    "gemini-to-openai": (GEMINI_TO_OPENAI, "openai/served", "chat"),
+}
+"""The route, the deployment's model, and the format of its provider."""
+CHUNK = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "served"}
+
+
+def sent(*events):
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+
+
+def chunk(**delta):
+    return {**CHUNK, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+ERROR = {"code": 400, "message": "MESSAGE", "status": "INVALID_ARGUMENT"}
+FLAT = {"code": "InvalidParameter", "message": "MESSAGE", "request_id": "r"}
+VENICE = {"error_type": "context_length_exceeded", "error_message": "MESSAGE"}
+MINIMAX = {**CHUNK, "choices": None, "base_resp": {"status_code": 2013, "status_msg": "MESSAGE"}}
+EVENTS = {
+    "venice": f"{sent(VENICE)}data: [DONE]\n\n",
+    "dashscope": f"id:1\nevent:error\n:HTTP_STATUS/400\ndata:{json.dumps(FLAT)}\n\n",
+    "words": "event: error\r\ndata: MESSAGE\r\n\r\n",
+    "object": sent({"object": "error", "message": "MESSAGE", "type": "BadRequestError", "code": 400}),
+    "nested": sent({"error": ERROR}),
+    "string": sent({"error": "MESSAGE"}),
+    "detail": sent({"detail": "MESSAGE"}),
+    "errors": sent({"errors": [{"message": "MESSAGE"}]}),
+    "beside": sent(chunk(role="assistant"), {**CHUNK, "choices": [], "error": {"message": "MESSAGE", "code": 400}}),
+    "minimax": sent(MINIMAX),
+}
+BODIES = {
+    "json-nested": json.dumps({"error": {**ERROR, "type": "invalid_request_error"}}),
+    "json-listed": json.dumps([{"error": ERROR}], indent=2),
+    "json-string": json.dumps({"error": "MESSAGE"}),
+    "json-detail": json.dumps({"detail": [{"loc": ["body"], "msg": "MESSAGE"}]}),
+    "json-errors": json.dumps({"success": False, "errors": [{"code": 7009, "message": "MESSAGE"}], "result": None}),
+    "json-venice": json.dumps(VENICE),
+    "json-flat": json.dumps(FLAT),
+    "json-minimax": json.dumps(MINIMAX),
+}
+REASON = "model_context_window_exceeded"
+COUNTS = {"input_tokens": 9_000, "output_tokens": 0, "total_tokens": 9_000}
+CHAT_COUNTS = {"prompt_tokens": 9_000, "completion_tokens": 0, "total_tokens": 9_000}
+CHAT_END = {"index": 0, "finish_reason": REASON}
+MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "served", "content": [], "usage": COUNTS}
+MESSAGE_END = {"stop_reason": REASON, "stop_sequence": None}
+BLOCK = {"index": 0, "content_block": {"type": "text", "text": ""}}
+RESPONSE = {"id": "resp_1", "object": "response", "created_at": 1, "model": "served", "status": "in_progress", "output": []}
+INCOMPLETE = {
+    **RESPONSE,
+    "status": "incomplete",
+    "incomplete_details": {"reason": "max_output_tokens"},
+    "usage": COUNTS,
+    "text": {"format": {"type": "text"}},
+}
+ENDED = {
+    "chat": (
+        json.dumps(
+            {**CHUNK, "choices": [{**CHAT_END, "message": chunk(content="")["choices"][0]["delta"]}], "usage": CHAT_COUNTS}
+        ),
+        sent(chunk(role="assistant", content=""), {**CHUNK, "choices": [{**CHAT_END, "delta": {}}]}),
+    ),
+    "messages": (
+        json.dumps({**MESSAGE, **MESSAGE_END}),
+        sent(
+            {"type": "message_start", "message": MESSAGE},
+            {"type": "content_block_start", **BLOCK},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": MESSAGE_END, "usage": {"output_tokens": 0}},
+        ),
+    ),
+    "responses": (
+        json.dumps(INCOMPLETE),
+        sent({"type": "response.created", "response": RESPONSE}, {"type": "response.incomplete", "response": INCOMPLETE}),
+    ),
+}
+"""An answer without content, whole and streamed, by the format of the provider."""
+PRODUCT = [(n + m, target, shape) for n, target in enumerate(TARGETS) for m, shape in enumerate((*EVENTS, *BODIES))]
+ERRORS = [(target, shape, shape in EVENTS or n % 8 == 0) for n, target, shape in PRODUCT if n % 4 == 0 or shape == "nested"]
+"""Target, shape and whether it is streamed: a quarter of the product, each target and each shape several times."""
+EMPTY = [(name, "ended", streamed) for name, (*_, fmt) in TARGETS.items() if fmt for streamed in (False, True)]
+CASES = [*ERRORS, *EMPTY]
+
+
+def named(case):
+    target, shape, streamed = case
+    return f"{target}-{shape}-{'streamed' if streamed else 'whole'}"
+
+
+def body_of(target, shape, streamed):
+    """Return what the provider answers; `MESSAGE` in it is the text of its error."""
+    return (
+        ENDED[TARGETS[target][2]][streamed].replace("REASON", f'"{REASON}"')
+        if shape == "ended"
+        else (EVENTS | BODIES)[shape]
+    )
+
+
+def groups(url):
+    for case in CASES:
+        made = deployment(url, named(case), TARGETS[case[0]][1])
+        made["litellm_params"].update(CHAT_BACKEND if case[0] == "messages-to-chat" else {})
+        yield made
+
+
+def elsewhere_groups(url):
+    for name, (_, model, _) in TARGETS.items():
+        made = deployment(url, f"{name}-refused", model)
+        made["litellm_params"].update(CHAT_BACKEND if name == "messages-to-chat" else {}, cooldown_time=0)
+        yield made
+
+
+def elsewhere_compared(url):
+    for mode in ("off", "observe"):
+        yield deployment(url, f"refused-{mode}", "openai/served", ctx_hooks={"mode": mode})
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_an_overflow_is_retried_and_the_next_request_fits(case, proxy, provider):
+    target, shape, streamed = case
+    route = TARGETS[target][0]
+    provider.reset(refused_body=body_of(*case))
+    answer = route.ask(proxy, group=named(case), stream=streamed)
+    assert answer.status_code == 200, answer.text
+    if streamed or target != "messages-to-chat":  # LiteLLM loses the text of its whole answers, also without the plugin
+        assert "Answer" in answer.text
+    is_guess = shape == "ended"  # without a figure
+    *refused, last = [r["status"] for r in provider.requests()]
+    assert last == 200
+    assert len(refused) in (1, 1 + is_guess)
+    provider.reset(refused_body="")
+    assert route.ask(proxy, group=named(case), stream=streamed, seed=1).status_code == 200
+    assert len(provider.requests()) in (1, 1 + is_guess), "the limit is known now"
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=named)
+def test_any_other_error_is_the_clients(case, proxy, elsewhere):
+    target, _, streamed = case
+    body = body_of(*case).replace("context_length_exceeded", "invalid_request_error")
+    sent_as = "application/json" if body[0] in "{[" else "text/event-stream"
+
+    async def refuse(_: Request) -> Response:
+        return Response(body.replace("MESSAGE", "The seed is no number."), media_type=sent_as)
+
+    elsewhere.answer = refuse
+    answer = TARGETS[target][0].ask(proxy, group=f"{target}-refused", stream=streamed, size={"turns": 1, "result_chars": 9})
+    assert answer.status_code in range(400, 600), answer.text
+    assert "The seed is no number." in answer.text
+
+
+@pytest.mark.parametrize("mode", ["off", "observe"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_error_stays_unless_the_policy_enforces(mode, streamed, proxy, plain_proxy, elsewhere):
+    async def refuse(_: Request) -> Response:
+        return Response(EVENTS["dashscope"] if streamed else BODIES["json-nested"])
+
+    elsewhere.answer = refuse
+    small = {"turns": 1, "result_chars": 9}
+    answers = [CHAT.ask(asked, group=f"refused-{mode}", stream=streamed, size=small) for asked in (plain_proxy, proxy)]
+    assert len({answer.status_code for answer in answers}) == 1
+    assert len({re.sub(r'"(id|created)": ?[^,]+', "", answer.text) for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("size", [1, 30, 10_000])
+@pytest.mark.parametrize("said", [{"content": EVENTS["string"]}, {"reasoning_content": "Well."}], ids=["text", "reasoning"])
+def test_an_answer_with_content_is_the_models(said, size, proxy, elsewhere):
+    text = sent(chunk(**said), {**CHUNK, "choices": [{**CHAT_END, "delta": {}}]})
+
+    async def answer(_: Request) -> StreamingResponse:
+        pieces = (text[n : n + size] for n in range(0, len(text), size))
+        return StreamingResponse(pieces, media_type="text/event-stream")
+
+    elsewhere.answer = answer
+    told = CHAT.ask(proxy, group="chat-openai-refused", stream=True, size={"turns": 1, "result_chars": 9})
+    assert told.status_code == 200
+    deltas = [choice["delta"] for event in events_of(told.text) for choice in event["choices"]]
+    name, value = next(iter(said.items()))
+    assert "".join(delta.get(name) or "" for delta in deltas) == value
