@@ -11,7 +11,7 @@ from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION, UNCOUNTED_FRACTIONS
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.budget import Window
 
@@ -54,7 +54,7 @@ class TestRetries:
 
     @pytest.mark.parametrize(("overflow", "window"), [
         (Overflow("input", "x", limit, size + 9_000), Window(limit - 9_000, "refusal")),
-        (Overflow("input", "x", limit, size + 9_000, at_least=True), Window(limit, "refusal")),
+        (Overflow("input", "x", limit, size + 9_000, at_least=True), Window(int(limit * UNCOUNTED_FRACTIONS[0]), "refusal")),
         (Overflow("input", "x", 100, size + 90), Window(100, "refusal")),
         (Overflow("input", "x"), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
         (Overflow("input", "x", None, size + 9_000), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
