@@ -5,20 +5,19 @@ Sessions are sizes here: a request above its budget is cut to a share of it, and
 
 from dataclasses import replace
 
-from engine_requests import NOW, attempted, to
+from engine_requests import NOW, to
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.engine.fitting import allowed_output_tokens
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import known_of
+from ctx_hooks.learning.attempts import Attempt, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.budget import budget_tokens_of
 
 UNSTATED = 1_000_000
-ANSWERS = 80
-FIGURES = ("nothing", "limit", "both", "at least")
+ANSWERS, RETRIES = 80, 3
 ratios = st.floats(0.75, 1.5)
 windows = st.integers(12, 17).flatmap(lambda power: st.integers(2**power, 2 ** (power + 1))).map(lambda n: min(n, 200_000))
 
@@ -59,33 +58,32 @@ class Session:
 
     def answer(self):
         """Send a request until it is answered."""
-        previous, tried = None, 0
-        while previous is None or previous.overflow is not None:
+        previous = None
+        for number in range(1 + RETRIES):
             self.now += 1
-            known = known_of(replace(self.target, attempt=tried), self.stats, self.now, previous)
+            target = replace(self.target, attempt=number)
+            known = known_of(target, self.stats, self.now, previous)
             self.check_limit(known)
-            budget = int(budget_tokens_of(known.window, self.target.policy) / known.factor)
+            budget = int(budget_tokens_of(known.window, target.policy) / known.factor)
             sent = self.size(budget, previous and previous.sent_tokens)
             output = allowed_output_tokens(self.output, None, known.window, int(sent * known.factor))
-            attempt = replace(
-                attempted(self.target.window.tokens, sent, number=tried, output_tokens=output),
-                known=known, budget_tokens=int(budget * known.factor), first_tokens=sent,
-            )  # fmt: skip
+            counted = {"received_tokens": self.whole, "sent_tokens": sent, "first_tokens": self.whole}
+            tried = Attempt(
+                target, known, "openai-chat", output_tokens=output, budget_tokens=budget * known.factor, **counted
+            )
             tokens = int(sent * self.ratio)
-            holds = tokens + (output if self.figures == "at least" else 0) <= self.window
-            overflow = None if holds else self.overflow(tokens, output)
-            previous, tried = replace(attempt, overflow=overflow), tried + 1
-            if overflow:
-                self.refused.append(sent)
-                shown = updates.of_refusal(self.stats, previous, overflow, self.now)
-            else:
+            if tokens + (output if self.figures == "at least" else 0) <= self.window:
                 self.answered.append(tokens)
-                shown = updates.of_answer(self.stats, attempt, tokens, self.now, 100)
-                self.sent, self.budget = sent, budget
-            self.stats = self.stats.merged(shown, self.now)
-        if self.refused and self.rescued is None:
-            self.rescued = len(self.refused)
-        self.whole += self.grows
+                self.sent, self.budget, self.whole = sent, budget, self.whole + self.grows
+                self.rescued = len(self.refused) if self.refused and self.rescued is None else self.rescued
+                return self.learn(updates.of_answer(self.stats, tried, tokens, self.now, 100))
+            previous = replace(tried, overflow=self.overflow(tokens, output), failed=True)
+            self.refused.append(sent)
+            self.learn(updates.of_refusal(self.stats, previous, previous.overflow, self.now))
+        raise AssertionError("refused to the end")
+
+    def learn(self, shown):
+        self.stats = self.stats.merged(shown, self.now)
 
     def check_limit(self, known):
         if self.refused and self.figures == "nothing":
@@ -100,7 +98,7 @@ class Session:
 sessions = {
     "ratio": ratios,
     "growth": st.floats(0.02, 0.15),
-    "start": st.floats(0.1, 8),
+    "start": st.floats(0.1, 5),
     "shares": st.lists(st.floats(0.6, 0.9), min_size=1, max_size=5),
 }
 
