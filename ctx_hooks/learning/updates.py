@@ -240,7 +240,8 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     expected = (attempt.latin_tokens + attempt.other_tokens - attempt.guessed_tokens) * attempt.known.factor
-    is_known = not attempt.uncounted.holds_any and provider_tokens >= LEAST_LOW_TOKENS
+    uncounted = attempt.uncounted
+    is_known = not (uncounted.holds_any or uncounted.holds_unbilled) and provider_tokens >= LEAST_LOW_TOKENS
     return is_known and provider_tokens < LOW_BILL_FRACTION * expected
 
 
