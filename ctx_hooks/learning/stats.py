@@ -98,8 +98,6 @@ FOREIGN_RATIO_FACTOR = 1.25
 REFUSED_STEPS = 8
 """The size of a request refused without a figure is rounded down to a step, this many in a doubling: the powers of
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
-LEAST_SHARE = 0.6
-"""The limit below such a size is at first this share of it, unless a larger size was accepted."""
 MOST_TENANTS = 64
 """Tenants remembered of each deployment: a tenant that keeps sending requests keeps its observations."""
 
@@ -247,7 +245,7 @@ class Seen:
 
     def below_refused(self, shown: Mapping[Kind, Observation], model: str) -> float:
         """Return a tenant's limit below a size refused without a figure, by its ratios; infinite without such a size."""
-        latin, other, share = (*shown.get("refused", UNLIMITED).values, 0.0, LEAST_SHARE)[:3]
+        latin, other, share = (*shown.get("refused", UNLIMITED).values, 0.0, 1.0)[:3]
         factor = self.factor(model)
         latin_ratio = shown["ratios"].values[0] if "ratios" in shown else factor
         other_ratio = shown["other_ratios"].values[0] if "other_ratios" in shown else self._ratio("other_ratios", factor)

@@ -52,13 +52,14 @@ GROWTH_FRACTION = 0.15
 STILL_FRACTION = 0.02
 """Provider tokens that move less than this count as the same."""
 MOST_GUESSED_FRACTION = 0.2
-"""A request with a larger share of images, files or sealed reasoning shows nothing about its text's ratio."""
+"""A request with a larger share of images or files shows nothing about its text's ratio."""
 BUDGET_FACTOR = 1.087
 """A window of this many times an accepted size has that size as its budget, with the usual reserve of 8 %."""
 CONTRADICTING_FACTOR = 1.25
 """A size accepted earlier that exceeds a refused one by more is of another window, or was counted otherwise."""
 FILLED_FRACTION = 0.75
-"""An answer to a request of at least this share of its budget shows that the limit may be larger."""
+"""A compaction is near or just made, so a larger limit changes few prompts: after a request of at least this share of its
+budget, or one that begins with a new compaction."""
 LARGEST_SHARE = 0.9
 """Of a refused size: a limit so near to it is not raised, because the next refusal would cost more than it shows."""
 
@@ -177,10 +178,8 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
     for kind in ("limit", "refused", "output_limit"):
         found = shown.get((kind, attempt.to.tenant))
         if found is not None and (kind != "refused" or attempt.overflow is not None):
-            to, limit = (
-                attempt.to,
-                attempt.sent_provider_tokens if kind == "refused" else ProviderTokens(int(found.values[0])),
-            )
+            to, limit = attempt.to, ProviderTokens(int(found.values[0]))
+            limit = attempt.sent_provider_tokens if kind == "refused" else limit
             return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
     return None
 
@@ -189,15 +188,11 @@ def _larger_limit(seen: Seen, attempt: Attempt, now: float) -> dict[Key, Observa
     """Return a larger share of a refused size, half the way to all of it, if an answer shows that this is possible."""
     tenant, window, budget = attempt.to.tenant, attempt.known.window, attempt.budget_tokens
     latin, other, share = (*seen.own.get("refused", UNLIMITED).values, 0.0, 1.0)[:3]
-    fills = budget is not None and (attempt.rewrites or attempt.sent_provider_tokens >= FILLED_FRACTION * budget)
-    if (
-        share >= LARGEST_SHARE
-        or not fills
-        or attempt.to.attempt
-        or window.tokens < int(seen.below_refused(seen.own, attempt.to.model))
-    ):
-        return {}
-    return {("refused", tenant): Observation((latin, other, math.sqrt(share)), now)}
+    if share >= LARGEST_SHARE or budget is None or attempt.to.attempt:
+        return {}  # after a retry the conversation's next request continues its text, within the same limit
+    fills = attempt.rewrites or attempt.sent_provider_tokens >= FILLED_FRACTION * budget
+    is_current = window.tokens >= int(seen.below_refused(seen.own, attempt.to.model))
+    return {("refused", tenant): Observation((latin, other, math.sqrt(share)), now)} if fills and is_current else {}
 
 
 def _larger_bill(tenant: str, odd: float, provider_tokens: ProviderTokens, now: float) -> dict[Key, Observation]:
