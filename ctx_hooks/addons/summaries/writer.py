@@ -139,6 +139,6 @@ async def _room_of(group: str, learned: Learned, tenant: str) -> Room:
         stats = await learned.of(deployment_key_of(deployment))
         seen, model = stats.seen_by(tenant, time.time()), deployment.model
         window = window_at(deployment, DEFAULT_POLICY).tokens
-        limit = min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION) or window)
+        limit = min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION, model) or window)
         rooms.append(Room(limit, seen.factor(model), vocabulary_of(model), seen.other_weight(model)))
     return min(rooms, key=lambda room: to_local(room.tokens, room.factor))
