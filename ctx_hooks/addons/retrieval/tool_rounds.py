@@ -158,16 +158,13 @@ class ToolRounds:
                 # client's own tool of the same name are not taken for hidden ones.
                 return fields
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
-            heard = await self._away(
-                request, lambda: conversation_digest.heard(messages, conversation_digest.heard([before]))
-            )
-            anchors = await self._away(request, lambda: list(filter(None, reversed(heard.anchors)))[:MOST_ANSWERS])
+            away = partial(self._away, request.call.tenant)
+            heard = await away(lambda: conversation_digest.heard(messages, conversation_digest.heard([before])))
+            anchors = await away(lambda: list(filter(None, reversed(heard.anchors)))[:MOST_ANSWERS])
             kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
             splice = partial(hidden_turns.spliced, messages, heard.anchors)
             turns = map(hidden_turns.read, kept.values())
-            whole = (
-                await self._away(request, lambda: splice([turn for turn in turns if turn is not None])) if kept else messages
-            )
+            whole = await away(lambda: splice([turn for turn in turns if turn is not None])) if kept else messages
             is_spliced = whole is not messages
             view = View(heard._replace(anchors=heard.anchors[-1:]), settings, shows_calls=is_spliced)
             state = self._running.open(request.call.request_id)
@@ -268,9 +265,9 @@ class ToolRounds:
         form = FORMS.get(format_of(fields), FORMS["openai-chat"])  # in any other format no model knows the tool
         return Rounds(self._archiving, self._ask, form, fields, view)
 
-    async def _away(self, request: Request, work: Callable[[], T]) -> T:
+    async def _away(self, tenant: str, work: Callable[[], T]) -> T:
         """Run work that grows with the conversation in a thread."""
-        return await pool.run(request.call.tenant, work, Deadline(RESTORE_SECONDS))
+        return await pool.run(tenant, work, Deadline(RESTORE_SECONDS))
 
 
 def _add_cost(state: RequestState, fields: Mapping[str, Any], answer: Any) -> None:
