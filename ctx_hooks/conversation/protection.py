@@ -87,7 +87,8 @@ def newest_replacement(conversation: Conversation) -> int:
 @_once
 def references(conversation: Conversation) -> frozenset[int]:
     """Return the messages that refer to stored items: their exchange stays, since nobody knows what needs them."""
-    return frozenset(i for i, m in enumerate(conversation.messages) if m.pinned and m.raw.keys() <= REFERENCE_FIELDS)
+    pinned = ((i, m.raw) for i, m in enumerate(conversation.messages) if m.pinned)
+    return frozenset(i for i, raw in pinned if raw and raw.keys() <= REFERENCE_FIELDS)
 
 
 @_once
