@@ -17,7 +17,7 @@ from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Conversation, Format, Media, Message, Part, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, stays
+from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, references, stays
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import Turn, turn_of
@@ -152,7 +152,7 @@ def compress(
     for exchange in sorted(older_exchanges(whole), key=lambda exchange: asked in exchange):
         if room >= 0:
             break
-        if newest in exchange:
+        if newest in exchange or not references(whole).isdisjoint(exchange):
             continue
         gone.update(exchange)
         room += sum(sizes[i] for i in exchange)

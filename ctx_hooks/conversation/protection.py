@@ -11,6 +11,8 @@ from ctx_hooks.conversation.model import ELIDED, Conversation, Message, Opaque, 
 T = TypeVar("T")
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
 """Types of blocks and items that contain a compaction made by Anthropic, OpenAI or Codex."""
+REFERENCE_FIELDS = frozenset({"type", "id"})
+"""A Responses item with only these refers to an item that the provider stores."""
 
 
 def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
@@ -84,9 +86,19 @@ def newest_replacement(conversation: Conversation) -> int:
 
 
 @_once
+def references(conversation: Conversation) -> frozenset[int]:
+    """Return the messages that refer to stored items: their exchange stays, since nobody knows what needs them."""
+    pinned = ((i, m.raw) for i, m in enumerate(conversation.messages) if m.pinned)
+    return frozenset(i for i, raw in pinned if raw and raw.keys() <= REFERENCE_FIELDS)
+
+
+@_once
 def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
-    """Return the exchanges without protected messages, oldest first: steps may shrink or remove them."""
-    stay = protected(conversation)
+    """Return the exchanges without protected messages, oldest first: steps may shrink or remove them.
+
+    An exchange with references may only shrink.
+    """
+    stay = protected(conversation) - references(conversation)
     return tuple(g for g in conversation.exchanges if stay.isdisjoint(g))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import PROVIDER_SUMMARIES
+from ctx_hooks.conversation.protection import PROVIDER_SUMMARIES, REFERENCE_FIELDS
 from ctx_hooks.formats.content import SEALED, parts_of_value, text_parts, write_block, write_content, write_parts
 from ctx_hooks.formats.fields import opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
@@ -22,8 +22,6 @@ RESULTS = frozenset({"output", "outputs", "result", "results", "content", "tools
 """Fields of what the model gets, in an item that contains a call and its result (`mcp_call`, `code_interpreter_call`)."""
 TEXT_FIELDS = ({"output"}, {"content"})
 """The only field of a result that is a text or a list of blocks."""
-REFERENCE_FIELDS = frozenset({"type", "id"})
-"""An item with only these refers to one that the provider stores."""
 ANSWERABLE = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 """Calls for which a missing result can be added: it may be a text. Codex answers a local shell's call as a function's."""
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ctx_hooks.conversation.model import Conversation, Format, Message, Part, ToolCall, ToolResult
+from ctx_hooks.conversation.protection import references
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.openai_responses import ANSWERABLE, REFERENCE_FIELDS
+from ctx_hooks.formats.openai_responses import ANSWERABLE
 from ctx_hooks.message_rules.rule import Repair
 
 CALLS_ANSWERED = "calls_answered"
@@ -38,7 +39,7 @@ def calls_answered(conversation: Conversation, *, continues: bool = False) -> tu
     pairs = pairs_of(conversation.messages)
     if WIRE_FORMATS[conversation.format].has_items:
         # The provider may have the calls; and only some calls can be answered by a text.
-        if continues or any(message.raw.keys() <= REFERENCE_FIELDS for message in conversation.messages):
+        if continues or references(conversation):
             pairs.orphans = []
         pairs.unanswered = [p for p in pairs.unanswered if conversation.messages[p[0]].raw.get("type") in ANSWERABLE]
     arranged = conversation.with_messages(tuple(ARRANGED[conversation.format](conversation, pairs)))

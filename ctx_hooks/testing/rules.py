@@ -243,7 +243,9 @@ def _reasoning(items: list[Mapping[str, Any]], thoughts: Mapping[Any, str], *, i
 
 def _is_models(item: Mapping[str, Any]) -> bool:
     """Whether the model wrote the item, of any type: neither a client nor a tool did."""
-    return item.get("role", "assistant") == "assistant" and not str(item.get("type")).endswith(("_output", "_response"))
+    return item.get("role", "assistant") == "assistant" and not str(item.get("type")).endswith(
+        ("_output", "_result", "_response")
+    )
 
 
 def _thoughts(items: Iterable[Mapping[str, Any]], came: Iterable[Mapping[str, Any]]) -> dict[Any, str]:

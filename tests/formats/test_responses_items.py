@@ -7,8 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from responses_items import KINDS, conversations, made, said, session, text_of, user
 
 import ctx_hooks
+from ctx_hooks.compaction import last_resort
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import violations
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
 
 BUDGET = 6_000
 STAYS = ("encrypted_content", "fingerprint", "id", "call_id", "type", "status")
@@ -133,6 +136,29 @@ def test_outputs_of_referenced_calls_are_no_orphans():
     result = compressed(items)
     assert result.fits
     assert result.messages[:2] == referred
+
+
+@pytest.mark.parametrize("named", ["reasoning", "call", "both"])
+def test_results_beside_references_shrink_and_stay(named):
+    """The AI SDK sends stored calls and reasoning as references, and only the results in full."""
+    items = [user("Begin.")]
+    for n in range(12):
+        ask, answer = made("function_call", text_of(8_000, n), number=n)
+        thought = {"type": "item_reference", "id": f"rs_{n}"}
+        items += {"reasoning": [thought, ask], "call": [{"type": "item_reference", "id": ask["id"]}]}.get(
+            named, [thought, {"type": "item_reference", "id": ask["id"]}]
+        )
+        items.append(answer)
+    items.append(user("And now?"))
+    sent = compressed(items, 6_000)
+    assert sent.fits
+    kept = [key_of(item) for item in sent.messages if key_of(item)[0]]
+    assert kept == [key_of(item) for item in items if key_of(item)[0]]
+    assert_lawful(items, sent.messages)
+    codec = WIRE_FORMATS["openai-responses"]
+    budget = Budget(6_000, window_tokens=6_000, counter=Counter("o200k_base"))
+    left = codec.write(last_resort.compress(codec.read(items), budget).conversation)
+    assert [key_of(item) for item in left if key_of(item)[0]] == kept
 
 
 def test_reasoning_stays_beside_a_reference_to_its_item():

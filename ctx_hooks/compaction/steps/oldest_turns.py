@@ -23,7 +23,7 @@ from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Conversation
-from ctx_hooks.conversation.protection import newest_words
+from ctx_hooks.conversation.protection import newest_words, references
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
@@ -81,10 +81,10 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
         selector: has the users' words.
         most: how many turns without an answer may stay; with 0, turns before the first answer get no preference.
     """
-    newest = newest_words(conversation)
+    stay = references(conversation) | {newest_words(conversation)}
     quoted = {i for i, _ in selector.words}
     gone = {item.messages for item in selector.items} - selection.whole - selection.shortened
-    questions = {exchange for exchange in gone if newest in exchange}
+    questions = {exchange for exchange in gone if not stay.isdisjoint(exchange)}
     roles = [m.role for m in conversation.messages]
     opening = roles.index("assistant") if most and "assistant" in roles else 0
     is_answer = False
