@@ -21,12 +21,14 @@ def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict
 
     A guardrail before the plugin may have added `litellm_metadata` to a chat request, which no later hook reads. The mapping
     is LiteLLM's and is changed in place: if a request fails, the proxy reads the deployment for its headers from the
-    original mapping.
+    original mapping. On `/cursor/chat/completions` the proxy writes to `metadata` for a request of the Responses API too,
+    where the Router writes to `litellm_metadata`, and the provider gets `metadata`: there the Router's is a copy.
     """
     call = call or Call(fields)
     found = call.metadata
-    name = "litellm_metadata" if found and fields.get("litellm_metadata") is found else "metadata"
-    metadata = fields.get(name)
+    is_providers = call.call_type == "aresponses"
+    name = "litellm_metadata" if is_providers or (found and fields.get("litellm_metadata") is found) else "metadata"
+    metadata = fields.get(name, dict(found) if is_providers else None)
     own = metadata if isinstance(metadata, dict) else {}
     own[REQUEST_ID] = _new_id(call)
     return {**fields, name: own}

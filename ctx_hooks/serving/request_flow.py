@@ -53,12 +53,11 @@ class RequestFlow:
     async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries configured, and fitted if the Router itself would refuse it."""
         group = target.of_group(request.call, self.policies)
-        fields = without_request_key(request.fields)
         if group.ignored:
             self.recorder.ignored(request.call, group)
         if group.policy.mode == "off":
-            return fields
-        fields = with_request_id(fields, request.call)
+            return without_request_key(request.fields)
+        fields = without_request_key(with_request_id(request.fields, request.call))
         first = group.policy.fallbacks == "first"
         state = self.running.open(request_id_of(fields))
         state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()

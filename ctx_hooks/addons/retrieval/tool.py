@@ -71,9 +71,13 @@ def can_hide_calls(request: Request) -> bool:
     """Whether the model's texts before and after a call of the tool can be joined to one answer.
 
     Not if the client wants several answers, each of which may ask for other texts. Not if the answer is one JSON document:
-    the model may write one beside its call, and another after it.
+    the model may write one beside its call, and another after it. Not on `/cursor/chat/completions` if it gets a request of
+    the Responses API: it streams the answer in chat's chunks.
     """
     fields = request.fields
+    url = mapping_or_empty(fields.get("proxy_server_request")).get("url")
+    if request.wire.has_items and str(url).split("?", 1)[0].endswith("/chat/completions"):
+        return False
     within = [holder.get("format") for holder in map(fields.get, ("text", "output_config")) if isinstance(holder, dict)]
     forms = [fields.get("response_format"), fields.get("output_format"), *within]
     return fields.get("n") in (None, 1) and all(_kind(form) in ("", "text") for form in forms)
