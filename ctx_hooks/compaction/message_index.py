@@ -42,7 +42,7 @@ class MessageStats(NamedTuple):
         is_request: whether it is in a user's own words.
         result_chars: the length of its longest tool result.
         stays: whether no compaction removes it.
-        guessed_tokens: tokens of its media, reasoning and unknown parts, which may be far fewer provider tokens.
+        guessed_tokens: its tokens that are a guess (`Counter.guessed`), which may be far fewer provider tokens.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
         beside_tokens: tokens of the parts behind its tool results, which the next request may lack.
         calls: the digest of each of its tool calls.

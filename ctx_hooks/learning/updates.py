@@ -48,7 +48,7 @@ GROWTH_FRACTION = 0.15
 STILL_FRACTION = 0.02
 """Provider tokens that move less than this count as the same."""
 MOST_GUESSED_FRACTION = 0.2
-"""A request with a larger share of images, files or sealed reasoning shows nothing about its text's ratio."""
+"""A request with a larger share of images or files shows nothing about its text's ratio."""
 
 
 def of_answer(
@@ -173,8 +173,8 @@ def _ratio(
     seen: Seen, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
 ) -> dict[Key, Observation]:
     """Return the ratio that a count shows: of other scripts if their share is at least `least`, else of the whole."""
-    if attempt.uncounted.holds_unbilled:
-        return {}
+    if attempt.uncounted.holds_unbilled and provider_tokens <= attempt.sent_provider_tokens:
+        return {}  # without the sealed reasoning a count is a lower bound
     kind: Kind = "ratios"
     local = attempt.sent_tokens or LocalTokens(0)
     if attempt.other_tokens >= max(1, least * (attempt.latin_tokens + attempt.other_tokens)):
@@ -204,7 +204,8 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     expected = (attempt.latin_tokens + attempt.other_tokens - attempt.guessed_tokens) * attempt.known.factor
-    is_known = not attempt.uncounted.holds_any and provider_tokens >= LEAST_LOW_TOKENS
+    uncounted = attempt.uncounted
+    is_known = not (uncounted.holds_any or uncounted.holds_unbilled) and provider_tokens >= LEAST_LOW_TOKENS
     return is_known and provider_tokens < LOW_BILL_FRACTION * expected
 
 

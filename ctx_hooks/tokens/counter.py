@@ -147,8 +147,12 @@ class Counter:
         self._seen[id(counted)] = (counted, tokens)  # while the object is kept, no other gets its id
 
     def guessed(self, message: Message, fmt: Format) -> LocalTokens:
-        """Return how many of a message's tokens are a guess: those of media, reasoning and unknown parts."""
-        return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, (Text, ToolCall))))
+        """Return how many of a message's tokens are a guess: those of media, reasoning and unknown parts.
+
+        Sealed reasoning of the Responses API is not among them: it is in every request of a session, and fills the window.
+        """
+        counted = (Text, ToolCall, Reasoning) if fmt == "openai-responses" else (Text, ToolCall)
+        return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, counted)))
 
     def messages(self, messages: Iterable[Message], fmt: Format) -> LocalTokens:
         """Return the tokens of several messages."""

@@ -256,10 +256,12 @@ def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, bille
     assert not any(kind.startswith("accepted") for kind, _ in stats.observations)
 
 
-def test_a_request_with_reasoning_that_is_not_billed_shows_no_ratio():
-    """It fills the window: with the ratio of its bill the next request would exceed the window."""
+def test_a_count_without_the_reasoning_only_raises_the_ratio():
+    """It fills the window and is not billed: with the ratio of its bill the next request would exceed the window."""
     sealed = replace(COUNTED, guessed_tokens=9_000, uncounted=Uncounted(holds_unbilled=True))
     assert "ratios" not in values(updates.of_answer(NOTHING, sealed, 41_000, NOW))
     refused = values(updates.of_refusal(NOTHING, sealed, Overflow("input", "x", 40_000, 41_000), NOW))
     assert "ratios" not in refused
     assert refused["limit"] == (40_000,)
+    assert values(updates.of_answer(NOTHING, sealed, 56_000, NOW))["ratios"][1:] == (1.12,)
+    assert values(updates.of_refusal(NOTHING, sealed, Overflow("input", "x", 40_000, 56_000), NOW))["ratios"][1:] == (1.12,)

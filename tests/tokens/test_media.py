@@ -66,7 +66,6 @@ def test_an_image_costs_what_its_pixels_cost_in_any_item(fmt, item):
 
 @pytest.mark.parametrize(("fmt", "item"), [
     ("openai-responses", {"type": "of_tomorrow", "data": ANYTHING}),
-    ("openai-responses", {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}),
     ("openai-responses", {"type": "compaction", "encrypted_content": ANYTHING}),
     ("openai-chat", said({"type": "video", "video": ANYTHING})),
     ("openai-chat", said({"type": "input_video", "input_video": {"data": ANYTHING}})),
@@ -77,6 +76,14 @@ def test_data_of_any_kind_costs_a_fraction_of_its_base64_and_is_called_a_guess(f
     message = WIRE_FORMATS[fmt].read([item]).messages[0]
     assert 0 < COUNTER.message(message, fmt) < as_text / 3
     assert COUNTER.guessed(message, fmt) >= COUNTER.message(message, fmt) - 10
+
+
+def test_sealed_reasoning_costs_a_fraction_and_is_no_guess():
+    """It is in every request of a session: called a guess, no refusal of the session would teach anything."""
+    item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}
+    message = WIRE_FORMATS["openai-responses"].read([item]).messages[0]
+    assert 0 < COUNTER.message(message, "openai-responses") < COUNTER.text(ANYTHING) / 3
+    assert COUNTER.guessed(message, "openai-responses") == 0
 
 
 @pytest.mark.parametrize(("fmt", "item"), [
