@@ -214,7 +214,7 @@ def known_of(
     seen = stats.seen_by(to.tenant, now)
     factor, other_weight = seen.factor(to.model), seen.other_weight(to.model)
     window = to.window
-    limit = seen.limit_tokens(window.tokens, OTHERS_FLOOR_FRACTION)
+    limit = seen.limit_tokens(window.tokens, OTHERS_FLOOR_FRACTION, to.model)
     learned_seconds = None
     if limit is not None and limit < window.tokens:
         window, learned_seconds = replace(window, tokens=limit, source="learned"), seen.limit_seconds
@@ -224,7 +224,7 @@ def known_of(
     if previous is not None:
         previous = previous.weighed(other_weight)
         if previous.to.deployment == to.deployment:
-            window = _window_for_retry(window, factor, to.attempt, previous, accepts="accepted_input" in seen.own)
+            window = _window_for_retry(window, factor, to.attempt, previous)
     # A request of the tenant had oddly few provider tokens, and no later one had more: count any size.
     is_odd = "low_bill" in seen.own and any(seen.own["low_bill"].values)
     return Known(
@@ -240,11 +240,10 @@ def known_of(
     )
 
 
-def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt, *, accepts: bool) -> Window:
-    """Return the window for a retry: for this request only, the limit that the refusal names or suggests.
+def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
+    """Return the window for a retry: the limit that the refusal taught, else the one that it names or suggests.
 
-    The first retry uses the learned limit if that rests on more than this refusal: a named limit or an accepted size
-    (`accepts`). So does the conversation's next request, which then continues the retry's text.
+    The conversation's next request uses the learned limit too, and continues the retry's text.
 
     No tokens are left if content that only the provider sees exceeds the limit by itself. A stored history is no such
     content: the provider can shorten it, and the request's own items are rarely the cause.
@@ -257,8 +256,7 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
         return replace(window, tokens=named, source="refusal") if named < window.tokens else window
     refused = to_provider(sent, factor)
     first = to_provider(previous.first_tokens or sent, factor)
-    limit = limit_for_retry(overflow, refused, first, number)
-    if number == 1 and window.source == "learned" and window.tokens < refused and (accepts or overflow.limit_tokens):
-        limit = max(limit, window.tokens)
+    is_learned = window.source == "learned" and window.tokens < refused
+    limit = window.tokens if is_learned else limit_for_retry(overflow, refused, first, number)
     limit = ProviderTokens(max(0, limit - unseen_tokens(overflow, refused)))
     return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ctx_hooks.learning.calibration import (
-    GRID_FRACTION,
     LARGEST_OTHER_RATIO,
     LARGEST_RATIO,
     LEAST_RATIO,
@@ -23,11 +22,11 @@ from ctx_hooks.learning.calibration import (
 from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
-    "limit", "own_limit", "refused", "refused_mix", "kept", "output_limit", "holds_output", "ratios", "other_ratios",
-    "low_bill", "accepted_input", "accepted_output", "accepted_total", "answer",
+    "limit", "own_limit", "refused", "output_limit", "holds_output", "ratios", "other_ratios", "low_bill",
+    "accepted_input", "accepted_output", "accepted_total", "answer",
 ]  # fmt: skip
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
-LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused", "kept")
+LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused")
 ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output", "accepted_total")
 """Of an answered request: its input, its requested output, and both together."""
 
@@ -78,7 +77,7 @@ class Rule(NamedTuple):
 RULES: Mapping[Kind, Rule] = {
     **dict.fromkeys(LIMITS, Rule(least=LEAST_LIMIT_TOKENS)),
     **dict.fromkeys(ACCEPTED, Rule(largest_stays=True)),
-    "refused_mix": Rule(3),
+    "refused": Rule(3),
     "output_limit": Rule(least=1),
     "holds_output": Rule(least=1, largest=1),
     "ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO, 7 * DAY_SECONDS),
@@ -96,10 +95,7 @@ MEDIAN_TENANTS = 3
 """One tenant cannot choose the median over this many tenants."""
 FOREIGN_RATIO_FACTOR = 1.25
 """How far the ratio that one or two other tenants have shown may move the figure of a tenant that has shown none."""
-PROBE_FRACTION = 0.15
-"""How far, on a logarithmic scale, a limit without a figure lies above the accepted size, towards the refused one: near
-enough that the next request mostly fits, and above it, so that requests that grow find out more."""
-REFUSED_STEPS = 4
+REFUSED_STEPS = 8
 """The size of a request refused without a figure is rounded down to a step, this many in a doubling: the powers of
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 MOST_TENANTS = 64
@@ -111,13 +107,12 @@ class Observation:
     """The figures that were seen, in provider tokens, and when (epoch seconds).
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
-    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure.
-    `refused_mix`: that size as it was counted, how many local tokens of it are of other scripts, and the ratio that
-    these were counted by. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
-    `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider tokens, 0 for a request
-    that was not counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that
-    the provider counted, the requested output, and both together, of an answered request. `answer`: the output that an
-    answer had.
+    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure, in local tokens
+    of Latin words and of others, so that the newest ratios apply to it; then the share of it that is the limit.
+    `holds_output`: 1. `ratios`, `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider
+    tokens, 0 for a request that was not counted, and what the provider counted of it; (0, 0) after a larger bill.
+    `accepted_*`: the input that the provider counted, the requested output, and both together, of an answered request.
+    `answer`: the output that an answer had.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)
@@ -127,8 +122,8 @@ class Observation:
     at: float
 
 
-NOTHING = Observation((0.0,), at=0.0)
-"""Represents no accepted size."""
+NOTHING, UNLIMITED = Observation((0.0,), at=0.0), Observation((math.inf,), at=0.0)
+"""Represent no accepted size, and no limit."""
 Key: TypeAlias = tuple[Kind, str]
 """The kind of an observation, and the tenant."""
 
@@ -180,28 +175,24 @@ class Seen:
     others: tuple[Mapping[Kind, Observation], ...] = ()
     limit_seconds: float | None = None
 
-    def limit_tokens(self, window_tokens: ProviderTokens, floor_fraction: float) -> ProviderTokens | None:
+    def limit_tokens(self, window_tokens: ProviderTokens, floor_fraction: float, model: str = "") -> ProviderTokens | None:
         """Return the limit that applies to the tenant, None if there are no observations.
 
-        It is never below an accepted size, except for a limit that the provider named to this tenant later. A limit from a
-        single other tenant is at least `floor_fraction` of the window of `window_tokens`; the second smallest figure of the
-        others rests on two of them.
+        It is never below an accepted size, except for a limit that the provider named to this tenant later, and never above
+        a size that this tenant was refused. A limit from a single other tenant is at least `floor_fraction` of the window of
+        `window_tokens`; the second smallest figure of the others rests on two of them.
         """
         accepted_input = self.own.get("accepted_input", NOTHING)
         accepted = accepted_input.values[0]
         named = [self.own[kind] for kind in ("limit", "own_limit") if kind in self.own]
         shown = [max(o.values[0], accepted) if accepted_input.at > o.at else o.values[0] for o in named]
-        if "refused" in self.own:
-            size, kept = _refused_tokens(self.own), self.own.get("kept")
-            held = min(kept.values[0], size) if kept and kept.at >= self.own["refused"].at else 0.0
-            shown.append(max(held, _between(accepted, size)))
-        own = [min(shown)] if shown else []
-        others = self._of_others("limit", "refused")
+        own = [min([*shown, self.below_refused(self.own, model)])]
+        others = sorted(min(o.get("limit", UNLIMITED).values[0], self.below_refused(o, model)) for o in self.others)
         if others:
             own.append(max(others[0], window_tokens * floor_fraction, accepted))
         if len(others) >= CONFIRMING_TENANTS:
             own.append(max(others[CONFIRMING_TENANTS - 1], accepted))
-        return ProviderTokens(int(min(own))) if own else None
+        return None if math.isinf(min(own)) else ProviderTokens(int(min(own)))
 
     def output_limit_tokens(self) -> ProviderTokens | None:
         """Return the largest output that the deployment gives the tenant: named to it, or to two others."""
@@ -252,36 +243,22 @@ class Seen:
             return median
         return min(max(median, expected / FOREIGN_RATIO_FACTOR), expected * FOREIGN_RATIO_FACTOR)
 
-    def _of_others(self, *kinds: Kind) -> list[float]:
-        """Return each other tenant's smallest figure of these kinds, if it has one, in order."""
-        smallest: list[float] = []
-        for o in self.others:
-            figures = [_refused_tokens(o) if kind == "refused" else o[kind].values[0] for kind in kinds if kind in o]
-            smallest += sorted(figures)[:1]
-        return sorted(smallest)
+    def below_refused(self, shown: Mapping[Kind, Observation], model: str) -> float:
+        """Return a tenant's limit below a size refused without a figure, by its ratios; infinite without such a size."""
+        latin, other, share = (*shown.get("refused", UNLIMITED).values, 0.0, 1.0)[:3]
+        factor = self.factor(model)
+        latin_ratio = shown["ratios"].values[0] if "ratios" in shown else factor
+        other_ratio = shown["other_ratios"].values[0] if "other_ratios" in shown else self._ratio("other_ratios", factor)
+        return max(LEAST_LIMIT_TOKENS, (latin * latin_ratio + other * other_ratio) * min(share, 1.0))
 
-
-def _refused_tokens(shown: Mapping[Kind, Observation]) -> float:
-    """Return the refused size of a tenant by the ratio of other scripts that its answers have shown since."""
-    refused, mix, ratios = shown["refused"], shown.get("refused_mix"), shown.get("other_ratios")
-    if mix is None or ratios is None or mix.at != refused.at or len(mix.values) < RULES["refused_mix"].most_values:
-        return refused.values[0]
-    size, other, counted_by = mix.values
-    if math.isclose(ratios.values[0], counted_by, rel_tol=GRID_FRACTION):
-        return refused.values[0]
-    return max(LEAST_LIMIT_TOKENS, on_grid(max(1, size + other * (ratios.values[0] - counted_by))))
+    def _of_others(self, kind: Kind) -> list[float]:
+        """Return each other tenant's figure of a kind, if it has one, in order."""
+        return sorted(o[kind].values[0] for o in self.others if kind in o)
 
 
 def on_grid(tokens: float) -> ProviderTokens:
     """Return a refused size rounded down to the grid."""
     return ProviderTokens(int(2 ** (math.floor(math.log2(tokens) * REFUSED_STEPS) / REFUSED_STEPS)))
-
-
-def _between(accepted: float, refused: float) -> float:
-    """Return the limit between an accepted size and a larger refused one, in provider tokens."""
-    if not 0 < accepted < refused:
-        return max(accepted, refused)
-    return float(accepted * (refused / accepted) ** PROBE_FRACTION)
 
 
 def _bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:

@@ -6,6 +6,7 @@ window. If not all was counted, a limit that the provider names with its own cou
 rate limit that a single request exceeds.
 """
 
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -22,6 +23,8 @@ from ctx_hooks.learning.stats import (
     ACCEPTED,
     ANYONE,
     LEAST_LIMIT_TOKENS,
+    NOTHING,
+    UNLIMITED,
     DeploymentStats,
     Key,
     Kind,
@@ -31,6 +34,7 @@ from ctx_hooks.learning.stats import (
 )
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
@@ -49,6 +53,15 @@ STILL_FRACTION = 0.02
 """Provider tokens that move less than this count as the same."""
 MOST_GUESSED_FRACTION = 0.2
 """A request with a larger share of images or files shows nothing about its text's ratio."""
+BUDGET_FACTOR = 1.087
+"""A window of this many times an accepted size has that size as its budget, with the usual reserve of 8 %."""
+CONTRADICTING_FACTOR = 1.25
+"""A size accepted earlier that exceeds a refused one by more is of another window, or was counted otherwise."""
+FILLED_FRACTION = 0.75
+"""A compaction is near or just made, so a larger limit changes few prompts: after a request of at least this share of its
+budget, or one that begins with a new compaction."""
+LARGEST_SHARE = 0.9
+"""Of a refused size: a limit so near to it is not raised, because the next refusal would cost more than it shows."""
 
 
 def of_answer(
@@ -77,13 +90,11 @@ def of_answer(
             if not 0 < sent_before <= attempt.sent_provider_tokens:
                 shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
         elif not attempt.uncounted.holds_any and _mostly_text(attempt):
+            shown |= _larger_limit(seen, attempt, now)
             shown |= _larger_bill(tenant, billed_before, provider_tokens, now)
             shown |= _ratio(seen, attempt, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
-    if attempt.to.attempt and attempt.known.window.source == "refusal" and attempt.known.window.tokens >= LEAST_LIMIT_TOKENS:
-        # The next request uses this one's guessed limit: so it continues the same text.
-        shown["kept", tenant] = Observation((attempt.known.window.tokens,), now)
     if _was_counted(attempt, provider_tokens):
         output = attempt.output_tokens or 0
         accepted = zip(ACCEPTED, (provider_tokens, output, provider_tokens + output), strict=True)
@@ -107,25 +118,33 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
         return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
-    if given and not (attempt.latin_tokens + attempt.other_tokens) * LEAST_RATIO <= given <= _most_tokens(attempt):
+    least_tokens = 0 if overflow.at_least else (attempt.latin_tokens + attempt.other_tokens) * LEAST_RATIO
+    if given and not least_tokens <= given <= _most_tokens(attempt):
         return {}
+    given = None if overflow.at_least else given
+    seen = stats.seen_by(tenant, now)
     shown: dict[Key, Observation] = {}
-    if given and not overflow.at_least:
+    if given:
         exceeds = given > attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION)
-        shown |= _ratio(stats.seen_by(tenant, now), attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
-    refused = attempt.sent_provider_tokens
+        shown |= _ratio(seen, attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
+    refused, output = attempt.sent_provider_tokens, 0
     if overflow.kind == "input_plus_output":
         shown["holds_output", tenant] = Observation((1,), now)
-        refused = ProviderTokens(refused + (attempt.output_tokens or 0))
+        output = attempt.output_tokens or 0
+        refused = ProviderTokens(refused + output)
     plausible = limit is None or LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO
     if limit is not None and plausible:
         shown["limit", tenant] = Observation((limit,), now)
     within = limit is None or (given is None and refused <= limit)
     if plausible and within and refused >= 2 * LEAST_LIMIT_TOKENS:
-        shown["refused", tenant] = Observation((on_grid(refused),), now)
-        if attempt.other_tokens:
-            ratio = attempt.known.factor * attempt.known.other_weight
-            shown["refused_mix", tenant] = Observation((refused, attempt.other_tokens, ratio), now)
+        accepted = seen.own.get("accepted_input", NOTHING).values[0]
+        guess: float = limit_for_retry(overflow, refused, refused, 1)
+        if accepted <= refused * CONTRADICTING_FACTOR:
+            guess = max(guess, accepted * BUDGET_FACTOR)
+        rounded = on_grid(refused)
+        latin = attempt.latin_tokens + output / attempt.known.factor
+        sizes = (tokens * rounded / refused for tokens in (latin, attempt.other_tokens))
+        shown["refused", tenant] = Observation((*sizes, min(1.0, guess / rounded)), now)
     return shown
 
 
@@ -158,10 +177,22 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
     """Return the event of a limit among the observations."""
     for kind in ("limit", "refused", "output_limit"):
         found = shown.get((kind, attempt.to.tenant))
-        if found is not None:
+        if found is not None and (kind != "refused" or attempt.overflow is not None):
             to, limit = attempt.to, ProviderTokens(int(found.values[0]))
+            limit = attempt.sent_provider_tokens if kind == "refused" else limit
             return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
     return None
+
+
+def _larger_limit(seen: Seen, attempt: Attempt, now: float) -> dict[Key, Observation]:
+    """Return a larger share of a refused size, half the way to all of it, if an answer shows that this is possible."""
+    tenant, window, budget = attempt.to.tenant, attempt.known.window, attempt.budget_tokens
+    latin, other, share = (*seen.own.get("refused", UNLIMITED).values, 0.0, 1.0)[:3]
+    if share >= LARGEST_SHARE or budget is None or attempt.to.attempt:
+        return {}  # after a retry the conversation's next request continues its text, within the same limit
+    fills = attempt.rewrites or attempt.sent_provider_tokens >= FILLED_FRACTION * budget
+    is_current = window.tokens >= int(seen.below_refused(seen.own, attempt.to.model))
+    return {("refused", tenant): Observation((latin, other, math.sqrt(share)), now)} if fills and is_current else {}
 
 
 def _larger_bill(tenant: str, odd: float, provider_tokens: ProviderTokens, now: float) -> dict[Key, Observation]:

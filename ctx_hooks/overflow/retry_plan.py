@@ -52,8 +52,8 @@ def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> Pro
         return None
     if overflow.kind == "output_limit":
         return limit if asked is None or limit < asked else None
-    if given is None:
-        return None
+    if given is None or overflow.at_least:
+        return None  # vLLM's lower bound is the window less the output, whatever the input
     room = ProviderTokens(limit - given - OUTPUT_MARGIN_TOKENS)
     return room if room >= LEAST_OUTPUT_TOKENS and (asked is None or room < asked) else None
 
@@ -71,7 +71,7 @@ def limit_for_retry(
     """
     if not overflow.limit_tokens:
         return ProviderTokens(max(1, int(refused_first_tokens * _of(BLIND_FRACTIONS, number))))
-    if overflow.input_tokens:
+    if overflow.input_tokens and not overflow.at_least:
         return overflow.limit_tokens
     return ProviderTokens(int(min(overflow.limit_tokens, refused_tokens) * _of(UNCOUNTED_FRACTIONS, number)))
 

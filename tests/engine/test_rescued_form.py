@@ -82,7 +82,7 @@ def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, 
             assert now[: len(before)] == before
             rescued += 1
         before = now if len(decisions) > 1 else None
-    assert rescued == 1
+    assert 1 <= rescued <= 1 + (named == "nothing"), "without a figure one more refusal shows how much the window holds"
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "gemini"])

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
+from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION, UNCOUNTED_FRACTIONS
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.budget import Window
 
@@ -54,7 +55,7 @@ class TestRetries:
 
     @pytest.mark.parametrize(("overflow", "window"), [
         (Overflow("input", "x", limit, size + 9_000), Window(limit - 9_000, "refusal")),
-        (Overflow("input", "x", limit, size + 9_000, at_least=True), Window(limit, "refusal")),
+        (Overflow("input", "x", limit, size + 9_000, at_least=True), Window(int(limit * UNCOUNTED_FRACTIONS[0]), "refusal")),
         (Overflow("input", "x", 100, size + 90), Window(100, "refusal")),
         (Overflow("input", "x"), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
         (Overflow("input", "x", None, size + 9_000), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
@@ -134,6 +135,18 @@ class TestRetries:
         assert isinstance(decision, NotRetried)
         assert decision.reason
         assert attempt == replace(refused, spent=True)
+
+    @given(limit_fraction=st.floats(0.1, 0.95), output=st.sampled_from([500, 2_000, 8_000]))
+    def test_a_lower_bound_teaches_the_limit_and_makes_the_input_smaller(self, limit_fraction, output):
+        """vLLM counts no further than the window less the output: the figure says nothing of the size."""
+        limit = max(int(self.size * limit_fraction), output + 1_000)
+        overflow = Overflow("input_plus_output", "x", limit, limit - output + 1, output, at_least=True)
+        refused = self.refused(overflow, output_tokens=output)
+        stats = DeploymentStats().merged(updates.of_refusal(DeploymentStats(), refused, overflow, NOW), NOW)
+        assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) == limit
+        known, _, attempt = self.retry(overflow, request=session(turns=40, max_tokens=output), stats=stats, refused=refused)
+        assert known.window.tokens == limit
+        assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
 
     @given(
         limit_fraction=st.floats(0.25, 0.9),

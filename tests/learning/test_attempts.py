@@ -16,8 +16,8 @@ class TestWhatIsKnown:
         assert known_of(to(), stats_of(("limit", "ann", 600_000)), NOW).window == to().window
 
     def test_when_the_limit_in_use_was_shown_is_known_and_nothing_of_one_that_is_not(self):
-        by_other, kept = stats_of(("limit", "bob", 60_000)), stats_of(("kept", "ann", 1_500))
-        found = [known_of(to(), stats, NOW + 60).limit_learned_seconds for stats in (by_other, kept)]
+        by_other, larger = stats_of(("limit", "bob", 60_000)), stats_of(("limit", "ann", 600_000))
+        found = [known_of(to(), stats, NOW + 60).limit_learned_seconds for stats in (by_other, larger)]
         assert found == [NOW - 1, None]
 
     def test_what_another_tenant_was_told_lowers_the_window_to_its_half_at_most(self):

@@ -26,8 +26,8 @@ FLOOR = 0.5
 
 
 def stats_of(*shown, at=NOW):
-    """Return statistics of (kind, tenant, value) triples."""
-    return DeploymentStats().merged({(k, t): Observation((v,), at) for k, t, v in shown}, NOW)
+    """Return statistics of (kind, tenant, values...)."""
+    return DeploymentStats().merged({(k, t): Observation(tuple(v), at) for k, t, *v in shown}, NOW)
 
 
 def limit(stats, tenant="cat", now=NOW):
@@ -36,13 +36,14 @@ def limit(stats, tenant="cat", now=NOW):
 
 @pytest.mark.parametrize(("shown", "expected"), [
     ([("limit", "cat", 8_000)], 8_000), ([("limit", "ann", 8_000)], 64_000),
-    ([("limit", "ann", 8_000), ("refused", "bob", 9_000)], 9_000),
+    ([("limit", "ann", 8_000), ("refused", "bob", 12_000, 0, 0.75)], 9_000),
     ([("limit", "ann", 8_000), ("limit", "bob", 8_000), ("accepted_input", ANYONE, 100_000)], 100_000),
-    ([("refused", "cat", 30_000), ("accepted_input", ANYONE, 56_000)], 56_000),
-    ([("refused", "cat", 32_000), ("accepted_input", ANYONE, 16_000)], 17_753),
-    ([("limit", "cat", 60_000), ("refused", "cat", 40_000), ("own_limit", "cat", 50_000)], 40_000),
+    ([("refused", "cat", 30_000, 0, 1.0), ("accepted_input", ANYONE, 56_000)], 30_000),
+    ([("refused", "cat", 32_000, 0, 0.5), ("accepted_input", ANYONE, 12_000)], 16_000),
+    ([("refused", "cat", 32_000, 4_000, 0.5), ("ratios", "cat", 1.5), ("other_ratios", "cat", 2.0)], 28_000),
+    ([("limit", "cat", 60_000), ("refused", "cat", 80_000, 0, 0.5), ("own_limit", "cat", 50_000)], 40_000),
 ], ids=["what it was told", "the floor of what another was told", "what two others agree on", "no less than was accepted",
-        "no less after a refusal", "without a figure just above what was accepted", "the smallest"])  # fmt: skip
+        "no more than it was refused", "a share of a refused size", "by the newest ratios", "the smallest"])  # fmt: skip
 def test_the_limit_that_holds_for_a_tenant(shown, expected):
     assert limit(stats_of(*shown)) == expected
 

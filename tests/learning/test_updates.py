@@ -145,17 +145,20 @@ OUTPUT = "max_tokens is too large: 20000. This model supports at most 4096 compl
     (COUNTED, Overflow("input", "x", 60_000, 61_004), {"limit": (60_000,), "ratios": (1.2167, 1.2201)}),
     (COUNTED, recognise_overflow(OUTPUT, status=400), {"output_limit": (4_096,)}),
     (COUNTED, too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000"), {"own_limit": (20_000,)}),
-    (COUNTED, NAMED, {"limit": (60_000,), "refused": (46_340,)}),
+    (COUNTED, NAMED, {"limit": (60_000,), "refused": (46_340, 0, 0.86)}),
     (replace(COUNTED, sent_tokens=61_000), NAMED, {"limit": (60_000,)}),
-    (LARGER, Overflow("input", "x"), {"refused": (55_108,)}), (LARGER, BOTH, {"refused": (65_536,), "holds_output": (1,)}),
-    (replace(LARGER, output_tokens=None), BOTH, {"refused": (55_108,), "holds_output": (1,)}),
-    (SEARCHED, Overflow("input", "x"), {"refused": (46_340,)}), (SEARCHED, Overflow("input", "x", 40_000), {}),
+    (LARGER, Overflow("input", "x"), {"refused": (55_108, 0, 0.65)}),
+    (LARGER, BOTH, {"refused": (65_536, 0, 0.64), "holds_output": (1,)}),
+    (replace(LARGER, output_tokens=None), BOTH, {"refused": (55_108, 0, 0.65), "holds_output": (1,)}),
+    (SEARCHED, Overflow("input", "x"), {"refused": (46_340, 0, 0.65)}), (SEARCHED, Overflow("input", "x", 40_000), {}),
 ], ids=["its limit and its count", "a cap of the output and no window", "a rate limit that one request is above",
         "what was sent too where the local count is within the limit", "no size above it", "the size, rounded down",
         "the sum where the output counts too", "no output that was not asked for", "the size beside calls of hosted tools",
         "no limit beside these"])  # fmt: skip
 def test_a_refusal_shows(attempt, overflow, expected):
-    assert values(updates.of_refusal(NOTHING, attempt, overflow, NOW)) == expected
+    shown = values(updates.of_refusal(NOTHING, attempt, overflow, NOW))
+    assert shown.keys() == expected.keys()
+    assert all(shown[kind] == pytest.approx(expected[kind], rel=0.01) for kind in expected)
 
 
 def test_a_refusal_that_adds_the_output_to_the_input_shows_that_the_window_holds_both():
@@ -170,21 +173,19 @@ def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_i
     """Else English requests keep for a day to a limit that is too small by the ratio."""
     japanese = replace(COUNTED, sent_tokens=33_000, received_tokens=33_000, other_tokens=32_000)
     stats = NOTHING.merged(updates.of_refusal(NOTHING, japanese, Overflow("input", "x"), NOW), NOW)
-    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.1) == 32_768
-    fields = {"to": replace(japanese.to, attempt=1), "known": replace(japanese.known, window=Window(28_000, "refusal"))}
-    smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000, **fields)
+    before = stats.seen_by("ann", NOW).limit_tokens(200_000, 0.05)
+    smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000)
     stats = stats.merged(updates.of_answer(stats, smaller, 33_000, NOW + 1), NOW + 1)
-    assert stats.seen_by("bob", NOW + 1).limit_tokens(200_000, 0.1) == 65_536, "twice as many, and 1,000"
-    assert 33_000 < stats.seen_by("ann", NOW + 1).limit_tokens(200_000, 0.1) < 65_536
+    for tenant in ("ann", "bob"):
+        assert stats.seen_by(tenant, NOW + 1).limit_tokens(200_000, 0.05) == pytest.approx(2 * before, rel=0.04)
     weighed = japanese.weighed(stats.seen_by("ann", NOW + 1).other_weight("model"))
-    shown = updates.of_refusal(stats, weighed, Overflow("input", "x"), NOW + 2)
-    assert values(shown)["refused"] == (65_536,)
-    assert stats.merged(shown, NOW + 2).seen_by("bob", NOW + 2).limit_tokens(200_000, 0.1) == 65_536, "once, and not twice"
+    stats = stats.merged(updates.of_refusal(stats, weighed, Overflow("input", "x"), NOW + 2), NOW + 2)
+    assert stats.seen_by("ann", NOW + 2).limit_tokens(200_000, 0.05) == pytest.approx(2 * before, rel=0.1), "once, not twice"
 
 
-@pytest.mark.parametrize("mix", [(0, 0, 0), (1e9, 1e9, 0), (2_000, 1e9, 1e9), (50_000,)], ids=str)
-def test_what_somebody_has_written_of_a_refused_size_is_survived(mix):
-    shown = {"refused": (46_340,), "refused_mix": mix, "other_ratios": (2.0, 2.0)}
+@pytest.mark.parametrize("refused", [(0, 0, 0), (1e9, 1e9, 0), (2_000, 1e9, 1e9), (50_000,), (50_000, 9)], ids=str)
+def test_what_somebody_has_written_of_a_refused_size_is_survived(refused):
+    shown = {"refused": refused, "other_ratios": (2.0, 2.0)}
     stats = NOTHING.merged({(kind, "ann"): Observation(values, NOW) for kind, values in shown.items()}, NOW)
     assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) >= 1_000
     assert stats.seen_by("bob", NOW).limit_tokens(200_000, 0.5) >= 100_000
@@ -221,10 +222,11 @@ def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt
 
 @pytest.mark.parametrize("window_tokens", [4_096, 8_192, 32_768, 131_072, 1_048_576])
 def test_a_window_that_is_a_power_of_two_is_found_from_what_is_refused_just_above_it(window_tokens):
-    for sent in (window_tokens, window_tokens + 1, int(window_tokens * 1.18)):
+    accepted = NOTHING.merged({("accepted_input", ANYONE): Observation((window_tokens - 99.0,), NOW)}, NOW)
+    for sent in (window_tokens, window_tokens + 1, int(window_tokens * 1.09)):
         attempt = replace(COUNTED, sent_tokens=sent)
-        shown = updates.of_refusal(NOTHING, attempt, Overflow("input", "x"), NOW)
-        assert values(shown) == {"refused": (window_tokens,)}
+        stats = accepted.merged(updates.of_refusal(accepted, attempt, Overflow("input", "x"), NOW), NOW)
+        assert stats.seen_by("ann", NOW).limit_tokens(2_000_000, 0.5) == window_tokens
 
 
 def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():

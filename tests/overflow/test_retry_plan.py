@@ -62,7 +62,8 @@ def test_a_lowered_output_is_less_than_was_asked_and_fits_beside_the_input(limit
     *(Overflow(kind, "x", None, 10_000) for kind in ("input", "input_plus_output", "output_limit")),
     Overflow("input_plus_output", "x", 200_000), Overflow("input", "x", 200_000, 10_000),
     Overflow("input_plus_output", "x", 200_000, 199_900, 64_000),
-], ids=[*3 * ["no limit"], "no count", "the input by itself", "no room for an answer"])  # fmt: skip
+    Overflow("input_plus_output", "x", 200_000, 136_001, 64_000, at_least=True),
+], ids=[*3 * ["no limit"], "no count", "the input by itself", "no room for an answer", "a lower bound"])  # fmt: skip
 def test_where_a_shorter_answer_is_no_remedy_no_output_is_guessed(overflow, asked):
     assert lower_output(overflow, asked) is None
 
