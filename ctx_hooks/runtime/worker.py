@@ -75,6 +75,8 @@ class Workers:
             RuntimeError: The system starts no further thread.
         """
         task, left = _Task(tenant, work, deadline), deadline.seconds_left
+        if left == 0:
+            raise CompressionTimeoutError
         result: asyncio.Future[T] = asyncio.wrap_future(task.future)
         with self._lock:
             self._waiting.setdefault(tenant, deque()).append(task)
