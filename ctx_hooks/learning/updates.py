@@ -6,6 +6,7 @@ window. If not all was counted, a limit that the provider names with its own cou
 rate limit that a single request exceeds.
 """
 
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from ctx_hooks.learning.stats import (
     ACCEPTED,
     ANYONE,
     LEAST_LIMIT_TOKENS,
+    NOTHING,
     DeploymentStats,
     Key,
     Kind,
@@ -33,6 +35,7 @@ from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 Shown: TypeAlias = Mapping[Key, Observation]
 """The observations of one answer or refusal."""
@@ -47,6 +50,8 @@ GROWTH_FRACTION = 0.15
 """If requests grew by at least this while their provider tokens stayed the same, the provider truncated them."""
 STILL_FRACTION = 0.02
 """Provider tokens that move less than this count as the same."""
+CAP_UNITS = (1_000, 1_024)
+"""Caps on the output are multiples of one of them: an answer of such a length shows the cap."""
 MOST_GUESSED_FRACTION = 0.2
 """A request with a larger share of images, files or sealed reasoning shows nothing about its text's ratio."""
 
@@ -88,6 +93,25 @@ def of_answer(
         output = attempt.output_tokens or 0
         accepted = zip(ACCEPTED, (provider_tokens, output, provider_tokens + output), strict=True)
         shown |= {(kind, ANYONE): Observation((tokens,), now) for kind, tokens in accepted}
+    return shown
+
+
+def of_cut_answer(seen: Seen, attempt: Attempt, billed: Billed, now: float) -> Shown:
+    """Return the observations of an answer that ended with fewer tokens than it asked for, at the end of the window.
+
+    A provider's own cap on the output ends answers too, so two answers of different lengths have to end at the same total.
+    """
+    answer, total = billed.output_tokens, ProviderTokens(billed.input_tokens + billed.output_tokens)
+    is_cap = any(min(answer % unit, -answer % unit) <= 1 for unit in CAP_UNITS)
+    least = max(LEAST_LIMIT_TOKENS, seen.own.get("accepted_input", NOTHING).values[0])
+    is_within = least <= total < attempt.known.window.tokens and _was_counted(attempt, billed.input_tokens)
+    if is_cap or not is_within or not answer < (attempt.output_tokens or 0):
+        return {}
+    before = seen.own["cut"].values if "cut" in seen.own else (0, 0)
+    same = math.isclose(before[0], total, rel_tol=STILL_FRACTION / 10)
+    shown: dict[Key, Observation] = {("cut", attempt.to.tenant): Observation((total, answer), now)}
+    if same and not math.isclose(before[-1], answer, rel_tol=STILL_FRACTION):
+        shown["own_limit", attempt.to.tenant] = Observation((total,), now)
     return shown
 
 
