@@ -103,10 +103,12 @@ class Learned:
         """Learn from a refusal that the deployment wants the reasoning of earlier answers back."""
         await self.learn(attempt.to.deployment, {("wants_reasoning", attempt.to.tenant): Observation((1,), time.time())})
 
-    async def from_answer(self, attempt: Attempt, billed: Billed) -> None:
-        """Learn from the bill of an attempt."""
+    async def from_answer(self, attempt: Attempt, billed: Billed, *, cut_short: bool = False) -> None:
+        """Learn from the bill of an attempt, and from an answer that was cut short."""
         stats, now = await self.of(attempt.to.deployment), time.time()
         shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
+        if cut_short:
+            shown = {**shown, **updates.of_cut_answer(stats.seen_by(attempt.to.tenant, now), attempt, billed, now)}
         await self._note(attempt, shown, updates.truncation(shown, attempt, billed.input_tokens))
 
     async def _note(self, attempt: Attempt, shown: updates.Shown, truncation: TruncationEvent | None = None) -> None:

@@ -23,7 +23,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
     "limit", "own_limit", "refused", "claimed", "output_limit", "holds_output", "ratios", "other_ratios", "low_bill",
-    "accepted_input", "accepted_output", "accepted_total", "answer", "wants_reasoning",
+    "accepted_input", "accepted_output", "accepted_total", "answer", "cut", "wants_reasoning",
 ]  # fmt: skip
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused")
@@ -79,6 +79,7 @@ RULES: Mapping[Kind, Rule] = {
     **dict.fromkeys(ACCEPTED, Rule(largest_stays=True)),
     "refused": Rule(3),
     "claimed": Rule(2),
+    "cut": Rule(2),
     "output_limit": Rule(least=1),
     "holds_output": Rule(least=1, largest=1),
     "ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO, 7 * DAY_SECONDS),
@@ -115,6 +116,7 @@ class Observation:
     `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider tokens, 0 for one that was not
     counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that the provider
     counted, the requested output, and both together, of an answered request. `answer`: the output that an answer had.
+    `cut`: input and output together of an answer that ended short of the requested output, and the output.
     `wants_reasoning`: 1.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values

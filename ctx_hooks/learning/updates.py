@@ -37,6 +37,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 Shown: TypeAlias = Mapping[Key, Observation]
 """The observations of one answer or refusal."""
@@ -53,6 +54,8 @@ STILL_FRACTION = 0.02
 """Provider tokens that move less than this count as the same."""
 CLAIMED: tuple[Kind, ...] = ("limit", "own_limit", "refused", "output_limit")
 """The limits that a refusal claims."""
+CAP_UNITS = (1_000, 1_024)
+"""Caps on the output are multiples of one of them: an answer of such a length shows the cap."""
 MOST_GUESSED_FRACTION = 0.2
 """A request with a larger share of images or files shows nothing about its text's ratio."""
 BUDGET_FACTOR = 1.087
@@ -140,6 +143,25 @@ def believed_of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Over
         return shown
     rest = {key: o for key, o in shown.items() if key[0] not in CLAIMED}
     return {**rest, ("claimed", tenant): Observation((limit, is_output), now)}
+
+
+def of_cut_answer(seen: Seen, attempt: Attempt, billed: Billed, now: float) -> Shown:
+    """Return the observations of an answer that ended with fewer tokens than it asked for, at the end of the window.
+
+    A provider's own cap on the output ends answers too, so two answers of different lengths have to end at the same total.
+    """
+    answer, total = billed.output_tokens, ProviderTokens(billed.input_tokens + billed.output_tokens)
+    is_cap = any(min(answer % unit, -answer % unit) <= 1 for unit in CAP_UNITS)
+    least = max(LEAST_LIMIT_TOKENS, seen.own.get("accepted_input", NOTHING).values[0])
+    is_within = least <= total < attempt.known.window.tokens and _was_counted(attempt, billed.input_tokens)
+    if is_cap or not is_within or not answer < (attempt.output_tokens or 0):
+        return {}
+    before = seen.own["cut"].values if "cut" in seen.own else (0, 0)
+    same = math.isclose(before[0], total, rel_tol=STILL_FRACTION / 10)
+    shown: dict[Key, Observation] = {("cut", attempt.to.tenant): Observation((total, answer), now)}
+    if same and not math.isclose(before[-1], answer, rel_tol=STILL_FRACTION):
+        shown["own_limit", attempt.to.tenant] = Observation((total,), now)
+    return shown
 
 
 def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:

@@ -253,7 +253,7 @@ class RequestFlow:
                 await self.stored.note(attempt.to.tenant, answer.response_id, stored_tokens_after(attempt, whole_tokens))
             # Text that a hosted tool has read is in the bill, and was not counted here.
             uncounted = attempt.uncounted._replace(holds_any=attempt.uncounted.holds_any or answer.used_hosted_tools)
-            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed)
+            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed, cut_short=answer.cut_short)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer

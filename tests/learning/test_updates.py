@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 from engine_requests import attempted
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Known, known_of
@@ -11,6 +13,7 @@ from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.request.sizes import Uncounted
 from ctx_hooks.tokens.budget import Window
+from ctx_hooks.tokens.usage import Billed
 
 NOW = 1_000_000_000.0
 NOTHING = DeploymentStats()
@@ -337,3 +340,39 @@ def test_output_limit_below_accepted_output_is_claim():
 
 def test_limit_in_bytes_teaches_nothing():
     assert updates.believed_of_refusal(NOTHING, COUNTED, Overflow("bytes", "x", limit_bytes=100_000), NOW) == {}
+
+
+def after_cut(*answers, asked=8_000, attempt=COUNTED):
+    """Return the statistics after answers that were cut short, each of its input and its output."""
+    stats = NOTHING
+    for n, bill in enumerate(Billed(i, output_tokens=o) for i, o in answers):
+        tried = replace(attempt, output_tokens=asked)
+        shown = updates.of_answer(stats, tried, bill.input_tokens, NOW + n, bill.output_tokens)
+        cut = updates.of_cut_answer(stats.seen_by("ann", NOW + n), tried, bill, NOW + n)
+        stats = stats.merged({**shown, **cut}, NOW + n)
+    return stats
+
+
+OUTPUTS = st.integers(1, 7_900).filter(lambda n: all(min(n % unit, -n % unit) > 1 for unit in (1_000, 1_024)))
+
+
+@given(window=st.integers(40_000, 120_000), outputs=st.tuples(OUTPUTS, OUTPUTS))
+def test_two_answers_cut_at_one_total_show_the_window(window, outputs):
+    assume(abs(outputs[0] - outputs[1]) > 0.02 * max(outputs))
+    bills = [(window - output, output) for output in outputs]
+    assert limit_of(after_cut(bills[0])) is None
+    assert limit_of(after_cut(*bills)) == window
+    assert limit_of(after_cut(*bills), "bob") is None
+
+
+@given(cap=st.integers(1, 7_999), inputs=st.lists(st.integers(30_000, 60_000), min_size=2, max_size=6))
+def test_a_cap_on_the_output_shows_no_window(cap, inputs):
+    assert limit_of(after_cut(*((given_tokens, cap) for given_tokens in inputs))) is None
+
+
+@pytest.mark.parametrize(("answers", "asked"), [
+    ([(50_000, 700), (49_500, 1_200)], 700), ([(50_000, 700), (49_500, 1_200)], None),
+    ([(60_000, 5), (50_000, 700), (49_500, 1_200)], 8_000),
+], ids=["all that was asked for", "nothing was asked for", "more was accepted"])  # fmt: skip
+def test_answers_cut_for_another_reason_show_no_window(answers, asked):
+    assert limit_of(after_cut(*answers, asked=asked)) is None

@@ -135,6 +135,8 @@ def elsewhere_groups(url):
         made = deployment(url, f"{name}-refused", model)
         made["litellm_params"].update(CHAT_BACKEND if name == "messages-to-chat" else {}, cooldown_time=0)
         yield made
+        for streamed in (False, True):
+            yield deployment(url, f"{name}-cut-{streamed}", model)
 
 
 def elsewhere_compared(url):
@@ -203,3 +205,62 @@ def test_an_answer_with_content_is_the_models(said, size, proxy, elsewhere):
     deltas = [choice["delta"] for event in events_of(told.text) for choice in event["choices"]]
     name, value = next(iter(said.items()))
     assert "".join(delta.get(name) or "" for delta in deltas) == value
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("target", ["chat-openai", "messages", "responses"])
+def test_answers_cut_at_the_window_show_it(target, streamed, proxy, elsewhere):
+    """The provider answers any request until its window of 9,000 tokens is full; the client asks for 4,000 tokens."""
+    route, _, fmt = TARGETS[target]
+    sizes = []
+
+    async def answer(request: Request) -> Response:
+        size = len(json.dumps(await request.json())) // 4
+        sizes.append(size)
+        output = 9_001 - size
+        counts = {**COUNTS, **CHAT_COUNTS, "input_tokens": size, "output_tokens": output, "prompt_tokens": size}
+        usage = {"usage": {**counts, "completion_tokens": output, "total_tokens": 9_001}}
+        part = {"type": "output_text" if fmt == "responses" else "text", "text": "Well", "annotations": []}
+        message = {"type": "message", "id": "m", "role": "assistant", "status": "incomplete", "content": [part]}
+        said = {"role": "assistant", "content": "Well"}
+        end = {**CHAT_END, "finish_reason": "length"}
+        whole = {
+            "chat": {**CHUNK, "choices": [{**end, "message": said}], **usage},
+            "messages": {**MESSAGE, "content": [part], "stop_reason": "max_tokens", **usage},
+            "responses": {**INCOMPLETE, "output": [message], **usage},
+        }
+        if not streamed:
+            return Response(json.dumps(whole[fmt]), media_type="application/json")
+        delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Well"}}
+        stop = {"type": "message_delta", "delta": {"stop_reason": "max_tokens", "stop_sequence": None}, **usage}
+        events = {
+            "chat": [chunk(**said), {**CHUNK, "choices": [{**end, "delta": {}}]}, {**CHUNK, "choices": [], **usage}],
+            "messages": [
+                {"type": "message_start", "message": {**MESSAGE, **usage}},
+                *({"type": "content_block_start", **BLOCK}, delta, {"type": "content_block_stop", "index": 0}),
+                *(stop, {"type": "message_stop"}),
+            ],
+            "responses": [
+                {"type": "response.created", "response": RESPONSE},
+                {
+                    "type": "response.output_text.delta",
+                    "item_id": "m",
+                    "output_index": 0,
+                    "content_index": 0,
+                    "delta": "Well",
+                },
+                {"type": "response.incomplete", "response": whole["responses"]},
+            ],
+        }
+        text = "".join(f"event: {event.get('type', 'message')}\n{sent(event)}" for event in events[fmt])
+        return Response(text, media_type="text/event-stream")
+
+    elsewhere.answer = answer
+    most = {"max_output_tokens" if fmt == "responses" else "max_tokens": 8_000}
+    group = f"{target}-cut-{streamed}"
+    for n, turns in enumerate((3, 4, 30), start=1):
+        told = route.ask(proxy, group=group, stream=streamed, size={"turns": turns, "result_chars": 2_500}, **most)
+        assert told.status_code == 200, told.text
+        proxy.wait_until(lambda n=n: proxy.log().count(f"learned of {group}\n") >= n, "the answer is logged")
+    assert sizes[0] < sizes[1] < 9_001, "these fit"
+    assert sizes[2] < 9_001, "the window is known now"

@@ -86,14 +86,6 @@ def test_sealed_reasoning_costs_a_fraction_and_is_no_guess():
     assert COUNTER.guessed(message, "openai-responses") == 0
 
 
-def test_sealed_reasoning_costs_a_fraction_and_is_no_guess():
-    """It is in every request of a session: called a guess, no refusal of the session would teach anything."""
-    item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}
-    message = WIRE_FORMATS["openai-responses"].read([item]).messages[0]
-    assert 0 < COUNTER.message(message, "openai-responses") < COUNTER.text(ANYTHING) / 3
-    assert COUNTER.guessed(message, "openai-responses") == 0
-
-
 @pytest.mark.parametrize(("fmt", "item"), [
     ("openai-responses", {"type": "of_tomorrow", "data": STORY}),
     ("openai-responses", {"type": "function_call_output", "call_id": "c", "output": STORY}),
