@@ -79,7 +79,7 @@ def talk(provider, monkeypatch):
     monkeypatch.setattr(proxy_server, "llm_router", made)
     own = {"old": {**SUMMARY, "fallback_model": "small"}, "waits": {**SUMMARY, "mode": "blocking"}}
     models = {group: {"summary": summary} for group, summary in own.items()}
-    settings = {"defaults": {"summary": SUMMARY}, "models": models}
+    settings = {"defaults": {"summary": SUMMARY, "fallbacks": "last"}, "models": models}
     for name in ("input_callback", "success_callback", "failure_callback"):
         monkeypatch.setattr(litellm, name, [])
     monkeypatch.setattr(litellm, "callback_settings", {"ctx_hooks": settings}, raising=False)
