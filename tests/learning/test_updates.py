@@ -239,8 +239,8 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
     stats = NOTHING.merged(shown, NOW)
     assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) == 40_000
     assert stats.seen_by("bob", NOW).limit_tokens(200_000, 0.5) is None
-    for limit, given in ((70_000, 40_000), (999, 70_000)):
-        assert not updates.of_refusal(NOTHING, hidden, Overflow("input", "x", limit, given), NOW), (
+    for limit, sent in ((70_000, 40_000), (999, 70_000)):
+        assert not updates.of_refusal(NOTHING, hidden, Overflow("input", "x", limit, sent), NOW), (
             "no limit is above its input"
         )
 
