@@ -107,15 +107,13 @@ def shared_cache() -> Any:
 
 @lru_cache(maxsize=1)
 def with_own_connections(cache: Any) -> Any:
-    """Return LiteLLM's Redis cache with connections and a circuit breaker of its own.
+    """Return LiteLLM's Redis cache with connections of its own.
 
     While Redis is slow, commands of the plugin would hold the open connections, and LiteLLM's own commands would wait for
     new ones: a handshake takes several answers. LiteLLM has a pool for each different `redis_kwargs`.
     """
     own = copy(cache)
     own.redis_kwargs = {**cache.redis_kwargs, "max_connections": MOST_CONNECTIONS}
-    if hasattr(own, "_circuit_breaker"):
-        own._circuit_breaker = copy(own._circuit_breaker)  # noqa: SLF001 - the plugin's failures are not LiteLLM's
     return own
 
 
