@@ -16,7 +16,7 @@ KINDS = {
     "refusing": (WINDOW, ["refuser"], {}),
     "unknown-refusing": (200_000, ["refuser"], {}),
     "last": (WINDOW, ["roomy"], LAST),
-    "hopeless": (WINDOW, ["half"], {}),
+    "beyond": (WINDOW, ["half"], {}),
 }
 PROVIDERS = {"openai": "openai", "claude": "anthropic", "gemini": "gemini"}
 FALLBACKS = [
@@ -31,7 +31,7 @@ FALLBACKS = [
 def groups(url):
     for name, provider in PROVIDERS.items():
         for kind, (window, _, policy) in KINDS.items():
-            model = "tiny" if kind == "hopeless" else "served"
+            model = "tiny" if kind == "beyond" else "served"
             yield deployment(url, f"{kind}-{name}", f"{provider}/{model}", max_input_tokens=window, ctx_hooks=policy)
         yield deployment(url, f"roomy-{name}", f"{provider}/wide", max_input_tokens=900_000)
         yield deployment(url, f"narrower-{name}", f"{provider}/less", max_input_tokens=2_500)
@@ -85,7 +85,7 @@ def test_compression_follows_where_no_fallback_takes_the_request_whole(route, st
 
 
 def test_a_fallback_is_fitted_where_no_retry_on_the_own_model_helps(proxy, provider):
-    answer, asked, _ = ask(ROUTES[0], "hopeless", proxy, provider)
+    answer, asked, _ = ask(ROUTES[0], "beyond", proxy, provider)
     assert answer.status_code == 200, answer.text
     assert {model for model, _ in asked[:-1]} == {"tiny"}
     assert asked[-1] == ("less", 200)

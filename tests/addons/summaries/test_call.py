@@ -7,7 +7,7 @@ from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.summaries.call import ONCE, payer_of, start_apart
-from ctx_hooks.litellm_compat.call import SUMMARY_DEPLOYMENT, SUMMARY_MARK, Call
+from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
@@ -32,7 +32,7 @@ def test_a_summarys_own_call_is_never_compacted_by_a_summary():
 @pytest.mark.parametrize("forged", [True, "", {}, "0" * 32, SUMMARY_MARK])
 def test_a_caller_cannot_have_a_request_taken_for_one(forged):
     (name,) = SUMMARY_MARK
-    assert Call(fields(**{name: forged})).wanted_deployment is None
+    assert not Call(fields(**{name: forged})).is_for_summary
 
 
 def test_outside_the_proxy_none_is_written_and_one_warning_says_so(caplog):
@@ -58,12 +58,6 @@ async def test_a_call_has_none_of_the_callers_context():
 
     assert await start_apart(found()) == "none"
     assert place.get() == "the caller's"
-
-
-def test_no_caller_can_name_the_deployment_that_is_asked():
-    metadata = {"model_group": "claude", SUMMARY_DEPLOYMENT: "two"}
-    assert Call({"litellm_metadata": {**metadata, **SUMMARY_MARK}}).wanted_deployment == "two"
-    assert Call({"litellm_metadata": metadata}).wanted_deployment is None
 
 
 async def test_a_model_that_nobody_named_never_gets_the_conversation():
