@@ -1,4 +1,4 @@
-"""Add-ons take part in requests besides the core, which knows none of them. An add-on is loaded when a policy names it."""
+"""The two optional parts take part in requests besides the core, which knows neither. A policy that needs one loads it."""
 
 import logging
 import time
@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.engine.engine import Decided
@@ -25,14 +24,11 @@ from ctx_hooks.tokens.usage import Billed
 
 logger = logging.getLogger("ctx_hooks")
 
-GROUP = "ctx_hooks.addons"
-"""The group of entry points with which other packages announce add-ons: each names a class or function that makes an `Addon`
-from a `Core`."""
 OWN = {
     "retrieval": "ctx_hooks.addons.retrieval.addon:Retrieval",
     "summaries": "ctx_hooks.addons.summaries.flights:SummaryFlights",
 }
-"""The add-ons of this package, which can also run from a folder without entry points."""
+"""The optional parts of the package, by name: a module, and what makes an `Addon` from a `Core`."""
 LOAD_SECONDS = 30.0
 """An import takes a tenth of a second, but some seconds on a busy machine with a slow disk."""
 PAUSE_SECONDS = 60.0
@@ -203,11 +199,11 @@ class Addons:
     async def _load(self, name: str) -> None:
         """Import an add-on in a thread: its packages may block the event loop for a tenth of a second."""
         try:
-            make = await pool.run(GROUP, partial(_maker_of, name), Deadline(LOAD_SECONDS))
+            make = await pool.run(name, partial(_maker_of, name), Deadline(LOAD_SECONDS))
             if name not in self._loaded:  # several requests may wait for one import
                 self._loaded[name] = make(self._core)
         except Exception as error:
-            # A broken package beside the plugin must not fail a request.
+            # A package that an optional part needs may be missing: that must not fail a request.
             now = time.monotonic()
             paused = {other: until for other, until in self._paused_until.items() if until > now}
             self._paused_until = {**paused, name: now + PAUSE_SECONDS}
@@ -222,10 +218,6 @@ async def _begun_with(chunk: Any, stream: AsyncIterator[Any]) -> AsyncIterator[A
 
 def _maker_of(name: str) -> Callable[[Core], Addon]:
     """Return the function that makes the add-on of a name."""
-    if name in OWN:
-        module, _, attribute = OWN[name].partition(":")
-        made: Callable[[Core], Addon] = getattr(import_module(module), attribute)
-        return made
-    (entry,) = entry_points(group=GROUP, name=name)
-    loaded: Callable[[Core], Addon] = entry.load()
-    return loaded
+    module, _, attribute = OWN[name].partition(":")
+    made: Callable[[Core], Addon] = getattr(import_module(module), attribute)
+    return made
