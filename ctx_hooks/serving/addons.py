@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -77,10 +77,6 @@ class Addon(Protocol):
     A failure is logged and costs only the add-on's own effect. The client gets only the errors that `shown` raises.
     """
 
-    async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
-        """Return the fields of a request that has just arrived, before the Router chooses a deployment."""
-        return request.fields
-
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt: `decide` makes it from the attempt that the add-on passes on.
 
@@ -118,14 +114,6 @@ class Addons:
 
     def _loaded_of(self, policy: Policy) -> dict[str, Addon]:
         return {name: self._loaded[name] for name in policy.addon_names if name in self._loaded}
-
-    async def received(self, request: Request, policy: Policy) -> dict[str, Any]:
-        """Return the fields of a request with the additions of its policy's add-ons."""
-        fields: Mapping[str, Any] = request.fields
-        for name, addon in (await self._taking_part(policy, request.call.request_id)).items():
-            with failing_open(f"receives a request without the add-on {name}"):
-                fields = await addon.received(replace(request, fields=fields), policy)
-        return dict(fields)
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt, made through its policy's add-ons; an add-on's failure is logged once.

@@ -29,10 +29,6 @@ class Toy(Addon):
         self.seen = []
         Toy.made.append(self)
 
-    async def received(self, request, policy):
-        self.seen.append("received")
-        return {**request.fields, "received": policy.mode}
-
     async def decided(self, undecided, decide):
         self.seen.append("decided")
         found = await decide(undecided._replace(to=undecided.to))
@@ -51,9 +47,6 @@ class Toy(Addon):
 
 class Broken(Toy):
     def ended(self, attempt, billed):
-        raise OSError("no such thing")
-
-    async def received(self, request, policy):
         raise OSError("no such thing")
 
     async def decided(self, undecided, decide):
@@ -91,14 +84,13 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
     settings = Settings(defaults={"retrieval": True})
     flow = RequestFlow(settings)
     arranged = await flow.before_choice(replace(session(), fields={**session().fields, "metadata": {}}))
-    assert arranged["received"] == "enforce"
-    sent = await decided(flow, retrieval=True)
+    sent = await decided(flow, arranged, retrieval=True)
     assert sent["sent"] == "openai/gpt-4o"
     assert await flow.whole(arranged, "answer") == "ANSWER"
     assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
-    await flow.answered(Call(ONE).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
+    await flow.answered(Call(arranged).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
     (made,) = toy()
-    assert made.seen == ["received", "decided", 70]
+    assert made.seen == ["decided", 70]
 
 
 async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(toy):
