@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
-    from ctx_hooks.compaction.steps import Step
     from ctx_hooks.hook import CtxHooks
     from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
     from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.serving.addons import Addon
     from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     proxy_handler_instance: CtxHooks
 
 __all__ = [
-    "Addon",
     "AnswerEvent",
     "ArchiveEvent",
     "CompactionEvent",
@@ -44,7 +41,6 @@ __all__ = [
     "RepairResult",
     "RetrievalEvent",
     "StartEvent",
-    "Step",
     "SummaryEvent",
     "TruncationEvent",
     "compress",
@@ -56,10 +52,8 @@ __all__ = [
 
 _MODULES = {
     "ctx_hooks.api": ("CompressionResult", "RepairResult", "compress", "repair"),
-    "ctx_hooks.compaction.steps": ("Step",),
     "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
     "ctx_hooks.policy.settings": ("Policy",),
-    "ctx_hooks.serving.addons": ("Addon",),
 }
 """The module of each name; all other names are in telemetry."""
 

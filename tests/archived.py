@@ -1,5 +1,6 @@
 """Texts by their handles, and when all of them are stored."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -25,6 +26,12 @@ async def stored(archives, settings, tenant, texts):
     assert await settled(archives, settings, tenant)
 
 
+async def store_text(archives, settings, tenant, handle, text):
+    """Have a text written; return whether it was."""
+    batch = archives._at(settings).add(settings, tenant, {handle: text})  # noqa: SLF001 - what `put` does without waiting
+    return batch is not None and await asyncio.wait_for(batch.written, 60)
+
+
 async def settled(archives, settings, tenant):
     """Wait until all that was put is written or given up; return whether a text that is put now is written."""
-    return await archives.store(settings, tenant, LAST, "the last one")
+    return await store_text(archives, settings, tenant, LAST, "the last one")

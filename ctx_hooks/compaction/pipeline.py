@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ctx_hooks.compaction.steps import Step, extra_steps, newest_loop, older_parts, oldest_turns, oversized_results, repeats
+from ctx_hooks.compaction.steps import Step, newest_loop, older_parts, oldest_turns, oversized_results, repeats
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.message_rules.reasoning import with_elisions
@@ -104,7 +104,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
 
 
 def steps_of(budget: Budget) -> tuple[Step, ...]:
-    """Return the steps of the budget's policy in their order, with those of installed packages."""
+    """Return the steps of the budget's policy in their order."""
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
-    return (STEPS[0], *extra_steps(), *STEPS[1:])
+    return STEPS

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ctx_hooks.compaction.message_index import digest_of
-from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -43,7 +42,7 @@ class Thresholds:
         """Return the 16-byte digest of all that a compaction depends on beside the history."""
         budget = self.trigger
         # Nobody knows which fields an installed step reads. Unset fields are left out, so a new field changes no digest.
-        fields = None if extra_steps() else set(COMPACTION_FIELDS)
+        fields = set(COMPACTION_FIELDS)
         policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
         references = budget.cut_texts.digested if budget.cut_texts is not None else ()

@@ -181,9 +181,6 @@ class Policy(BaseModel):
     retrieval: bool = Field(
         default=False, description="Offer the model of a client with tools one more, which fetches cut text."
     )
-    addons: tuple[str, ...] = Field(
-        (), description="Add-ons of other packages, by the names of their entry points in the group `ctx_hooks.addons`."
-    )
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
     )
@@ -242,7 +239,7 @@ class Policy(BaseModel):
     def addon_names(self) -> tuple[str, ...]:
         """The add-ons that take part in a request, the outermost first."""
         archives = ("retrieval",) if self.archive is not None or self.retrieval else ()
-        return (*archives, *(("summaries",) if self.summary_in_use is not None else ()), *self.addons)
+        return (*archives, *(("summaries",) if self.summary_in_use is not None else ()))
 
 
 def with_off(value: Any) -> Any:

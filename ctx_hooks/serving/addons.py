@@ -1,12 +1,11 @@
-"""Add-ons take part in requests besides the core, which knows none of them. An add-on is loaded when a policy names it."""
+"""The two optional parts take part in requests besides the core, which knows neither. A policy that needs one loads it."""
 
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.engine.engine import Decided
@@ -25,14 +24,11 @@ from ctx_hooks.tokens.usage import Billed
 
 logger = logging.getLogger("ctx_hooks")
 
-GROUP = "ctx_hooks.addons"
-"""The group of entry points with which other packages announce add-ons: each names a class or function that makes an `Addon`
-from a `Core`."""
 OWN = {
     "retrieval": "ctx_hooks.addons.retrieval.addon:Retrieval",
     "summaries": "ctx_hooks.addons.summaries.flights:SummaryFlights",
 }
-"""The add-ons of this package, which can also run from a folder without entry points."""
+"""The optional parts of the package, by name: a module, and what makes an `Addon` from a `Core`."""
 LOAD_SECONDS = 30.0
 """An import takes a tenth of a second, but some seconds on a busy machine with a slow disk."""
 PAUSE_SECONDS = 60.0
@@ -81,10 +77,6 @@ class Addon(Protocol):
     A failure is logged and costs only the add-on's own effect. The client gets only the errors that `shown` raises.
     """
 
-    async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
-        """Return the fields of a request that has just arrived, before the Router chooses a deployment."""
-        return request.fields
-
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt: `decide` makes it from the attempt that the add-on passes on.
 
@@ -122,14 +114,6 @@ class Addons:
 
     def _loaded_of(self, policy: Policy) -> dict[str, Addon]:
         return {name: self._loaded[name] for name in policy.addon_names if name in self._loaded}
-
-    async def received(self, request: Request, policy: Policy) -> dict[str, Any]:
-        """Return the fields of a request with the additions of its policy's add-ons."""
-        fields: Mapping[str, Any] = request.fields
-        for name, addon in (await self._taking_part(policy, request.call.request_id)).items():
-            with failing_open(f"receives a request without the add-on {name}"):
-                fields = await addon.received(replace(request, fields=fields), policy)
-        return dict(fields)
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt, made through its policy's add-ons; an add-on's failure is logged once.
@@ -203,11 +187,11 @@ class Addons:
     async def _load(self, name: str) -> None:
         """Import an add-on in a thread: its packages may block the event loop for a tenth of a second."""
         try:
-            make = await pool.run(GROUP, partial(_maker_of, name), Deadline(LOAD_SECONDS))
+            make = await pool.run(name, partial(_maker_of, name), Deadline(LOAD_SECONDS))
             if name not in self._loaded:  # several requests may wait for one import
                 self._loaded[name] = make(self._core)
         except Exception as error:
-            # A broken package beside the plugin must not fail a request.
+            # A package that an optional part needs may be missing: that must not fail a request.
             now = time.monotonic()
             paused = {other: until for other, until in self._paused_until.items() if until > now}
             self._paused_until = {**paused, name: now + PAUSE_SECONDS}
@@ -222,10 +206,6 @@ async def _begun_with(chunk: Any, stream: AsyncIterator[Any]) -> AsyncIterator[A
 
 def _maker_of(name: str) -> Callable[[Core], Addon]:
     """Return the function that makes the add-on of a name."""
-    if name in OWN:
-        module, _, attribute = OWN[name].partition(":")
-        made: Callable[[Core], Addon] = getattr(import_module(module), attribute)
-        return made
-    (entry,) = entry_points(group=GROUP, name=name)
-    loaded: Callable[[Core], Addon] = entry.load()
-    return loaded
+    module, _, attribute = OWN[name].partition(":")
+    made: Callable[[Core], Addon] = getattr(import_module(module), attribute)
+    return made

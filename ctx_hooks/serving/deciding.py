@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
@@ -165,8 +164,8 @@ class Deciding:
         return decided._replace(attempt=replace(decided.attempt, timed_out=True))
 
     async def off_loop(self, to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
-        """Run long work in a thread, and short work here; steps of other packages always run in a thread."""
-        if most_tokens <= LOOP_BYTES and not extra_steps():
+        """Run long work in a thread, and short work here."""
+        if most_tokens <= LOOP_BYTES:
             return work()
         return await pool.run(to.tenant, work, deadline)
 

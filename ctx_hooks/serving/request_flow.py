@@ -70,8 +70,6 @@ class RequestFlow:
         if group.window.tokens < least_tokens:
             served = f"the least that is served here, {least_tokens} tokens"
             raise refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
-        if group.policy.addon_names:
-            fields = await self.addons.received(replace(request, fields=fields), group.policy)
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
         if checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)

@@ -65,7 +65,7 @@ class RetrievalEvent(RequestEvent):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveEvent:
-    """The outcome for texts that reached the archive together; records of hidden turns are texts too.
+    """The outcome for texts that reached the archive together.
 
     Attributes:
         name: "archive".

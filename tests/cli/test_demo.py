@@ -66,7 +66,7 @@ def test_doctor_says_whether_the_plugin_works_here_and_starts_nothing(capsys, mo
 
 
 @pytest.mark.parametrize(("version", "level"), [
-    ("1.99.0", "fails"), ("1.107.0", "fails"), ("2.0.0", "fails"), ("1.100.0", "ok"), ("1.106.2", "ok"),
+    ("1.102.0", "fails"), ("1.107.0", "fails"), ("2.0.0", "fails"), ("1.103.0", "ok"), ("1.106.2", "ok"),
 ])  # fmt: skip
 def test_a_litellm_that_is_not_supported_fails(version, level):
     finding = demo.versions_finding(version)

@@ -36,7 +36,6 @@ PUBLIC = {
     "litellm.suppress_debug_info", "litellm.token_counter",
 }  # fmt: skip
 """Names that LiteLLM's documentation has."""
-LACKING = {registry.USAGE} if installed() < (1, 103) else set()
 OVERFLOW = "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens."
 
 
@@ -93,9 +92,8 @@ def test_every_key_that_only_litellm_would_name_is_in_the_registry():
 
 
 def test_this_litellm_has_them_all():
-    assert {name for name in registry.NAMES if name.fault} == LACKING
-    late = {"_retry_skipped_deployment_ids"} if installed() < (1, 103) else set()
-    assert missing((*registry.KEYS, "a_key_that_no_litellm_has")) == {"a_key_that_no_litellm_has", *late}
+    assert not {name for name in registry.NAMES if name.fault}
+    assert missing((*registry.KEYS, "a_key_that_no_litellm_has")) == {"a_key_that_no_litellm_has"}
 
 
 @pytest.mark.skipif(installed() < (1, 109), reason="from then on the Router has entry points")
@@ -210,6 +208,4 @@ class TestWithoutIt:
         without(name)
         estimate_usage(lambda _: None)
         reclassify(None)
-        assert {other for other in registry.PATCHED if hasattr(other.find(), "__wrapped__")} == {
-            *registry.PATCHED
-        } - LACKING - {name}
+        assert {other for other in registry.PATCHED if hasattr(other.find(), "__wrapped__")} == {*registry.PATCHED} - {name}

@@ -105,7 +105,6 @@ async def test_what_one_deployment_counts_is_neither_ratio_nor_usage_of_the_othe
     assert shadow == []
 
 
-@pytest.mark.skipif(installed() < (1, 103), reason="the Router of 1.100 refuses no shadow")
 @pytest.mark.skipif(installed() >= RUST_ROUTER, reason="the Router of 1.110 logs nothing of a refused shadow")
 async def test_a_shadow_that_the_router_refuses_leaves_the_running_attempt_its_own_refusal(
     provider, proxy_router, monkeypatch, caplog

@@ -12,7 +12,7 @@ PATIENT = """
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.store import shared_store
 
-archive.GET_SECONDS = archive.STORE_SECONDS = shared_store.HURRY_SECONDS = shared_store.SLOW_SECONDS = 30.0
+archive.GET_SECONDS = shared_store.HURRY_SECONDS = shared_store.SLOW_SECONDS = 30.0
 """
 """Lines of a module that a proxy imports: a busy machine is no broken store."""
 GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}

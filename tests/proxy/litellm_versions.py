@@ -18,5 +18,3 @@ CONTINUES_CHAT = "enable_mid_stream_fallback_continuation" in inspect.signature(
 """Whether the Router can go on with a broken chat stream at a fallback."""
 ENDS_WITH_DONE = LITELLM < (1, 110)
 """Whether a stream of `/v1/responses` ends with `[DONE]`, which OpenAI's own does not."""
-LOGS_PRICES = LITELLM >= (1, 103)
-"""Whether the spend log has the deployment's own prices."""

@@ -20,7 +20,7 @@ from ctx_hooks.tokens.usage import billed_of
 
 TOY = """
 from dataclasses import replace
-from ctx_hooks import Addon
+from ctx_hooks.serving.addons import Addon
 
 class Toy(Addon):
     made = []
@@ -28,10 +28,6 @@ class Toy(Addon):
     def __init__(self, core):
         self.seen = []
         Toy.made.append(self)
-
-    async def received(self, request, policy):
-        self.seen.append("received")
-        return {**request.fields, "received": policy.mode}
 
     async def decided(self, undecided, decide):
         self.seen.append("decided")
@@ -53,9 +49,6 @@ class Broken(Toy):
     def ended(self, attempt, billed):
         raise OSError("no such thing")
 
-    async def received(self, request, policy):
-        raise OSError("no such thing")
-
     async def decided(self, undecided, decide):
         await decide(undecided)
         raise OSError("no such thing")
@@ -64,13 +57,9 @@ class Broken(Toy):
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """An installed package with add-ons; returns the ones that were made."""
+    """An optional part in the place of retrieval; returns the ones that were made."""
     (tmp_path / "toy_addon.py").write_text(TOY)
-    info = tmp_path / "toy_addon-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy_addon\nVersion: 1\n")
-    points = "toy = toy_addon:Toy\nbroken = toy_addon:Broken\nabsent = no_such_module:Toy\n"
-    (info / "entry_points.txt").write_text(f"[ctx_hooks.addons]\n{points}")
+    monkeypatch.setitem(addons.OWN, "retrieval", "toy_addon:Toy")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "toy_addon", raising=False)
     yield lambda: sys.modules["toy_addon"].Toy.made if "toy_addon" in sys.modules else []
@@ -92,17 +81,16 @@ async def decided(flow, fields=ONE, **policy):
 
 
 async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
-    settings = Settings(defaults={"addons": ["toy"]})
+    settings = Settings(defaults={"retrieval": True})
     flow = RequestFlow(settings)
     arranged = await flow.before_choice(replace(session(), fields={**session().fields, "metadata": {}}))
-    assert arranged["received"] == "enforce"
-    sent = await decided(flow, addons=["toy"])
+    sent = await decided(flow, arranged, retrieval=True)
     assert sent["sent"] == "openai/gpt-4o"
     assert await flow.whole(arranged, "answer") == "ANSWER"
     assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
-    await flow.answered(Call(ONE).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
+    await flow.answered(Call(arranged).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
     (made,) = toy()
-    assert made.seen == ["received", "decided", 70]
+    assert made.seen == ["decided", 70]
 
 
 async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(toy):
@@ -110,7 +98,7 @@ async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(
     assert "sent" not in await decided(flow)
     assert await flow.whole({"messages": []}, "answer") == "answer"
     assert toy() == []
-    await decided(flow, addons=["toy"])
+    await decided(flow, retrieval=True)
     assert "sent" not in await decided(flow, OTHER)
     assert await flow.whole(OTHER, "answer") == "answer"
     assert [c async for c in flow.streamed(OTHER, chunks("a"))] == ["a"]
@@ -121,14 +109,14 @@ async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(
 
 async def test_an_observed_request_is_shown_to_none(toy):
     flow = RequestFlow(Settings())
-    await decided(flow, addons=["toy"], mode="observe")
+    await decided(flow, retrieval=True, mode="observe")
     assert await flow.whole(ONE, "answer") == "answer"
     assert toy()
 
 
 async def test_requests_that_load_it_at_once_share_one(toy):
     flow = RequestFlow(Settings())
-    await asyncio.gather(*(decided(flow, addons=["toy"]) for _ in range(4)))
+    await asyncio.gather(*(decided(flow, retrieval=True) for _ in range(4)))
     assert len(toy()) == 1
 
 
@@ -140,7 +128,7 @@ async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_
 
     async def stream():
         yield "first"
-        await decided(flow, addons=["toy"])
+        await decided(flow, retrieval=True)
         for text in ("second", "third"):
             yield text
 
@@ -148,31 +136,33 @@ async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_
     assert toy()
 
 
-@pytest.mark.parametrize("name", ["broken", "absent", "of nobody"])
+@pytest.mark.parametrize("made_by", ["toy_addon:Broken", "no_such_module:Toy"])
 @pytest.mark.usefixtures("toy")
-async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged(name, caplog):
-    flow = RequestFlow(Settings(defaults={"addons": [name]}))
+async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged(made_by, caplog, monkeypatch):
+    monkeypatch.setitem(addons.OWN, "retrieval", made_by)
+    flow = RequestFlow(Settings(defaults={"retrieval": True}))
     fields = {**session().fields, "metadata": {}}
     arranged = await flow.before_choice(replace(session(), fields=fields))
     assert arranged["messages"] == fields["messages"]
     assert Call(arranged).request_id
-    plain, sent = await decided(RequestFlow(Settings())), await decided(flow, addons=[name])
+    plain, sent = await decided(RequestFlow(Settings())), await decided(flow, retrieval=True)
     assert sent["messages"] == plain["messages"]
     assert await flow.answered(Call(ONE).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings
-    assert all(name in warning for warning in warnings)
+    assert all("retrieval" in warning for warning in warnings)
 
 
 @pytest.mark.parametrize("pause_seconds", [0.0, 60.0])
 @pytest.mark.usefixtures("toy")
 async def test_one_that_could_not_be_loaded_is_tried_again_after_a_pause(pause_seconds, tmp_path, monkeypatch):
     monkeypatch.setattr(addons, "PAUSE_SECONDS", pause_seconds)
-    flow = RequestFlow(Settings(defaults={"addons": ["absent"]}))
-    await decided(flow, addons=["absent"])
+    monkeypatch.setitem(addons.OWN, "retrieval", "no_such_module:Toy")
+    flow = RequestFlow(Settings(defaults={"retrieval": True}))
+    await decided(flow, retrieval=True)
     (tmp_path / "no_such_module.py").write_text("from toy_addon import Toy\n")
     importlib.invalidate_caches()
-    assert ("sent" in await decided(flow, addons=["absent"])) == (pause_seconds == 0)
+    assert ("sent" in await decided(flow, retrieval=True)) == (pause_seconds == 0)
     sys.modules.pop("no_such_module", None)
 
 

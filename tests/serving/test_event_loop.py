@@ -38,10 +38,7 @@ async def calls_on_loop(request, **policy):
 
     sys.setprofile(count)
     try:
-        data = dict(request.fields)
-        if where.policy.retrieval:
-            data = await flow.addons.received(request, where.policy)
-        sent = await flow.before_attempt(replace(request, fields=data), where)
+        sent = await flow.before_attempt(request, where)
     finally:
         sys.setprofile(None)
     assert caller_flags.without_flags(sent[FIELDS[request.format]]) is None

@@ -8,8 +8,6 @@ from ctx_hooks.addons.retrieval import further_call
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.engine.engine import Decided
-from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
 from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 
 
@@ -19,13 +17,6 @@ class Retrieval(Addon):
     def __init__(self, core: Core) -> None:
         self.archiving = Archiving(core.store, core.running)
         self.rounds = ToolRounds(self.archiving, further_call.asking(core.fitted_before_choice), core.running)
-
-    async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:
-        """Return the fields with the provider's own messages in place of answers that lack hidden calls."""
-        settings = policy.archive_in_use
-        if settings is None or not policy.retrieval:
-            return request.fields
-        return await self.rounds.restored(request.fields, settings)
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Give handles to the removed texts, and archive them."""

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from ctx_hooks.addons.retrieval import tool
@@ -177,18 +176,6 @@ class Archiving:
             emit(RetrievalEvent("retrieval", time.time(), call, source, chars, (time.monotonic() - start) * 1e3))
         return page
 
-    async def noted(self, call: Call, settings: ArchiveSettings, keys: Sequence[str]) -> dict[str, str]:
-        """Return the notes of a request's tenant by their keys."""
-        tenant = self._tenant_of(call, settings)
-        handles = {_note_handle(tenant, key): key for key in keys}
-        texts = await self.archives.get_all(settings, tenant, list(handles))
-        return {handles[handle]: text for handle, text in texts.items()}
-
-    async def note(self, call: Call, settings: ArchiveSettings, key: str, text: str) -> bool:
-        """Store a note under a key for the tenant of a request; it replaces an earlier one."""
-        tenant = self._tenant_of(call, settings)
-        return await self.archives.store(settings, tenant, _note_handle(tenant, key), text)
-
     def forget(self, request_id: str) -> None:
         """Drop a request that is answered."""
         state = self._running.of(request_id)
@@ -248,8 +235,3 @@ class Archiving:
 
     def _tenant_of(self, call: Call, settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*call.owner(settings.scope))
-
-
-def _note_handle(tenant: bytes, key: str) -> str:
-    """Return the handle of a note. No model sees it, and no removed text of a client can get it."""
-    return Handles(blake2b(b"notes", key=tenant).digest()).of(key)

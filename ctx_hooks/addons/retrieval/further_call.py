@@ -1,6 +1,6 @@
 """A further call, on the same account, for a request that the proxy has already checked and routed.
 
-What LiteLLM 1.100 to 1.106 do, and the consequences:
+What LiteLLM 1.103 to 1.110 do, and the consequences:
 
 1. The fields that the proxy's hooks get behind a call are those that it gave the Router, with the changes of all pre-call
    hooks: the Router takes them again. `deployment` and `_litellm_client_requested_model` the proxy adds behind the call.
@@ -79,7 +79,7 @@ def _metadata(first: Call) -> dict[str, Any]:
 
 
 FIRST_WHOLE = (1, 106)
-"""If LiteLLM 1.100 to 1.103 translate a stream from another API, they repeat the thinking in the items that the client sends
+"""If LiteLLM before 1.106 translates a stream from another API, they repeat the thinking in the items that the client sends
 back. The provider then refuses these ("`thinking` blocks cannot be modified"). They also give two items one number. 1.106
 was seen to do neither.
 """

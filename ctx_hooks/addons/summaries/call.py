@@ -1,6 +1,6 @@
 """The call of the model that writes a summary: a request of the proxy's own, on the account of the conversation's caller.
 
-What LiteLLM 1.100 to 1.106 do, and what follows:
+What LiteLLM 1.103 to 1.110 do, and what follows:
 
 1. Spend is attributed by `metadata`: `_PROXY_track_cost_callback` reads `user_api_key` (the key's hash), `..._user_id`,
    `..._team_id`, `..._org_id` and `tags`; `add_litellm_data_to_request` sets all of them from a `UserAPIKeyAuth`, with the
@@ -15,7 +15,7 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
 5. Rate limits (rpm, tpm, parallel requests), budget hooks and guardrails: `ProxyLogging.pre_call_hook`.
    `parallel_request_limiter_v3` pairs a request with its release by a context variable: the call has a context of its own.
 6. A call that fails gives back its reservation and its place through `ProxyLogging.post_call_failure_hook`.
-7. Names with an underscore are those of 1.100; 1.106 keeps them as aliases of the ones above.
+7. Names with an underscore are those of earlier versions; 1.106 keeps them as aliases of the ones above.
 """
 
 import asyncio

@@ -14,19 +14,14 @@ If a step drops text, a placeholder says so. A step never increases the token co
 Applying it twice has the effect of once.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import entry_points
 from typing import TypeAlias
 
 from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.tokens.budget import Budget
 
 Apply: TypeAlias = Callable[[Conversation, Budget], Conversation]
-GROUP = "ctx_hooks.steps"
-logger = logging.getLogger("ctx_hooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +43,3 @@ class Step:
     name: str
     why: str
     apply: Apply
-
-
-@lru_cache(maxsize=1)
-def extra_steps() -> tuple[Step, ...]:
-    """Return the steps that installed packages announce by an entry point of `GROUP`; they run after `repeats`.
-
-    A step that makes a conversation larger is skipped. A step that cannot be loaded is logged and left out.
-    """
-    steps = []
-    for entry in entry_points(group=GROUP):
-        try:
-            step = entry.load()
-        except Exception as error:
-            # A broken package beside the plugin must not keep the proxy from starting.
-            logger.warning("the step %s cannot be loaded", entry.name, exc_info=error)
-            continue
-        if isinstance(step, Step):
-            steps.append(step)
-        else:
-            logger.warning("the entry point %s names no ctx_hooks.Step", entry.name)
-    return tuple(steps)

@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from archived import store_text
 from engine_requests import session, to
 
 from ctx_hooks.addons.retrieval import archiving as archiving_module
@@ -52,7 +53,7 @@ async def stored(archiving, handles):
     """Wait for what is stored behind requests; return the handles that the archive, and so an operator, has no text of."""
     if archiving.storing is not None:
         await archiving.storing
-    await archiving.archives.store(SETTINGS, TENANT, "a" * 12, "behind all others")
+    await store_text(archiving.archives, SETTINGS, TENANT, "a" * 12, "behind all others")
     return [handle for handle in handles if await archiving.archives.get(SETTINGS, TENANT, handle) is None]
 
 

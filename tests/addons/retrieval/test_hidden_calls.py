@@ -109,13 +109,6 @@ def test_text_and_thinking_are_not_withheld(fmt):
     assert len(stream.end()) == withheld
 
 
-@every_format
-def test_a_turn_without_its_hidden_calls_says_all_else(fmt):
-    calls = [Call(TOOL, {}), Call("read_file", {})]
-    both, own = (FORMS[fmt].turn_of(streams.whole(fmt, PAYLOAD, Reply("text", calls=c), 1, 0)) for c in (calls, calls[1:]))
-    assert comparable(both.shown) == comparable(own.messages)
-
-
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
 def test_an_answer_whose_calls_are_all_hidden_ends_as_one_without_calls(fmt):
     reason = {"openai-chat": "stop", "anthropic": "end_turn"}[fmt]
@@ -164,7 +157,6 @@ def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
     turn = FORMS[fmt].turn_of(whole)
     assert turn.hidden
     assert not turn.waits
-    assert TOOL not in json.dumps(turn.shown)
     assert json.dumps(FORMS[fmt].joined([whole])).count(f'"{field[1]}"') == 1
 
 
@@ -221,11 +213,9 @@ def test_a_call_of_any_other_kind_is_the_clients_to_answer(kind):
     assert not turn.waits
 
 
-def test_no_reasoning_stands_at_the_end_of_what_a_client_gets_or_sends_back():
+def test_no_reasoning_stands_at_the_end_of_what_a_client_gets():
     """ "Item 'rs_...' of type 'reasoning' was provided without its required following item." """
     whole = streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})], thinking="hm"), 1, 0)
-    turn = RESPONSES.turn_of(whole)
-    assert turn.shown == []
     assert RESPONSES.joined([whole])["output"] == []
 
 
@@ -280,7 +270,7 @@ def test_a_call_is_hidden_and_the_rest_passes_whatever_a_server_leaves_out_of_it
 
 @every_format
 @pytest.mark.parametrize("ids", [("", "own"), (None, "own"), ("own", "own")], ids=["empty", "none", "the client's"])
-def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back(fmt, ids):
+def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_shown(fmt, ids):
     form, name = FORMS[fmt], "call_id" if fmt == "openai-responses" else "id"
     whole = streams.whole(fmt, {}, Reply("text", calls=[Call(TOOL, {}), Call("read_file", {})]), 1, 0)
     for part, call_id in zip(filter(form.call, form.parts(whole)), ids, strict=True):
@@ -288,7 +278,6 @@ def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back
     turn = form.turn_of(whole)
     assert turn.hidden
     assert not turn.is_whole
-    assert TOOL not in json.dumps(turn.shown)
     assert TOOL not in json.dumps(form.joined([whole]))
 
 

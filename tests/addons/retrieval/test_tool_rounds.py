@@ -2,15 +2,11 @@
 
 import asyncio
 import json
-import logging
-import threading
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIResponse
 
-from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.litellm_compat.call import request_id_of
@@ -33,8 +29,6 @@ class Texts:
         self.offered = set(offered)
         self.asked = []
         self.arguments = []
-        self.records = {}
-        self.keys = set()
 
     def was_offered(self, request_id):
         return request_id in self.offered
@@ -46,17 +40,6 @@ class Texts:
 
     def forget(self, request_id):
         self.offered.discard(request_id)
-
-    async def noted(self, call, settings, keys):
-        self.keys.update(keys)
-        return {key: self.records[key] for key in keys if key in self.records}
-
-    async def too_late(self, call, settings, keys):
-        return {}
-
-    async def note(self, call, settings, key, text):
-        self.records[key] = text
-        return True
 
 
 def rounds_of(texts, *answers):
@@ -180,26 +163,6 @@ async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_too
     assert json.loads(texts.arguments[0]) == arguments
 
 
-@pytest.mark.parametrize(
-    "last",
-    [{"type": "compaction", "encrypted_content": "all before"}, {"role": "assistant", "content": "It"}],
-    ids=["item", "text"],
-)
-async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
-    """An item that says nothing, as of what the provider has compacted, is no part of the answer behind it."""
-    asked = [{"role": "user", "content": "What was it?"}]
-    for before, hides in ((asked, True), ([*asked, last], False)):
-        texts = Texts()
-        rounds = rounds_of(texts, KNOWS)
-        fields = await rounds.restored(with_request_id({**ASKED, "input": before}), ARCHIVE)
-        texts.offered.add(request_id_of(fields))
-        answer = await rounds.whole(fields, LOOKS)
-        following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
-        sent = (await rounds.restored(following, ARCHIVE))["input"]
-        assert (sent[: len(before)], sent[-1:]) == (before, asked)
-        assert (TOOL in json.dumps(sent)) is hides
-
-
 OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None} for name in (TOOL, "read_file"))
 
 
@@ -217,34 +180,6 @@ async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(to
     assert after == {name: value for name, value in before.items() if name != "tools"}
     assert getattr(shown, HIDDEN) == {"model_id": "m"}
     assert (shown is answer) is (tools is None or OURS not in tools)
-
-
-async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_offered_is_answered_all_the_same():
-    """As where the next request goes to a larger window, and nothing is cut from it."""
-    texts = Texts()
-    rounds = rounds_of(texts, KNOWS, KNOWS)
-    fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
-    texts.offered.add(request_id_of(fields))
-    first = await rounds.whole(fields, LOOKS)
-    asked = {"role": "user", "content": "What was it?"}
-    following = {**ASKED, "input": [asked, *first["output"], asked], "metadata": None}
-    later = await rounds.restored(with_request_id(following), ARCHIVE)
-    assert TOOL in json.dumps(later["input"])
-    assert texts.offered == set()
-    assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
-
-
-async def test_calls_of_a_clients_own_tool_of_the_name_are_its_own_though_it_was_offered_ours_before():
-    texts = Texts()
-    rounds = rounds_of(texts, KNOWS)
-    fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
-    texts.offered.add(request_id_of(fields))
-    first = await rounds.whole(fields, LOOKS)
-    asked = {"role": "user", "content": "What was it?"}
-    own = {"tools": [{"type": "function", "name": TOOL}], "input": [asked, *first["output"], asked], "metadata": None}
-    later = await rounds.restored(with_request_id({**ASKED, **own}), ARCHIVE)
-    assert later["input"] == own["input"]
-    assert await rounds.whole(later, LOOKS) == LOOKS
 
 
 NAMES = st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "id", "arguments"])
@@ -307,43 +242,6 @@ BOB = {
 }
 
 
-async def answered_in_two(said, asked):
-    """Return the rounds behind an answer that was made of two, and what the client got of it."""
-    texts = Texts()
-    looks, knows = (
-        streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
-        for text, calls in ((said, [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
-    )
-    rounds = rounds_of(texts, knows)
-    alice = await rounds.restored(with_request_id(asked), ARCHIVE)
-    texts.offered.add(request_id_of(alice))
-    (choice,) = (await rounds.whole(alice, looks))["choices"]
-    return rounds, choice
-
-
-@pytest.mark.parametrize("other", BOB)
-async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same_key(other):
-    """A tool's ids may be numbers of the model's, and words and answers the same."""
-    rounds, choice = await answered_in_two("I look.", {"model": "served", **ALICE})
-    asked = {"model": "served", **ALICE, **BOB[other]}
-    asked["messages"] = [*asked["messages"], choice["message"], CHAT["messages"][0]]
-    sent = await rounds.restored(with_request_id(asked), ARCHIVE)
-    assert (TOOL in json.dumps(sent["messages"])) is (other == "nothing")
-
-
-@pytest.mark.parametrize("asked", [{"n": 2}, {"response_format": {"type": "json_object"}}], ids=["two answers", "JSON"])
-async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it_came(asked):
-    """Calls of two answers have the same numbers, and two JSON documents are none."""
-    rounds, choice = await answered_in_two("{}", CHAT)
-    later = {**CHAT, **asked, "messages": [*CHAT["messages"], choice["message"], *CHAT["messages"]]}
-    assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]}), ARCHIVE))
-    fields = with_request_id(later)
-    assert await rounds.restored(fields, ARCHIVE) is fields
-    pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": "{}"}} for call_id in ("a", "b")]
-    chunks = [{**HEAD, "choices": [{"index": i, "delta": {"tool_calls": [piece]}}]} for i, piece in enumerate(pieces)]
-    assert [chunk async for chunk in rounds.streamed(fields, came(chunks))] == chunks
-
-
 async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
     """As where a deployment's own settings ask for several."""
     fields, texts = offered(CHAT)
@@ -353,80 +251,9 @@ async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
     assert [chunk async for chunk in rounds_of(texts).streamed(fields, came(chunks))] == chunks
 
 
-async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text():
-    """It is another one in each request."""
-    texts = Texts()
-    for number in range(2):
-        header = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.0; cch={number};"}
-        await rounds_of(texts).restored(with_request_id({"model": "served", **ALICE, "system": [header]}), ARCHIVE)
-    (_,) = texts.keys
-
-
-@given(st.recursive(st.none() | st.text() | st.floats() | st.booleans(), lambda v: st.lists(v) | st.dictionaries(NAMES, v)))
-def test_messages_of_any_form_are_left_as_they_are_and_nothing_is_logged(messages):
-    fields = with_request_id({**CHAT, "messages": messages})
-    logged = []
-    logger = logging.getLogger("ctx_hooks")
-    logger.addFilter(logged.append)
-    try:
-        assert asyncio.run(rounds_of(Texts()).restored(fields, ARCHIVE)) is fields
-    finally:
-        logger.removeFilter(logged.append)
-    assert logged == []
-
-
-async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monkeypatch):
-    threads = set()
-
-    def on_thread(work):
-        return lambda *args: threads.add((work.__name__, threading.get_ident())) or work(*args)
-
-    monkeypatch.setattr(conversation_digest, "heard", on_thread(conversation_digest.heard))
-    monkeypatch.setattr(hidden_turns, "read", on_thread(hidden_turns.read))
-    texts = Texts()
-    fields = with_request_id({**CHAT, "messages": [*CHAT["messages"], {"role": "assistant", "content": "This."}]})
-    await rounds_of(texts).restored(fields, ARCHIVE)
-    texts.records = dict.fromkeys(texts.keys, "{")
-    await rounds_of(texts).restored(fields, ARCHIVE)
-    assert {name for name, _ in threads} == {"heard", "read"}
-    assert threading.get_ident() not in {thread for _, thread in threads}
-
-
-async def looked_up(rounds, texts, beginning, answer):
-    """Have a text retrieved in the answer to a conversation; return the conversation as the client has it then."""
-    fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}), ARCHIVE)
-    texts.offered.add(request_id_of(fields))
-    (choice,) = (await rounds.whole(fields, answer))["choices"]
-    return [*beginning, choice["message"], *CHAT["messages"]]
-
-
 def answers(*texts):
     """Return answers of chat: one that retrieves, and one that ends with a text, for each text."""
     calls = [Call(TOOL, {"handle": "x"})]
     return [
         streams.whole("openai-chat", CHAT, Reply(t, calls=c), 10, 0) for t in texts for t, c in (("I look.", calls), (t, []))
     ]
-
-
-async def test_sessions_that_begin_alike_at_the_same_time_keep_what_each_has_retrieved():
-    texts = Texts()
-    rounds = [rounds_of(texts, knows) for knows in answers(*map(str, range(8)))[1::2]]
-    (looks, _) = answers("")
-    sessions = await asyncio.gather(*(looked_up(r, texts, CHAT["messages"], looks) for r in rounds))
-    for messages in sessions:
-        sent = await rounds[0].restored(with_request_id({**CHAT, "messages": messages}), ARCHIVE)
-        assert json.dumps(sent["messages"]).count(TOOL) == 1
-
-
-async def test_an_archive_that_is_slow_once_costs_no_turn_that_it_has(monkeypatch):
-    texts = Texts()
-    looks, first, _, second, _, third = answers("one", "two", "three")
-    rounds = rounds_of(texts, first, second, third)
-    messages = CHAT["messages"]
-    for is_slow in (False, True, False):
-        with monkeypatch.context() as patched:
-            if is_slow:
-                patched.setattr(texts, "noted", texts.too_late)
-            messages = await looked_up(rounds, texts, messages, looks)
-    sent = await rounds.restored(with_request_id({**CHAT, "messages": messages}), ARCHIVE)
-    assert json.dumps(sent["messages"]).count(TOOL) == 3

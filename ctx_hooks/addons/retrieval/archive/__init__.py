@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 MOST_READ_BYTES = 16_000_000
-"""Limits the texts of one read, in the order of the request: a few of the longest, or the hidden turns of any
-session except a deliberately long one."""
+"""Limits the texts of one read, in the order of the request."""
 
 
 @dataclass(frozen=True, slots=True)

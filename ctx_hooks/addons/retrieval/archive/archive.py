@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,8 +26,6 @@ GET_SECONDS = 0.3
 made again from the request."""
 READ_AGAIN_SECONDS = 10.0
 """The pause after a failure: only one request waits for a store that hangs."""
-STORE_SECONDS = 1.0
-"""The limit for a write after an answer, which took longer."""
 
 
 class Archives:
@@ -61,13 +58,6 @@ class Archives:
         new = {h: text for h, text in texts.items() if text is not None and not writer.has(settings, tenant, h)}
         writer.add(settings, tenant, new)
         return all(writer.has(settings, tenant, handle) for handle in texts)
-
-    async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
-        """Store a text, which replaces one of the same handle; return whether this took at most STORE_SECONDS."""
-        batch = self._at(settings).add(settings, tenant, {handle: text})
-        with suppress(asyncio.TimeoutError):
-            return batch is not None and await asyncio.wait_for(asyncio.shield(batch.written), STORE_SECONDS)
-        return False
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
         """Return a text of a tenant, None if it is absent, expired, broken, another tenant's, or not read in time."""

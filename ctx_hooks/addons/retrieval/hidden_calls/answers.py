@@ -31,14 +31,12 @@ class Turn:
 
     Attributes:
         messages: its messages for the provider, with all calls: one assistant message, or items of Responses.
-        shown: the same without the hidden calls, which have no results.
         hidden: the calls of the hidden tool, in order.
         has_other_calls: whether it calls tools of the client, too.
         is_whole: whether its calls can be answered: it is finished, not cut off, and each call has its own id.
     """
 
     messages: Sequence[Fields]
-    shown: Sequence[Fields]
     hidden: tuple[ToolCall, ...]
     has_other_calls: bool
     is_whole: bool
@@ -91,8 +89,8 @@ class AnswerForm:
         hidden = tuple(call for call in calls if call.name == RETRIEVE)
         ids = [call.id for call in calls if call.id]
         are_named = all(call.id for call in hidden) and len(set(ids)) == len(ids)
-        sent, shown = self.sent_back(answer, parts), self.sent_back(answer, self.shown(parts))
-        return Turn(sent, shown, hidden, len(hidden) < len(calls), are_named and self.reason(answer) not in CUT_OFF)
+        is_whole = are_named and self.reason(answer) not in CUT_OFF
+        return Turn(self.sent_back(answer, parts), hidden, len(hidden) < len(calls), is_whole)
 
     def joined(self, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
         """Return the answers of a request as one, without hidden calls; if it is not whole, its reason is `cut_off`."""
@@ -190,3 +188,13 @@ def object_of(arguments: str) -> dict[str, Any]:
         return dict(mapping_or_empty(json.loads(arguments)))
     except (ValueError, RecursionError):
         return {}
+
+
+def says_anything(message: Fields) -> bool:
+    """Whether a message or item of an answer has words, or calls a tool."""
+    content = message.get("content")
+    blocks = content if isinstance(content, (list, tuple)) else [{"text": content}]
+    texts = [block.get("text") for block in blocks if isinstance(block, Mapping)]
+    calls = any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
+    is_call = str(message.get("type", "")).endswith("_call") or bool(message.get("tool_calls"))
+    return calls or is_call or any(isinstance(text, str) and bool(text.strip()) for text in texts)

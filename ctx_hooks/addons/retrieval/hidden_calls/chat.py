@@ -163,7 +163,7 @@ def _call_sent_back(call: Fields) -> dict[str, Any]:
 def _whole_block(block: Fields, texts: Sequence[str]) -> Fields:
     """Return a block of thinking.
 
-    LiteLLM 1.100 repeats all the thinking beside its signature; 1.106 has "" there.
+    LiteLLM before 1.106 repeats all the thinking beside its signature; later versions have "" there.
     """
     *said, last = texts
     before = "".join(said)

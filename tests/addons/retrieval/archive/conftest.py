@@ -17,7 +17,6 @@ PATIENT_SECONDS = 30.0
 @pytest.fixture
 def patient(monkeypatch, patient_store):  # noqa: ARG001 - for what it sets
     monkeypatch.setattr(archive, "GET_SECONDS", PATIENT_SECONDS)
-    monkeypatch.setattr(archive, "STORE_SECONDS", PATIENT_SECONDS)
 
 
 @pytest.fixture(params=["memory", "disk", "redis"])

@@ -5,7 +5,7 @@ import random
 from base64 import b32encode
 
 import pytest
-from archived import by_handle, settled, stored
+from archived import by_handle, settled, store_text, stored
 
 from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, disk, writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
@@ -83,15 +83,15 @@ async def test_another_secret_gets_nothing(one, tenant, settings, backend, reque
 async def test_a_record_is_replaced_by_what_is_stored_in_its_place(one, tenant, settings):
     handle = Handles(tenant).of("the record of a conversation")
     for text in ("first", "second", "third, which is longer"):
-        assert await one.store(settings, tenant, handle, text)
+        assert await store_text(one, settings, tenant, handle, text)
         assert await one.get(settings, tenant, handle) == text
 
 
 async def test_of_two_records_that_wait_the_newer_is_got(worker, settings):
     one = worker()
     tenant, longer = one.tenant("key", "ann"), settings.model_copy(update={"retention_days": 30})
-    first = asyncio.ensure_future(one.store(settings, tenant, "b" * 12, "first"))
-    second = asyncio.ensure_future(one.store(longer, tenant, "b" * 12, "second"))
+    first = asyncio.ensure_future(store_text(one, settings, tenant, "b" * 12, "first"))
+    second = asyncio.ensure_future(store_text(one, longer, tenant, "b" * 12, "second"))
     assert await first
     assert await one.get(settings, tenant, "b" * 12) == "second"
     assert await second
@@ -128,7 +128,7 @@ async def test_what_is_too_large_is_dropped_and_the_rest_is_stored(one, tenant, 
     await stored(one, settings, tenant, texts)
     assert (texts_told["dropped"], texts_told["stored"]) == (2, 2)
     assert [await one.get(settings, tenant, handle) for handle in texts] == [None, None, "a text"]
-    assert not await one.store(settings, tenant, "b" * 12, too_large[0])
+    assert not await store_text(one, settings, tenant, "b" * 12, too_large[0])
 
 
 async def test_more_than_the_queue_holds_is_dropped_and_told_by_one_event(worker, settings, monkeypatch):
@@ -147,7 +147,7 @@ async def test_more_than_the_queue_holds_is_dropped_and_told_by_one_event(worker
     assert found[:9] == list(texts.values())[:9]
     assert set(found[9:]) == {None}
     for handle, text in texts.items():
-        assert await one.store(settings, tenant, handle, text), "what is written makes room"
+        assert await store_text(one, settings, tenant, handle, text), "what is written makes room"
 
 
 @pytest.mark.usefixtures("patient")
@@ -156,7 +156,7 @@ async def test_backends_and_folders_are_places_of_their_own(tmp_path):
     places = [ArchiveSettings(), *(ArchiveSettings(backend="disk", path=str(tmp_path / name)) for name in "ab")]
     tenant = one.tenant("key", "ann")
     for n, settings in enumerate(places):
-        assert await one.store(settings, tenant, "b" * 12, str(n))
+        assert await store_text(one, settings, tenant, "b" * 12, str(n))
     assert [await one.get(settings, tenant, "b" * 12) for settings in places] == ["0", "1", "2"]
 
 
@@ -178,7 +178,7 @@ async def test_policies_of_other_figures_share_a_place(tmp_path):
 async def test_an_expired_text_is_not_available(worker, tmp_path, backend):
     one, settings = worker(), ArchiveSettings(backend=backend, path=str(tmp_path), retention_days=1e-11)
     tenant = one.tenant("key", "ann")
-    assert await one.store(settings, tenant, "b" * 12, "a text")
+    assert await store_text(one, settings, tenant, "b" * 12, "a text")
     assert await one.get(settings, tenant, "b" * 12) is None
 
 
@@ -202,7 +202,7 @@ async def test_however_much_and_long_another_tenant_keeps_none_that_has_less_los
 
 @pytest.mark.parametrize("alike", [True, False], ids=["compressed to nothing", "as large as they are"])
 async def test_what_one_request_can_have_read_is_bounded_and_comes_in_its_order(one, tenant, settings, alike):
-    """A conversation names 256 hidden turns, each of up to 4 MB: read at once they would take the worker a gigabyte."""
+    """A turn may call for 50 texts, each of up to 4 MB: read at once they would take the worker 200 MB."""
     parts = ["x" * 3_900_000 if alike else random.Random(n).randbytes(1_950_000).hex() for n in range(6)]
     texts = by_handle(tenant, [f"{n}{part}" for n, part in enumerate(parts)])
     await stored(one, settings, tenant, texts)

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from stat import S_IMODE
 
 import pytest
-from archived import by_handle, handles_in, settled, stored
+from archived import by_handle, handles_in, settled, store_text, stored
 
 from ctx_hooks.addons.retrieval.archive import archive, disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
@@ -56,7 +56,10 @@ on("archive", told.append)
 async def main():
     archives, settings = Archives(SharedStore(), b""), ArchiveSettings(backend="disk", path=sys.argv[1])
     tenant = archives.tenant("key", "ann")
-    stored = [await archives.store(settings, tenant, letter * 12, letter * 100_000) for letter in "bcdefgh"]
+    stored = []
+    for letter in "bcdefgh":
+        batch = archives._at(settings).add(settings, tenant, {letter * 12: letter * 100_000})
+        stored.append(batch is not None and await batch.written)
     found = [await archives.get(settings, tenant, letter * 12) for letter in "bcdefgh"]
     assert stored[0] and not stored[-1], stored
     assert [text is not None for text in found] == stored, found
@@ -130,14 +133,14 @@ async def test_a_file_that_somebody_has_locked_delays_no_request_and_is_written_
     monkeypatch.setattr(disk, "BUSY_SECONDS", 0.01)
     with closing(sqlite3.connect(tmp_path / disk.FILE, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert not await archives.store(settings, tenant, "b" * 12, "a text")
+        assert not await store_text(archives, settings, tenant, "b" * 12, "a text")
     assert texts_told["failed"] == 1
     assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts
 
 
 async def test_a_file_or_folder_that_is_deleted_is_made_again(archives, tenant, settings, tmp_path):
     for _ in range(3):
-        assert await archives.store(settings, tenant, "b" * 12, "a text")
+        assert await store_text(archives, settings, tenant, "b" * 12, "a text")
         assert await archives.get(settings, tenant, "b" * 12) == "a text"
         for file in tmp_path.iterdir():
             file.unlink()
@@ -161,12 +164,12 @@ async def test_a_file_that_is_none_of_sqlites_is_set_aside_and_costs_no_text(
 
 
 async def test_a_value_that_somebody_has_changed_is_not_available(archives, tenant, settings, tmp_path):
-    assert await archives.store(settings, tenant, "b" * 12, "a text")
+    assert await store_text(archives, settings, tenant, "b" * 12, "a text")
     for value in (b"", b"\x01", secrets.token_bytes(100), "a text", 7, 1.5):
         with closing(sqlite3.connect(tmp_path / disk.FILE)) as file, file:
             file.execute("UPDATE texts SET sealed = ?", (value,))
         assert await archives.get(settings, tenant, "b" * 12) is None
-    assert await archives.store(settings, tenant, "b" * 12, "a text")
+    assert await store_text(archives, settings, tenant, "b" * 12, "a text")
     assert await archives.get(settings, tenant, "b" * 12) == "a text", "a wrong value is no failure of the store"
 
 
@@ -177,7 +180,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path):
 
 
 async def test_after_a_failure_no_request_reads_for_some_seconds(archives, tenant, settings, tmp_path, monkeypatch):
-    assert await archives.store(settings, tenant, "b" * 12, "a text")
+    assert await store_text(archives, settings, tenant, "b" * 12, "a text")
     kept = (tmp_path / disk.FILE).read_bytes()
     for seconds, found in ((600.0, None), (0.0, "a text")):
         monkeypatch.setattr(archive, "READ_AGAIN_SECONDS", seconds)
@@ -294,7 +297,7 @@ async def test_a_file_with_damaged_pages_is_set_aside_and_the_next_text_is_store
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     whole = path.read_bytes()
     path.write_bytes(whole[: disk.PAGE_BYTES] + b"\xff" * (len(whole) - disk.PAGE_BYTES))
-    assert await archives.store(settings, tenant, "b" * 12, "b text")
+    assert await store_text(archives, settings, tenant, "b" * 12, "b text")
     assert await archives.get(settings, tenant, "b" * 12) == "b text"
     assert (tmp_path / disk.BROKEN).exists()
 

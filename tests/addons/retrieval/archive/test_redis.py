@@ -3,7 +3,7 @@
 import secrets
 
 import pytest
-from archived import by_handle, settled, stored
+from archived import by_handle, settled, store_text, stored
 from redis_process import RedisProcess
 from waits import until
 
@@ -65,7 +65,7 @@ async def test_every_key_expires(archives, tenant, client):
 async def test_a_longer_retention_of_another_policy_is_not_cut_short(archives, tenant, client):
     for days in (30, 1):
         settings = ArchiveSettings(backend="redis", retention_days=days)
-        assert await archives.store(settings, tenant, f"{days:012}".replace("0", "b").replace("1", "c"), "a text")
+        assert await store_text(archives, settings, tenant, f"{days:012}".replace("0", "b").replace("1", "c"), "a text")
     index = key_of(tenant_name(tenant))
     for key in (index, index + ":sizes"):
         assert await client.ttl(key) > 29 * DAY_SECONDS
@@ -78,7 +78,7 @@ async def test_an_expired_text_is_not_available_and_leaves_the_index_with_the_ne
     await expired(client, redis_cache, tenant, "b" * 12)
     assert await archives.get(SETTINGS, tenant, "b" * 12) is None
     assert name not in {stored.name for stored in await redis_store.tenants(client)}
-    assert await archives.store(SETTINGS, tenant, "c" * 12, "a text")
+    assert await store_text(archives, SETTINGS, tenant, "c" * 12, "a text")
     assert await client.zrange(key_of(name), 0, -1) == [b"c" * 12]
     assert await client.hget(key_of(name) + ":sizes", "b" * 12) is None
 
@@ -91,7 +91,7 @@ async def test_a_tenant_has_its_bound_and_another_its_own(archives, tenant, clie
     archives.put(settings, other, theirs := by_handle(other))
     texts = by_handle(tenant, [f"{n:03} " + "x" * 200_000 for n in range(80)])
     for handle, text in texts.items():
-        assert await archives.store(settings, tenant, handle, text)
+        assert await store_text(archives, settings, tenant, handle, text)
         assert await used_bytes(client, tenant) <= 8_000_000
     kept = [handle for handle in texts if await archives.get(settings, tenant, handle) is not None]
     assert kept == list(texts)[-len(kept) :]
@@ -108,7 +108,7 @@ async def test_a_key_of_a_wrong_type_costs_no_request_its_answer_and_is_replaced
     values = {"set": ["x"], "rpush": ["x"], "hset": ["total", "x"], "zadd": [{"x": 1}], "sadd": ["x"]}
     await getattr(client, wrong)(name, *values[wrong])
     assert await archives.get(SETTINGS, tenant, "b" * 12) is None
-    assert await archives.store(SETTINGS, tenant, "b" * 12, "a text")
+    assert await store_text(archives, SETTINGS, tenant, "b" * 12, "a text")
     assert await archives.get(SETTINGS, tenant, "b" * 12) == "a text"
     assert texts_told["failed"] == 0
 
@@ -122,7 +122,7 @@ async def test_a_value_that_is_larger_than_any_text_is_not_even_sent(archives, t
 
 async def test_a_foreign_a_guessed_and_an_expired_handle_take_the_same_commands(archives, redis_cache, tenant, client):
     await expired(client, redis_cache, tenant, "b" * 12)
-    assert await archives.store(SETTINGS, tenant, "c" * 12, "a text")
+    assert await store_text(archives, SETTINGS, tenant, "c" * 12, "a text")
     taken = []
     for asker, handle in ((tenant, "b" * 12), (tenant, "d" * 12), (archives.tenant("key", "another"), "c" * 12)):
         await client.config_resetstat()
@@ -219,7 +219,7 @@ async def test_a_redis_that_has_failed_is_read_again_as_soon_as_the_shared_store
 
     store = SharedStore(Cache)
     archives = Archives(store, b"")
-    assert await archives.store(SETTINGS, tenant, "b" * 12, "a text")
+    assert await store_text(archives, SETTINGS, tenant, "b" * 12, "a text")
     is_broken.append(True)
     assert await archives.get(SETTINGS, tenant, "b" * 12) is None
     is_broken.clear()
