@@ -34,7 +34,7 @@ def elsewhere_groups(url):
             name = f"{group_of(*case)}-{size}"
             for model in (f"{name}-a", f"{name}-b") if case[1] == "pair" else (name,):
                 made = deployment(url, name, f"{'anthropic' if case[0] == 'messages' else 'openai'}/{model}")
-                made["model_info"]["ctx_hooks"] = {"rescue_attempts": 1 if case[1] == "pair" else 3}
+                made["model_info"]["ctx_hooks"] = {"rescue_attempts": 1 if case[1] == "pair" else 3, "fallbacks": "last"}
                 made["litellm_params"] |= {"input_cost_per_token": 0.01, "output_cost_per_token": 0.01}
                 if case in slow:
                     made["litellm_params"] |= {"timeout": TIMEOUT_SECONDS, "num_retries": 0}
