@@ -12,7 +12,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.target import window_at
-from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS
+from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS, replaced_reserve
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
 OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
@@ -84,8 +84,10 @@ def _unknown_groups(config: Configuration) -> Iterator[Finding]:
 def _windows(config: Configuration) -> Iterator[Finding]:
     unknown: list[Listed] = []
     for listed in config.listed:
-        policy = config.resolved(listed).policy
-        window = window_at(listed.deployment, policy)
+        resolved = config.resolved(listed)
+        window = window_at(listed.deployment, policy := resolved.policy)
+        if "reserve" in resolved.origins and (replaced := replaced_reserve(window, policy)):
+            yield finding("reserve_replaced", deployment=_named([listed]), replaced=replaced)
         if window.source == "default":
             unknown += [] if "*" in listed.deployment.model else [listed]
         elif window.tokens < SMALL_WINDOW_TOKENS and policy.block_below_tokens != 0:

@@ -235,7 +235,7 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
 
 def _most_tokens(request: Request, history: History, to: Target, known: Known) -> LocalTokens:
     """Return the budget of an attempt that is no retry."""
-    most = known.budget_tokens(to.policy, request.least_output_tokens, history)
+    most = known.budget_tokens(to.policy, request, history)
     if to.defers:
         most = known.whole_tokens(most)
     elif to.waits:

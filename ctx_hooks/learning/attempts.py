@@ -55,11 +55,12 @@ class Known:
     limit_learned_seconds: float | None = None
     wants_reasoning: bool = False
 
-    def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
+    def budget_tokens(self, policy: Policy, request: Request, history: History) -> LocalTokens:
         """Return the budget of a request."""
         recent = history.index[-DYNAMIC_MESSAGES:]
         mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent)) * self.factor
-        return to_local(budget_tokens_of(self.window, policy, mean_tokens, least_output), self.factor)
+        outputs = request.least_output_tokens, request.max_output_tokens or 0
+        return to_local(budget_tokens_of(self.window, policy, mean_tokens, *outputs), self.factor)
 
     def window_less_error(self) -> LocalTokens:
         """Return the budget that leaves room only for the estimate's error and a usual answer."""
@@ -72,7 +73,7 @@ class Known:
 
     def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
         """Return the budget of an uncounted request: its requested output has to fit beside it unchanged."""
-        budget = budget_tokens_of(self.window, policy)
+        budget = budget_tokens_of(self.window, policy, requested=requested or 0)
         if requested is not None and self.window.holds_output:
             budget = min(budget, ProviderTokens(self.window.tokens - requested))
         return to_local(budget, self.factor)

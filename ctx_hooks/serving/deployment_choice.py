@@ -100,5 +100,5 @@ def _holds(request: Request, option: Option, history: History | None) -> bool:
         return False
     known, asked = option.known, request.max_output_tokens or ProviderTokens(0)
     needed = min(asked, known.answer_tokens or asked) if known.window.holds_output else 0
-    budget = known.budget_tokens(option.to.policy, request.least_output_tokens, history)
+    budget = known.budget_tokens(option.to.policy, request, history)
     return history.tokens <= min(budget, to_local(ProviderTokens(known.window.tokens - needed), known.factor))

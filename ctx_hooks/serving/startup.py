@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from ctx_hooks.litellm_compat.deployments import configuration, names_redis, serves_metrics
+from ctx_hooks.litellm_compat.deployments import configuration, listed_deployment, names_redis, serves_metrics
 from ctx_hooks.litellm_compat.errors import failing_open, on_fault
 from ctx_hooks.litellm_compat.logged import estimate_usage
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registry import version_of, warn_of_missing
-from ctx_hooks.policy.loading import SECTION
-from ctx_hooks.policy.resolve import Caller, Policies, switched_off
+from ctx_hooks.policy.loading import NAME, SECTION
+from ctx_hooks.policy.resolve import Caller, Policies, as_text, switched_off
 from ctx_hooks.policy.settings import Settings
+from ctx_hooks.request.target import window_at
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry import prometheus
@@ -22,6 +23,7 @@ from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.log import LOGGED, log_event
 from ctx_hooks.telemetry.process_events import FaultEvent, StartEvent
+from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import load_vocabularies
 
 logger = logging.getLogger("ctx_hooks")
@@ -54,6 +56,9 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
     """Return the record of the start: versions and settings; the arguments are the same as `start`'s."""
     policies = Policies(settings)
     paths = (line.removeprefix(f"{SECTION}.").split(":", 1)[0] for line in mistakes)
+    listed = [(str(entry["model_name"]), listed_deployment(entry)) for entry in configuration().get("model_list") or ()]
+    used = [(at, policies.resolve(Caller(group=name, deployment=as_text(at.model_info.get(NAME))))) for name, at in listed]
+    held = (replaced_reserve(window_at(at, by.policy), by.policy) for at, by in used if "reserve" in by.origins)
     return StartEvent(
         "start",
         time.time(),
@@ -68,6 +73,7 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
         addons=policies.addon_names(),
         missing=missing,
         mistakes=len(mistakes),
+        reserves=tuple(dict.fromkeys(filter(None, held))),
     )
 
 

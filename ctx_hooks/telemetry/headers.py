@@ -34,7 +34,8 @@ def with_decision(
     words = [str(event.decision)]
     if event.provider_tokens_before is not None:
         words.append(f"before={event.provider_tokens_before}; after={event.provider_tokens_after}")
-    words += [f"{field}={tokens}" for field, tokens in output_limits.items()]
+    asked = f" of {event.requested_output_tokens}" if event.requested_output_tokens else ""
+    words += [f"{field}={tokens}{asked}" for field, tokens in output_limits.items()]
     told = {DONE: header_value(words), ATTEMPTS: str(event.attempt + 1), **_declared(event)}
     return {**headers, **told} if is_changed else {**told, **headers}
 

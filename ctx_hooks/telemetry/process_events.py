@@ -33,6 +33,7 @@ class StartEvent:
         addons: the add-ons that some scope of the configuration names.
         missing: private names of LiteLLM that this version lacks.
         mistakes: how many mistakes the settings have.
+        reserves: each stated reserve that a listed deployment's window replaces, and what holds.
     """
 
     name: Literal["start"]
@@ -48,6 +49,7 @@ class StartEvent:
     addons: tuple[str, ...] = field(metadata=shown("log"))
     missing: tuple[str, ...] = field(metadata=shown("log"))
     mistakes: int = field(metadata=shown(MISTAKES))
+    reserves: tuple[str, ...] = field(default=(), metadata=shown("log"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,10 @@ LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
 SMALL_WINDOW_TOKENS = ProviderTokens(32_000)
 """The plugin warns of a smaller window (OpenClaw)."""
-SCALED_RESERVE_FRACTION = 0.08
-"""The reserve of a window that is too small for one in tokens (pi)."""
+DEFAULT_RESERVE_TOKENS, SCALED_RESERVE_FRACTION = 16_384, 0.08
+"""The default reserve, and what it becomes in a window that is too small for it (pi)."""
 LARGEST_RESERVE_FRACTION = 0.25
-"""Above this share of the window, the scaled reserve replaces one in tokens, and a thinking budget is lowered: a small
-window must stay usable."""
+"""Of the window: the most that a reserve in tokens, a requested output or a thinking budget keeps free."""
 LARGEST_KEPT_FRACTION = 0.2
 """Of the budget: newest exchanges above it do not stay whole, unless the policy states a share."""
 LARGEST_RECENT_FRACTION = 0.625
@@ -73,32 +72,43 @@ def holds_output(model: str) -> bool:
 
 
 def budget_tokens_of(
-    window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0
+    window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0, requested: int = 0
 ) -> ProviderTokens:
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
-    The reserve stays free for the answer, whatever output is requested: the requested output is lowered to the free space. A
-    reserve in tokens is scaled in a small window (pi); `dynamic` follows the size of the newest messages (pi). A requested
-    maximum is no need: clients ask for 32,000 tokens and use 300. Keeping it free would compact requests that fit, and the
-    threshold would move with each request.
-
-    Args:
-        window: the input has to fit into it, and the output too if the window includes it.
-        policy: its `reserve`.
-        recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
-        least_output_tokens: a stated thinking budget plus an answer; 0 if none is stated. It stays free in addition to the
-            input's estimate error, unless it is above a quarter of the window.
+    The requested output is lowered to what the reserve leaves: clients ask for 32,000 tokens and use 300. With `output` the
+    reserve is `requested`, at most a quarter of the window; without one (0), or in a window for input only, the default. A
+    thinking budget plus an answer (`least_output_tokens`) stays free if it is at most a quarter; both leave room for the
+    input's estimate error. `recent_message_tokens` is the mean of the last ten messages, in provider tokens, not rounded.
     """
-    stated = fraction_of(policy.reserve)
-    reserve = int(window.tokens * (SCALED_RESERVE_FRACTION if stated is None else stated))
-    if stated is None:
-        wanted = policy.reserve
-        if not isinstance(wanted, int):
-            wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
-        reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else reserve
-    if window.holds_output and 0 < least_output_tokens <= window.tokens * LARGEST_RESERVE_FRACTION:
-        reserve = max(reserve, window.tokens - int((window.tokens - least_output_tokens) / (1 + ESTIMATE_ERROR_FRACTION)))
+    share = fraction_of(policy.reserve)
+    wanted = policy.reserve if isinstance(policy.reserve, int) else DEFAULT_RESERVE_TOKENS
+    if policy.reserve == "dynamic":
+        wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
+    reserve = held_reserve_tokens(window.tokens, wanted) if share is None else int(window.tokens * share)
+    quarter, least = int(window.tokens * LARGEST_RESERVE_FRACTION), least_output_tokens
+    if policy.reserve == "output" and requested and window.holds_output:
+        reserve, least = 0, min(max(least, requested), quarter)
+    if window.holds_output and 0 < least <= quarter:
+        reserve = max(reserve, window.tokens - int((window.tokens - least) / (1 + ESTIMATE_ERROR_FRACTION)))
     return max(ProviderTokens(window.tokens - reserve), min(LEAST_BUDGET_TOKENS, window.tokens))
+
+
+def held_reserve_tokens(window_tokens: int, stated_tokens: int) -> int:
+    """Return what a window keeps free of a reserve in tokens, at most a quarter of it; a larger reserve is never less.
+
+    Where a quarter is less than the default, that is 8 % (pi), a smaller reserve at most 8 %, a larger one in proportion.
+    """
+    is_small = window_tokens * LARGEST_RESERVE_FRACTION < DEFAULT_RESERVE_TOKENS
+    scaled = SCALED_RESERVE_FRACTION * max(1, stated_tokens / DEFAULT_RESERVE_TOKENS) if is_small else 1.0
+    return min(stated_tokens, int(window_tokens * min(LARGEST_RESERVE_FRACTION, scaled)))
+
+
+def replaced_reserve(window: Window, policy: Policy) -> str:
+    """Return which reserve in tokens the window replaces, the largest of `dynamic`, and what holds; "" if it holds."""
+    stated = DYNAMIC_RESERVES[0][1] if policy.reserve == "dynamic" else policy.reserve
+    held = held_reserve_tokens(window.tokens, stated) if isinstance(stated, int) else stated
+    return f"reserve {stated:,} becomes {held:,} in a window of {window.tokens:,}" if held != stated else ""
 
 
 def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:

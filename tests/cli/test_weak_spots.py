@@ -73,6 +73,8 @@ WEAK = [
     ({"litellm_settings": {"callbacks": CALLBACK, **MISSPELT}}, "misspelt", "fails", "mean 'ctx_hooks'?"),
     ({"model_list": UNKNOWN}, "window_unknown", "weak", "own (openai/own-model)"),
     ({"model_list": TINY}, "window_small", "note", ""),
+    ({"model_list": UNKNOWN, "callback_settings": policy(reserve=32_768)}, "reserve_replaced", "note", "becomes 32,000 in"),
+    ({"model_list": TINY, "callback_settings": policy(reserve="dynamic")}, "reserve_replaced", "note", "32,768 becomes"),
     ({"litellm_settings": {"callbacks": [CALLBACK, "compression_interception"]}}, "other_compressor", "weak", ""),
     ({"guardrails": [HEADROOM]}, "other_compressor", "weak", ""),
     ({"router_settings": {"enable_pre_call_checks": True}}, "pre_call_checks", "note", ""),
@@ -89,6 +91,7 @@ NOT_WEAK = {
     "a wildcard's window": {"model_list": [model("*", "openai/*")]},
     "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},
     "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(block_below_tokens=0)},
+    "a reserve that holds": {"model_list": [model("gpt", "openai/gpt-4o")], "callback_settings": policy(reserve=32_000)},
     "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
     "a folder of events": {"callback_settings": {"ctx_hooks": {"events": {"path": "/"}}}},
 }

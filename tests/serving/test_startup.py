@@ -10,6 +10,7 @@ from ctx_hooks.litellm_compat.deployments import names_redis, serves_metrics
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.loading import settings_of
 from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving import startup
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks, started
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.telemetry.log import log_event
@@ -129,3 +130,26 @@ def test_a_fault_and_a_folder_that_is_not_there_are_events(tmp_path):
         ("event file", ""),
         ("", "forwards the request unchanged"),
     ]
+
+
+def test_the_start_names_each_reserve_that_a_window_replaces(monkeypatch):
+    """The configuration is the proxy's own, as it is when callbacks are loaded."""
+    models = [
+        ("default", 30_000, None),
+        ("large", 200_000, 16_384),
+        ("small", 32_768, 16_384),
+        ("own", 128_000, 40_000),
+        ("share", 9_000, "50%"),
+    ]
+    entries = [
+        {
+            "model_name": name,
+            "litellm_params": {"model": f"openai/{name}"},
+            "model_info": {"max_input_tokens": tokens, "ctx_hooks": {"reserve": reserve} if reserve else {}},
+        }
+        for name, tokens, reserve in models
+    ]
+    monkeypatch.setattr(startup, "configuration", lambda: {"model_list": entries + entries[1:2]})
+    assert started(*settings_of({}), ()).reserves == (
+        "reserve 16,384 becomes 2,621 in a window of 32,768", "reserve 40,000 becomes 32,000 in a window of 128,000",
+    )  # fmt: skip

@@ -62,6 +62,13 @@ def test_an_untouched_attempt_says_nothing_of_the_one_before_it():
     }
 
 
+def test_a_lowered_output_is_named_beside_the_requested_one():
+    asked = replace(FITS, decision="output_lowered", requested_output_tokens=4_000)
+    assert with_decision({}, asked, {"max_tokens": 846}, is_changed=True)[DONE] == "output_lowered; max_tokens=846 of 4000"
+    unasked = replace(asked, requested_output_tokens=None)
+    assert with_decision({}, unasked, {"max_tokens": 846}, is_changed=True)[DONE] == "output_lowered; max_tokens=846"
+
+
 def test_a_request_that_was_refused_in_the_end_says_so_with_the_figures_of_its_last_attempt():
     assert of_failed({}, FAILURE) == {}
     headers = with_decision({}, RETRIED, {}, is_changed=True)

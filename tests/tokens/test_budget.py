@@ -1,12 +1,20 @@
 """The window's sources in their order, and what of it a request may fill."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctx_hooks.engine.fitting import allowed_output_tokens
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.tokens.budget import Window, budget_tokens_of, holds_output, target_tokens_of, window_of
+from ctx_hooks.tokens.budget import (
+    Window,
+    budget_tokens_of,
+    held_reserve_tokens,
+    holds_output,
+    replaced_reserve,
+    target_tokens_of,
+    window_of,
+)
 from ctx_hooks.tokens.units import to_local, to_provider
 
 POLICY = Policy()
@@ -44,6 +52,81 @@ def test_a_cap_lowers_every_window_to_it_and_raises_none(cap, override, configur
 ])  # fmt: skip
 def test_the_reserve_follows_the_policy(window, policy, recent, expected):
     assert window - budget_tokens_of(Window(window, "policy"), policy, recent) == expected
+
+
+ANY_WINDOW = st.integers(4_000, 2_000_000)
+SHARES = st.integers(0, 99).map(lambda percent: f"{percent}%")
+
+
+class TestALargerReserve:
+    """It never leaves a larger budget, and the default leaves what it has always left."""
+
+    def budget(self, window, reserve, recent=0.0):
+        return budget_tokens_of(Window(window, "policy"), Policy(reserve=reserve), recent)
+
+    @example(128_000, 16_384, 32_768)
+    @example(32_768, 8_192, 16_384)
+    @given(ANY_WINDOW, st.integers(0, 2_500_000), st.integers(0, 2_500_000))
+    def test_a_larger_reserve_leaves_no_larger_budget(self, window, one, other):
+        smaller, larger = sorted((one, other))
+        assert self.budget(window, larger) <= self.budget(window, smaller)
+
+    @given(ANY_WINDOW, SHARES, SHARES)
+    def test_a_larger_share_leaves_no_larger_budget(self, window, one, other):
+        smaller, larger = sorted((one, other), key=lambda share: int(share[:-1]))
+        assert self.budget(window, larger) <= self.budget(window, smaller)
+
+    @example(128_000, 1_500, 2_500)
+    @example(32_768, 100, 2_500)
+    @given(ANY_WINDOW, st.floats(0, 100_000), st.floats(0, 100_000))
+    def test_larger_messages_leave_no_larger_budget(self, window, one, other):
+        smaller, larger = sorted((one, other))
+        assert self.budget(window, "dynamic", larger) <= self.budget(window, "dynamic", smaller)
+
+    @given(ANY_WINDOW)
+    def test_the_default_is_scaled_in_small_windows(self, window):
+        reserve = 16_384 if window >= 65_536 else int(window * 0.08)
+        assert self.budget(window, 16_384) == max(window - reserve, min(4_096, window))
+
+    @given(ANY_WINDOW, st.integers(0, 2_500_000))
+    def test_a_replaced_reserve_is_named(self, window, reserve):
+        held = held_reserve_tokens(window, reserve)
+        told = replaced_reserve(Window(window, "policy"), Policy(reserve=reserve))
+        assert told == (f"reserve {reserve:,} becomes {held:,} in a window of {window:,}" if held < reserve else "")
+
+    def test_only_tokens_are_replaced(self):
+        window = Window(32_768, "policy")
+        assert replaced_reserve(window, Policy(reserve="60%")) == ""
+        assert replaced_reserve(window, Policy(reserve="dynamic")) == "reserve 32,768 becomes 5,242 in a window of 32,768"
+
+
+class TestAReserveForTheOutput:
+    """`reserve: output` keeps the smaller of the requested output and a quarter of the window, beside any input."""
+
+    policy = Policy(reserve="output")
+
+    def budget(self, window, requested, policy=policy, **of_window):
+        return budget_tokens_of(Window(window, "policy", **of_window), policy, requested=requested)
+
+    @example(12_000, 4_000)
+    @given(st.integers(8_000, 2_000_000), st.integers(256, 2_500_000))
+    def test_the_output_fits_beside_the_largest_input(self, window, requested):
+        kept = min(requested, window // 4)
+        budget = self.budget(window, requested)
+        assert allowed_output_tokens(requested, None, Window(window, "policy"), budget) >= kept
+        assert budget <= window - kept
+
+    @given(ANY_WINDOW, st.integers(1, 2_500_000), st.integers(1, 2_500_000))
+    def test_a_larger_output_leaves_no_larger_budget(self, window, one, other):
+        smaller, larger = sorted((one, other))
+        assert self.budget(window, larger) <= self.budget(window, smaller)
+
+    @given(ANY_WINDOW, st.integers(0, 2_500_000))
+    def test_without_a_stake_in_it_the_default_holds(self, window, requested):
+        """No output is requested, the window is for the input alone, or the policy does not ask for it."""
+        usual = budget_tokens_of(Window(window, "policy"), POLICY)
+        assert self.budget(window, 0) == self.budget(window, requested, POLICY) == usual
+        assert self.budget(window, requested, holds_output=False) == usual
 
 
 class TestAThinkingBudget:
@@ -85,11 +168,13 @@ def test_windows_for_the_input_alone_are_told_apart(model, expected):
 
 
 @given(
-    window=st.integers(0, 2_000_000), least=st.integers(0, 3_000_000), kind=st.sampled_from([16_384, "8%", "99%", "dynamic"])
+    window=st.integers(0, 2_000_000),
+    least=st.integers(0, 3_000_000),
+    kind=st.sampled_from([16_384, "8%", "99%", "dynamic", "output"]),
 )
 def test_a_budget_is_never_negative_nor_above_the_window(window, least, kind):
     policy = Policy(reserve=kind, target_fraction=0.5)
-    budget = budget_tokens_of(Window(window, "policy"), policy, 500, least)
+    budget = budget_tokens_of(Window(window, "policy"), policy, 500, least, least)
     assert min(4_096, window) <= budget <= window
     assert 0 <= target_tokens_of(budget, policy) <= budget
 

@@ -17,7 +17,7 @@ from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.tokens.budget import budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve, target_tokens_of
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import to_local, to_provider
 
@@ -54,7 +54,7 @@ def run(*, sent: bool, **asked: Any) -> None:
 def document(found: Decided) -> dict[str, Any]:
     """Return the decision without its messages as a JSON document; as for `mode: enforce`, whatever the mode is."""
     figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
-    budget = budget_tokens_of(window, policy, least_output_tokens=found.request.least_output_tokens)
+    budget = budget_tokens_of(window, policy, 0.0, found.request.least_output_tokens, found.request.max_output_tokens or 0)
     target = target_tokens_of(to_local(budget, found.factor), policy)
     origins, values = found.resolved.origins, policy.model_dump(mode="json")
     return {
@@ -68,6 +68,7 @@ def document(found: Decided) -> dict[str, Any]:
         "window_tokens": window.tokens,
         "window_source": window.source,
         "budget_tokens": budget,
+        "replaced_reserve": replaced_reserve(window, policy),
         "target_tokens": None if target is None else to_provider(target, found.factor),
         "factor": found.factor,
         "tokens_before": figures.tokens_before if figures else None,
