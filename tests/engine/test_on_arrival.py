@@ -1,9 +1,10 @@
 """Tool results that the policy limits in every request are cut as they arrive; nothing else of a fitting request changes."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from engine_requests import DEAR_CACHE, by_size, decided, sent, tokens_of
+from engine_requests import DEAR_CACHE, NOW, by_size, decided, sent, tokens_of
 from engine_requests import to as target
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,10 +13,13 @@ from strategies import FIELDS, every_format, spoken, tool_round
 from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, Untouched
-from ctx_hooks.learning.attempts import Known
+from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import agent_session, violations
+from ctx_hooks.tokens.units import ProviderTokens
 
 ALWAYS = {"max_lines": 2_000, "max_bytes": 51_200, "direction": "head", "apply": "always"}
 LONG = "\n".join(f"row {n}" for n in range(6_000))
@@ -91,10 +95,22 @@ def test_no_kind_of_compaction_sends_it_whole(compaction):
         assert LONG not in [m["content"] for m in as_sent(asked, where)[0].items]
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_no_retry_sends_it_whole_or_is_larger(number):
+    asked, where = request("openai-chat", [LONG, *["words " * 500] * 9]), target(tool_results=ALWAYS)
+    refused = decided(asked, where)[1]
+    limit = ProviderTokens(refused.sent_tokens - 100)  # the whole request would be above it, the refused one too
+    refused = replace(refused, failed=True, overflow=Overflow("input", "x", limit, refused.sent_tokens))
+    where = replace(where, attempt=number)
+    found, again = decided(asked, where, known_of(where, DeploymentStats(), NOW, refused))
+    assert LONG not in [m["content"] for m in sent(asked, found).items]
+    assert again.sent_tokens == tokens_of(sent(asked, found)) <= limit
+
+
 def test_the_removed_text_is_archived_by_its_handle():
     asked, handles = request("openai-chat", [LONG]), Handles(b"tenant")
     where = target(tool_results=ALWAYS, archive={})
-    where = engine.replace(where, retrievable=Retrievable(handles, 7, None))
+    where = replace(where, retrievable=Retrievable(handles, 7, None))
     found = engine.decide(asked, where, Known(where.window), Deadline(60), Timings())
     assert found.cut == {handles.of(LONG): LONG}
     assert handles.of(LONG) in json.dumps(sent(asked, found.decision).items)
