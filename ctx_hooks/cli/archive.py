@@ -105,7 +105,7 @@ async def open_places(config: Configuration) -> AsyncIterator[Places]:
     Raises:
         CommandError: no place is known, or one cannot be reached or used.
     """
-    named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend") == "disk"}
+    named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend", "disk") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
     async with opened_redis(config) as client:
         if not folders and client is None:

@@ -138,5 +138,7 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
         value, default = row.value, DEFAULTS[row.field]
         shown.add_row(row.whom or "everybody", row.field, setting(value, default), setting(default, value), row.set_by)
     out.print(shown)
+    if any(row.field == "tool_results" and row.value["apply"] == "compressed" for row in differing):
+        out.print("tool_results applies once a request is compressed, unless `apply: always` is set.", style="dim")
     if same:
         out.print(f"Not listed: {counted(same, 'field')} with the value of the default.", style="dim")

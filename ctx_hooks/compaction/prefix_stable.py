@@ -58,8 +58,7 @@ def shown_results(history: History, thresholds: Thresholds, summaries: Summaries
     def is_shown(place: int, result: ToolResult) -> bool:
         if place < compaction.length:
             return digest(result.text) in left
-        # without a compaction the request fits unchanged
-        return not compaction.length or any(arrived.text == result.text for arrived in assembly.arrived(place).results)
+        return any(arrived.text == result.text for arrived in assembly.arrived(place).results)
 
     return is_shown
 
@@ -117,7 +116,8 @@ class _Assembly:
         texts = Retrieval(self._history, start, compaction.messages, digest, budget, share, left_tokens).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
         assembled = replace(originals, messages=(*left, *tail))
-        sent = self._repaired(assembled)
+        # What fits is not repaired: its provider may accept what others refuse.
+        sent = self._repaired(assembled) if self._history.tokens > budget.goal_tokens else assembled
         is_summed = sent is assembled and len(left) == len(compaction.messages)
         tokens = self._tokens(compaction, cut, texts) if is_summed else budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens

@@ -51,6 +51,8 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
+    if fitting.may_cut(to.policy, known.window.tokens, most_tokens):  # a token has at least one character of the bound
+        return None
     return _unchanged(request, attempt_at(request, to, known, most_tokens=most_tokens), "fits by its size alone")
 
 
@@ -130,12 +132,15 @@ def _decide(
     most = to_provider(plan.most_tokens, known.factor)
     attempt = replace(attempt_at(request, to, known, history), received_tokens=received.tokens, budget_tokens=most)
     settled = _settled(request, attempt, plan, history.tokens, is_whole=kept is request)
-    if settled is not None:
-        return settled
     budget = fitting.budget_of(to, known, plan, counter, history.tokens)
+    arrived = None if settled is None else _arrived(settled.decision, received, budget)
+    if settled is not None and arrived is None:
+        return settled
     with timings.phase("compressing"):
-        outcome = _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
-    changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
+        outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
+    # A cut depends on its message alone, even if its placeholder has more tokens than what it replaces.
+    changed = request if arrived is not None else newest if outcome.tokens_after < received.tokens else None
+    changes = changed.changes(outcome.conversation) if changed is not None else {}
     others, sent = attempt.other_tokens, outcome.conversation
     if changes and others and to.policy.mode == "enforce":
         others = counter.others(sent.messages, sent.preamble)
@@ -172,6 +177,15 @@ def _settled(request: Request, attempt: Attempt, plan: RetryPlan, tokens: LocalT
     if is_whole and tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _unchanged(request, attempt, "fits")
     return Decided(LeftToFallback(), attempt) if attempt.to.defers and tokens > plan.most_tokens else None
+
+
+def _arrived(settled: Decision, received: History, budget: Budget) -> Outcome | None:
+    """Return a request that need not be compressed with its oversized results cut; None if it is sent whole."""
+    longest_chars = max((stats.result_chars for stats in received.index), default=0)
+    if isinstance(settled, LeftToFallback) or not fitting.may_cut(budget.policy, budget.window_tokens, longest_chars):
+        return None
+    outcome = fitting.arrived(received, budget)
+    return outcome if any(message.edited for message in outcome.conversation.messages) else None
 
 
 def _fitted(

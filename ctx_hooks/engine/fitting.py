@@ -8,11 +8,13 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.steps.oversized_results import least_capped_chars
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.learning.attempts import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan
+from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError
@@ -63,6 +65,16 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, recei
     return Budget(goal_tokens, window_tokens, counter, policy, plan.cut_newest, cut_texts, wants_reasoning)
 
 
+def may_cut(policy: Policy, window_tokens: ProviderTokens, longest_chars: int) -> bool:
+    """Whether a result of so many characters may be cut although its request fits."""
+    return policy.tool_results.apply == "always" and longest_chars > least_capped_chars(window_tokens, policy)
+
+
+def arrived(history: History, budget: Budget) -> Outcome:
+    """Return the history with oversized results cut as on arrival, and nothing else changed: no compaction is due."""
+    return compacted(history, Thresholds(budget.with_goal(LocalTokens(2 * history.tokens))))[0]
+
+
 def compressed(
     known: Known, request: Request, history: History, to: Target, budget: Budget, *, remakes: bool = False
 ) -> Outcome:
@@ -87,7 +99,8 @@ def compressed(
         emit(event)
     thresholds = _thresholds(history, to, budget)
     if history.tokens <= known.window_less_error() and _does_not_pay(history, thresholds, to):
-        outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
+        whole = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
+        outcome = arrived(history, budget) if budget.policy.tool_results.apply == "always" else whole
     else:
         outcome, _ = compacted(history, thresholds, known.summaries)
     if not remakes:

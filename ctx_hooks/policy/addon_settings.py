@@ -1,11 +1,11 @@
 """The settings of the add-ons: where removed text is kept, and which model writes summaries."""
 
 import os
-from typing import Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from ctx_hooks.runtime.warnings import warn_once
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 ArchiveBackend = Literal["memory", "disk", "redis"]
 ArchiveScope = Literal["key", "team", "organization"]
@@ -24,21 +24,22 @@ LEAST_MAX_BYTES = 8_000_000
 """Twice the largest batch that is written at once, so that there is room for one."""
 
 
-def _folder() -> str | None:
-    return os.environ.get(FOLDER_VARIABLE) or None
+def _bytes_of(value: Any) -> Any:
+    """Return the bytes of a text such as `50KB`, of 1,024 bytes each (MyCodeAgent); any other value as it is."""
+    found = re.fullmatch(r"\s*(\d{1,9}) ?([KMG])i?B\s*", value, re.IGNORECASE) if isinstance(value, str) else None
+    return int(found[1]) * 1_024 ** (1 + "KMG".index(found[2].upper())) if found else value
+
+
+Bytes: TypeAlias = Annotated[int, BeforeValidator(_bytes_of), WithJsonSchema({"type": ["integer", "string"]})]
 
 
 def _retention_days() -> float:
-    """Return the days that the environment names; any other value causes a warning, and the default applies."""
-    said = os.environ.get(RETENTION_VARIABLE) or str(DEFAULT_RETENTION_DAYS)
+    """Return the days that the environment names; the default for a wrong value, which `check` reports."""
     try:
-        days = float(said)
+        days = float(os.environ.get(RETENTION_VARIABLE) or DEFAULT_RETENTION_DAYS)
     except ValueError:
         days = 0.0
-    if 0 < days <= LONGEST_RETENTION_DAYS:
-        return days
-    warn_once(f"ctx_hooks: {RETENTION_VARIABLE}: {said!r:.60} is no number of days up to {LONGEST_RETENTION_DAYS:.0f}")
-    return DEFAULT_RETENTION_DAYS
+    return days if 0 < days <= LONGEST_RETENTION_DAYS else DEFAULT_RETENTION_DAYS
 
 
 class ArchiveSettings(BaseModel):
@@ -55,7 +56,7 @@ class ArchiveSettings(BaseModel):
     backend: ArchiveBackend = Field(
         "memory",
         description="`memory`: in each worker process, gone with it. `disk`: one SQLite file that all workers of a machine "
-        "share. `redis`: LiteLLM's own Redis.",
+        "share. `redis`: LiteLLM's own Redis. Unset: `disk` if a path is known.",
     )
     scope: ArchiveScope = Field(
         "key",
@@ -68,7 +69,7 @@ class ArchiveSettings(BaseModel):
         le=LONGEST_RETENTION_DAYS,
         description=f"How long a text is kept, in days; unset: {RETENTION_VARIABLE}, or 7 (MyCodeAgent).",
     )
-    max_bytes: int | None = Field(
+    max_bytes: Bytes | None = Field(
         None,
         ge=LEAST_MAX_BYTES,
         description="Most that is kept, in bytes as stored: of a worker process (unset: 64 MB), of the file (1 GB), or of "
@@ -76,10 +77,19 @@ class ArchiveSettings(BaseModel):
         "expire first.",
     )
     path: str | None = Field(
-        default_factory=_folder,
+        None,
         min_length=1,
         description=f"For `disk`: the folder of the file, made where there is none; unset: {FOLDER_VARIABLE}.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_known_folder(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        path = given.get("path", os.environ.get(FOLDER_VARIABLE) or None)
+        backend = given.get("backend", "memory" if path is None else "disk")
+        return {**given, "backend": backend} | ({"path": path} if backend == "disk" else {})
 
     @model_validator(mode="after")
     def _has_its_folder(self) -> "ArchiveSettings":

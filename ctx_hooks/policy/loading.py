@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.resolve import Policies, environment
 from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, suggestion, switches_off, weakest
 from ctx_hooks.policy.settings import Mode, Policy, Settings, with_off
 
@@ -82,6 +82,7 @@ def settings_of(raw: Any) -> tuple[Settings, list[str]]:
             return settings.with_most(weakest(modes)), [
                 *wrong,
                 *(f"{SECTION}.{line}" for line in Policies(settings).mistakes()),
+                *(line for _, read in environment() for line in read.mistakes),
             ]
 
 

@@ -8,19 +8,14 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from ctx_hooks.policy.scopes import ReadScope, merged, read_scope, weakest
+from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
+from ctx_hooks.policy.scopes import ENVIRONMENT, ReadScope, merged, read_scope, weakest
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings, enforced_share, fraction_of
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
 KILL_SWITCH = "CTX_HOOKS_ENABLED"
 _SWITCHED_ON = ("", "1", "true", "on", "yes", "t", "y")
 """Values of the switch that leave the plugin on. Any other value was meant to switch something off."""
-ENVIRONMENT = {
-    "TOOL_OUTPUT_MAX_LINES": "max_lines",
-    "TOOL_OUTPUT_MAX_BYTES": "max_bytes",
-    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "direction",
-}
-"""MyCodeAgent's variables and the fields of `tool_results` that they override everywhere."""
 RESOLVED_AT_ONCE = 512
 """A caller has at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all if every request has new ones."""
 MOST_LINES = 20
@@ -142,11 +137,10 @@ class Policies:
             (chosen if is_chosen else locked).update(dict.fromkeys(read.locked, origin))
         asked, refused = self._request(caller, _policy(values))
         refused += _put(asked, "request", values, origins, chosen | operators)
-        for variable, name in ENVIRONMENT.items():
-            value = os.environ.get(variable)
-            read = self._read("environment", {"tool_results": {name: value}} if value else {})
-            ignored += read.mistakes
-            _put(ReadScope(read.fields), "environment", values, origins, {})
+        for variable, read in environment():
+            keeps = variable == FOLDER_VARIABLE and "archive" not in values
+            fields = {n: v for n, v in read.fields.items() if v and (n != "archive" or keeps)}
+            _put(ReadScope(fields), "environment", values, origins, {})
         if self.settings.at_most is not None:
             values["mode"] = weakest((values.get("mode", DEFAULT_POLICY.mode), self.settings.at_most))
         told = _told(list(dict.fromkeys(ignored)))
@@ -195,14 +189,22 @@ class Policies:
 
     def addon_names(self) -> tuple[str, ...]:
         """Return the add-ons that any scope of the settings names, each once."""
-        read = (self._read(origin, scope).fields for origin, scope in self.scopes())
-        return tuple(dict.fromkeys(name for fields in read for name in _policy(fields).addon_names))
+        policies = [_policy(self._read(origin, scope).fields) for origin, scope in self.scopes()]
+        policies.append(self.resolve(Caller()).policy)  # the environment may switch the archive on
+        return tuple(dict.fromkeys(name for policy in policies for name in policy.addon_names))
 
     def scopes(self) -> Iterator[tuple[str, Any]]:
         """Yield each scope of the settings with its path, the named policies too."""
         yield "defaults", self.settings.defaults
         for section in ("policies", "models", "teams", "keys", "sessions"):
             yield from ((f"{section}.{name}", scope) for name, scope in getattr(self.settings, section).items())
+
+
+def environment() -> Iterator[tuple[str, ReadScope]]:
+    """Yield each variable of ENVIRONMENT that is set, and what it sets; `load_settings` logs its mistakes."""
+    for variable, (section, name) in ENVIRONMENT.items():
+        if value := os.environ.get(variable):
+            yield variable, read_scope(variable, {section: {name: value}}, {})
 
 
 def _policy(values: Mapping[str, Any]) -> Policy:

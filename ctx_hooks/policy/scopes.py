@@ -13,10 +13,19 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
 from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, enforced_share, fraction_of, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
+ENVIRONMENT = {
+    "TOOL_OUTPUT_MAX_LINES": ("tool_results", "max_lines"),
+    "TOOL_OUTPUT_MAX_BYTES": ("tool_results", "max_bytes"),
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": ("tool_results", "direction"),
+    FOLDER_VARIABLE: ("archive", "path"),
+    RETENTION_VARIABLE: ("archive", "retention_days"),
+}
+"""MyCodeAgent's variables and their fields. Those of `tool_results` override every scope; a wrong value changes no mode."""
 METADATA = ("organization", "project", "team", "key", "request")
 """Scopes in LiteLLM's metadata and in a request's: anybody who may create a key can write one."""
 _CONFIGURATION_ONLY = ("path", "max_bytes")
@@ -99,7 +108,7 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
         locked = True
     fields, faulty = _valid(origin, fields, policies)
     wrong += faulty
-    if (faulty or unlisted) and at_most is None:
+    if (faulty or unlisted) and at_most is None and origin not in ENVIRONMENT:
         at_most = "observe"
     if at_most is not None:
         wrong[-1] += f"; the mode here is {at_most!r} at most"

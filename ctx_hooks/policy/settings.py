@@ -17,7 +17,7 @@ from pydantic import (
     field_validator,
 )
 
-from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings, Bytes, SummarySettings
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
@@ -85,11 +85,12 @@ class ToolResultLimits(BaseModel):
 
     max_chars: int = Field(400_000, ge=2_000, description="In characters (OpenClaw).")
     max_lines: int | None = Field(None, ge=1, description="In lines (MyCodeAgent: 2,000).")
-    max_bytes: int | None = Field(None, ge=200, description="In UTF-8 bytes (MyCodeAgent: 51,200).")
+    max_bytes: Bytes | None = Field(None, ge=200, description="In UTF-8 bytes (MyCodeAgent: 51,200).")
     max_fraction: float = Field(
         0.30, gt=0, le=1, description="As it arrives, as a share of the window, at 4 characters a token (OpenClaw)."
     )
     direction: Direction = Field("head_tail", description="Which end is kept.")
+    apply: Literal["compressed", "always"] = Field("compressed", description="In which requests (MyCodeAgent: `always`).")
 
 
 class Policy(BaseModel):
@@ -142,8 +143,8 @@ class Policy(BaseModel):
     )
     tool_results: ToolResultLimits = Field(
         ToolResultLimits(),
-        description="The largest tool result: `{max_chars, max_lines, max_bytes, max_fraction, direction}`; a scope sets "
-        "those that it names.",
+        description="The largest tool result: `{max_chars, max_lines, max_bytes, max_fraction, direction, apply}`; a "
+        "scope sets those that it names.",
     )
 
     deployment_choice: Literal["any", "holds_request"] = Field(
@@ -224,7 +225,7 @@ class Policy(BaseModel):
     @property
     def archive_in_use(self) -> ArchiveSettings | None:
         """Where removed text is kept: retrieval needs at least an archive in memory."""
-        return self.archive or (ArchiveSettings() if self.retrieval else None)
+        return self.archive or (ArchiveSettings(backend="memory") if self.retrieval else None)
 
     @property
     def summary_in_use(self) -> SummarySettings | None:
@@ -308,6 +309,10 @@ DEFAULT_POLICY = Policy()
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "balanced": {},
     "gentle": {"compaction": "gentle"},
+    "mycodeagent": {
+        "tool_results": {"max_lines": 2_000, "max_bytes": 51_200, "direction": "head", "apply": "always"},
+        "archive": {},
+    },
     "off": {"mode": "off"},
     "observe": {"mode": "observe"},
 }

@@ -13,7 +13,7 @@ from ctx_hooks.litellm_compat.logged import estimate_usage
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registry import version_of, warn_of_missing
 from ctx_hooks.policy.loading import NAME, SECTION
-from ctx_hooks.policy.resolve import Caller, Policies, as_text, switched_off
+from ctx_hooks.policy.resolve import Caller, Policies, as_text, environment, switched_off
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import window_at
 from ctx_hooks.runtime import content_cache
@@ -55,6 +55,7 @@ def start(settings: Settings, mistakes: Sequence[str], flow: Callable[[], Reques
 def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...]) -> StartEvent:
     """Return the record of the start: versions and settings; the arguments are the same as `start`'s."""
     policies = Policies(settings)
+    scopes = (*policies.scopes(), *environment())
     paths = (line.removeprefix(f"{SECTION}.").split(":", 1)[0] for line in mistakes)
     listed = [(str(entry["model_name"]), listed_deployment(entry)) for entry in configuration().get("model_list") or ()]
     used = [(at, policies.resolve(Caller(group=name, deployment=as_text(at.model_info.get(NAME))))) for name, at in listed]
@@ -67,7 +68,7 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
         mode=policies.resolve(Caller()).policy.mode,
         digest=blake2b(repr(settings).encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest(),
         policies=tuple(settings.policies),
-        scopes=tuple(path for path, scope in policies.scopes() if scope and not path.startswith("policies.")),
+        scopes=tuple(path for path, scope in scopes if scope and not path.startswith("policies.")),
         ignored=tuple(dict.fromkeys(paths)),
         store="redis" if names_redis(configuration()) else "memory",
         addons=policies.addon_names(),

@@ -7,6 +7,7 @@ import secrets
 import time
 
 import pytest
+import yaml
 from archived import TEXTS, by_handle, settled
 
 from ctx_hooks.addons.retrieval.archive import disk
@@ -126,6 +127,15 @@ def test_the_environment_names_a_folder_too(stored, tmp_path, monkeypatch):
     handle = next(iter(stored("team", "red")))
     monkeypatch.setenv("TOOL_OUTPUT_DIR", str(tmp_path / "kept"))
     assert main(["archive", "show", handle, "--team", "red"]) == 0
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_a_path_alone_names_the_folder(stored, tmp_path, capsys):
+    handle, text = next(iter(stored("team", "red").items()))
+    config = {"callback_settings": {"ctx_hooks": {"defaults": {"archive": {"path": str(tmp_path / "kept")}}}}}
+    (tmp_path / "short.yaml").write_text(yaml.safe_dump(config))
+    assert main(["archive", "show", handle, "--team", "red", "--config", str(tmp_path / "short.yaml")]) == 0
+    assert text in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("backend", ["disk"], indirect=True)

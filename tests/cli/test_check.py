@@ -57,6 +57,24 @@ def test_of_a_group_of_figures_the_table_has_those_that_differ(checked):
     assert "max_chars" not in printed
 
 
+def test_limits_that_hold_at_times_say_when(checked):
+    late = "applies once a request is compressed"
+    assert late in checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9}})})
+    always = checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9, "apply": "always"}})})
+    assert late not in always
+    assert "max_lines: 9" in always
+
+
+def test_the_environment_is_checked_too(checked, monkeypatch):
+    monkeypatch.setenv("TOOL_OUTPUT_DIR", "/cuts")
+    (row,) = checked(LISTED, as_json=True)["policies"]
+    assert (row["field"], row["value"]["backend"], row["value"]["path"]) == ("archive", "disk", "/cuts")
+    assert row["set_by"] == "environment"
+    monkeypatch.setenv("TOOL_OUTPUT_MAX_LINES", "0")
+    assert "TOOL_OUTPUT_MAX_LINES" in (printed := checked(LISTED, code=1))
+    assert "1 mistake in" in printed
+
+
 def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(checked):
     found = [(r["whom"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
     assert found == [("", "reserve", 9), ("teams.red", "language", "zh")]

@@ -43,7 +43,7 @@ def test_explain_shows_policy_window_steps_and_request(explained):
     printed = explained(LONG, *CONFIG, as_json=False)
     for expected in (
         "the window of 12,000 (model_info)",
-        "tool_results: max_lines: 2000 (model_info.ctx_hooks)",
+        "tool_results: max_lines: 2000 (model_info.ctx_hooks); applies once a request is compressed",
         "compressed: ",
         "oldest_turns",
     ):

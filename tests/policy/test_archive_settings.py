@@ -4,8 +4,10 @@ import pytest
 from pydantic import ValidationError
 
 from ctx_hooks.policy.addon_settings import DEFAULT_MAX_BYTES, DEFAULT_RETENTION_DAYS, ArchiveSettings
+from ctx_hooks.policy.loading import settings_of
 from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.serving.startup import started
 
 
 def resolve(settings, **caller):
@@ -39,11 +41,82 @@ def test_the_environment_says_the_retention_where_a_policy_does_not(monkeypatch)
     assert ArchiveSettings(retention_days=30).retention_days == 30
 
 
-@pytest.mark.parametrize("said", ["soon", "-1", "0", "1e9", "nan", "7 days"])
-def test_a_retention_of_the_environment_that_is_none_is_told_and_the_default_holds(monkeypatch, caplog, said):
+@pytest.mark.parametrize("said", ["soon", "-1", "0", "1e9", "nan", "7 days", "forever"])
+def test_a_wrong_retention_of_the_environment_is_a_mistake(monkeypatch, said):
     monkeypatch.setenv("TOOL_OUTPUT_RETENTION_DAYS", said)
     assert ArchiveSettings().retention_days == DEFAULT_RETENTION_DAYS
-    assert said in caplog.text
+    (line,) = settings_of({})[1]
+    assert line.startswith("TOOL_OUTPUT_RETENTION_DAYS")
+    assert repr(said) in line
+
+
+def test_a_folder_of_the_environment_switches_the_archive_on(monkeypatch):
+    monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
+    monkeypatch.setenv("TOOL_OUTPUT_RETENTION_DAYS", "2")
+    found, policies = resolve({}), Policies(Settings())
+    assert (found.policy.archive.backend, found.policy.archive.path) == ("disk", "/var/lib/cuts")
+    assert found.policy.archive.retention_days == 2
+    assert found.origins == {"archive": "environment"}
+    assert policies.addon_names() == ("retrieval",)
+    start = started(Settings(), (), ())
+    assert (start.scopes, start.addons) == (("TOOL_OUTPUT_DIR", "TOOL_OUTPUT_RETENTION_DAYS"), ("retrieval",))
+
+
+@pytest.mark.parametrize("off", [False, "off", None])
+def test_an_archive_that_a_scope_switches_off_stays_off(monkeypatch, off):
+    monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
+    settings = {"teams": {"red": {"archive": off, "retrieval": True}, "blue": {"archive": {"backend": "memory"}}}}
+    assert resolve(settings, team_names=("red",)).policy.archive is None
+    assert resolve(settings, team_names=("red",)).policy.archive_in_use.backend == "memory"
+    assert resolve(settings, team_names=("blue",)).policy.archive == ArchiveSettings(backend="memory")
+    assert resolve(settings, team_names=("blue",)).policy.archive.path is None
+
+
+def test_a_retention_alone_switches_no_archive_on(monkeypatch):
+    monkeypatch.setenv("TOOL_OUTPUT_RETENTION_DAYS", "2")
+    assert resolve({}).policy.archive is None
+    assert Policies(Settings()).addon_names() == ()
+
+
+def test_an_archive_is_on_disk_wherever_a_path_is_known(monkeypatch):
+    assert resolve({"defaults": {"archive": {}}}).policy.archive.backend == "memory"
+    assert resolve({"defaults": {"archive": {"path": "/kept"}}}).policy.archive.backend == "disk"
+    assert resolve({"defaults": "mycodeagent"}).policy.archive.backend == "memory"
+    monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
+    for scope in ({"archive": {}}, {"archive": {"scope": "team"}}, "mycodeagent"):
+        found = resolve({"defaults": scope})
+        assert (found.policy.archive.backend, found.policy.archive.path) == ("disk", "/var/lib/cuts")
+        assert found.ignored == ()
+
+
+WRONG = {
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "both", "TOOL_OUTPUT_MAX_LINES": "0", "TOOL_OUTPUT_MAX_BYTES": "50 parsecs",
+    "TOOL_OUTPUT_RETENTION_DAYS": "forever",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("variable", "value"), WRONG.items())
+@pytest.mark.parametrize("mode", ["enforce", "observe", "off"])
+def test_a_wrong_variable_is_a_mistake_and_changes_no_mode(monkeypatch, variable, value, mode):
+    monkeypatch.setenv(variable, value)
+    settings, wrong = settings_of({"defaults": {"mode": mode}})
+    assert len(wrong) == 1
+    assert wrong[0].startswith(variable)
+    assert "mode" not in wrong[0]
+    found = Policies(settings).resolve(Caller())
+    assert (found.policy, found.origins) == (Policy(mode=mode), {"mode": "defaults"})
+
+
+SIZES = {"50KB": 51_200, "50 KB": 51_200, "1MB": 1_048_576, "64 kb": 65_536, "2MiB": 2_097_152, "300": 300}
+
+
+@pytest.mark.parametrize(("said", "size_bytes"), SIZES.items())
+def test_a_size_has_a_unit_or_is_in_bytes(monkeypatch, said, size_bytes):
+    limits = {"tool_results": {"max_bytes": said}}
+    assert resolve({"defaults": limits}).policy.tool_results.max_bytes == size_bytes
+    monkeypatch.setenv("TOOL_OUTPUT_MAX_BYTES", said)
+    assert resolve({}).policy.tool_results.max_bytes == size_bytes
+    assert ArchiveSettings(max_bytes="16MB").max_bytes == 16 * 1_048_576
 
 
 @pytest.mark.parametrize(

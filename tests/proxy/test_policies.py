@@ -3,9 +3,14 @@
 import json
 
 import pytest
-from routes import CHAT, MESSAGES, RESPONSES
+from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, SIZE
 
+from ctx_hooks.testing import agent_session
+
+LIMITS = {"tool_results": {"max_lines": 3, "direction": "head", "apply": "always"}}
 CALLERS = {
+    "limited": {"team_metadata": {"ctx_hooks": LIMITS}},
+    "watched": {"team_metadata": {"ctx_hooks": {**LIMITS, "mode": "observe"}}},
     "chinese": {"team_metadata": {"ctx_hooks": {"language": "zh"}}},
     "plain": {"team_model_aliases": {"house-model": "fitted"}, "aliases": {"my-model": "fitted"}},
 }
@@ -50,3 +55,18 @@ def test_aliases_of_the_router_of_a_team_and_of_a_key_are_the_groups_they_stand_
     assert answer.status_code == 200, answer.text
     assert [r["status"] for r in provider.requests()] == [200], "the window of the group behind the alias is known"
     assert answer.headers["x-ctx-hooks"].startswith("compressed")
+
+
+LAST_LINES = [
+    message["content"].splitlines()[-1]
+    for message in agent_session("openai-chat", **SIZE)["messages"]
+    if message["role"] == "tool"
+]
+
+
+@pytest.mark.parametrize("route", [CHAT, MESSAGES_TO_OPENAI, RESPONSES, GEMINI_TO_OPENAI], ids=lambda route: route.fmt)
+def test_limits_of_every_request_hold_in_one_that_fits(route, proxy, provider):
+    for team, whole in (("plain", len(LAST_LINES)), ("watched", len(LAST_LINES)), ("limited", 0)):
+        answer, sent = ask(proxy, provider, team, route=route, group="large")
+        assert answer.status_code == 200, answer.text
+        assert sum(line in sent for line in LAST_LINES) == whole
