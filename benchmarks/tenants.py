@@ -5,6 +5,8 @@
 Two real proxies, with the plugin and without, before one provider that takes everything. A request above the window is timed
 alone, and while another key has eight bodies of 12,001 messages under way. Then one request of 200,001 messages, in
 processor time of the proxy. The last column, with over without, is for comparison between machines.
+
+Goals: the bodies add at most 0.3 s more with the plugin than without, and the processor time at most doubles.
 """
 
 from __future__ import annotations

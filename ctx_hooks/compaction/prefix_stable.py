@@ -181,7 +181,7 @@ class _Assembly:
         """Return the digest of the first messages and of all else that their compaction depends on."""
         start = self._weighed
         if summary is not None or cut.is_whole or cut.base is not None:
-            written = (summary.length, summary.text) if summary is not None else ()
+            written = (summary.prefix, summary.text) if summary is not None else ()
             held = [s.prefix if (s := self._forms.held(base.length)) else "" for base in cut.bases()]
             bases = [(base.length, base.tokens, base.is_whole) for base in cut.bases()]
             start = digest_of((start.hex(), cut.is_whole, bases, held, *written))

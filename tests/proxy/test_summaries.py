@@ -255,6 +255,14 @@ def test_a_call_that_the_model_refuses_as_too_large_is_made_in_smaller_parts(pro
     assert statuses.count(200) > 1
 
 
+def test_conversations_of_one_text_keep_their_own_summaries(proxy, provider, seed):
+    """Two models have written the same of the same conversation; each compaction names the summary of its own record."""
+    for model in ("answers", "leased"):
+        for turns in (COMPACTED, COMPACTED + 1):
+            answered(proxy, seed, turns, group(model, "blocking"))
+            assert MARK in sent(provider)[-1], (model, turns)
+
+
 def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):
     provider.configure(held_models=["leased"])
     leaving, call = http.client.HTTPConnection(httpx.URL(proxy.url).netloc.decode()), f"leaves {seed}"
