@@ -32,6 +32,8 @@ SETTINGS = {
 """Each setting that decides about a failed request is in one of them."""
 REFUSALS = {"twins": (0, 1), "ordered": (1,), "ordered by info": (1,), "alias": (1,), "openai/any": (1,), "fallback": (1, 2)}
 """How often the provider refuses: a large twin never does, and what a tiny model needs may be tried before the fallback."""
+REPEATED = {"by usage, checked": 0, "least busy, by retry policy": 1}
+"""How often the Router repeats a refused request before it asks the fallback that gets all of it."""
 OTHER_STATUSES = {500: "llama_cpp_python", 429: "rate_limited"}
 """Statuses for which the Router cools a deployment down, and a wording of an overflow that has it."""
 
@@ -122,7 +124,8 @@ async def test_what_overflows_is_answered_in_few_calls_and_billed_once(name, set
     asked = ask(settings, 1)
     _, told = await asked(name)
     *refused, accepted = provider.requests()
-    assert [r["status"] for r in refused] in [[400] * n for n in REFUSALS[name]]
+    most = max(REFUSALS[name]) + REPEATED[settings]
+    assert [r["status"] for r in refused] in [[400] * n for n in range(min(REFUSALS[name]), most + 1)]
     assert accepted["model"].startswith(("wide",) if name == "fallback" else ("served", "wide", "any"))
     assert violations(accepted["format"], accepted["payload"]) == []
     assert " before  after " in json.dumps(accepted["payload"]), "callbacks before and after ours have their say"
@@ -163,6 +166,6 @@ async def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_n
             assert answer.choices[0].message.content == seen[question]
         else:
             *refused, accepted = provider.requests()
-            assert len(refused) == (not seen), "only the very first meets an unknown window"
+            assert len(refused) == (0 if seen else 2), "only the very first meets an unknown window; the policy repeats it"
             assert question in json.dumps(accepted["payload"])
         seen[question] = answer.choices[0].message.content
