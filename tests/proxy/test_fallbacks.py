@@ -21,7 +21,7 @@ KINDS = {
 PROVIDERS = {"openai": "openai", "claude": "anthropic", "gemini": "gemini"}
 FALLBACKS = [
     *(
-        {f"{kind}-{name}": [f"{group}-{name}" for group in groups]}
+        {f"full-{kind}-{name}": [f"{group}-{name}" for group in groups]}
         for kind, (_, groups, _) in KINDS.items()
         for name in PROVIDERS
     ),
@@ -32,7 +32,7 @@ def groups(url):
     for name, provider in PROVIDERS.items():
         for kind, (window, _, policy) in KINDS.items():
             model = "tiny" if kind == "beyond" else "served"
-            yield deployment(url, f"{kind}-{name}", f"{provider}/{model}", max_input_tokens=window, ctx_hooks=policy)
+            yield deployment(url, f"full-{kind}-{name}", f"{provider}/{model}", max_input_tokens=window, ctx_hooks=policy)
         yield deployment(url, f"roomy-{name}", f"{provider}/wide", max_input_tokens=900_000)
         yield deployment(url, f"narrower-{name}", f"{provider}/less", max_input_tokens=2_500)
         yield deployment(url, f"half-{name}", f"{provider}/less", max_input_tokens=2_500)
@@ -48,7 +48,7 @@ def ask(route, kind, proxy, provider, **fields):
     """Return the answer and the provider's requests; `fields` go into the request."""
     provider.reset()
     name = {MESSAGES: "claude", GEMINI: "gemini"}.get(route, "openai")
-    answer = route.ask(proxy, group=f"{kind}-{name}", **fields)
+    answer = route.ask(proxy, group=f"full-{kind}-{name}", **fields)
     return answer, [(r["model"], r["status"]) for r in provider.requests()], provider.requests()
 
 
@@ -97,7 +97,7 @@ def test_a_caller_that_disables_fallbacks_gets_its_own_model(proxy, provider):
 
 
 @pytest.mark.parametrize("fallbacks", [
-    {"fallbacks": ["roomy-openai"]}, {"context_window_fallbacks": [{"narrow-openai": ["roomy-openai"]}]},
+    {"fallbacks": ["roomy-openai"]}, {"context_window_fallbacks": [{"full-narrow-openai": ["roomy-openai"]}]},
     {"fallbacks": [{"model": "roomy-openai", "max_tokens": 7}]},
 ], ids=["plain", "for an overflow", "entry"])  # fmt: skip
 def test_a_callers_fallback_comes_before_compression_too(fallbacks, proxy, provider):

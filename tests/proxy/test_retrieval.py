@@ -21,7 +21,6 @@ from retrieving import (
     HANDLE,
     LOOKING,
     OTHER_HALF,
-    THOUGHT,
     TOOL,
     answered_requests,
     over,
@@ -32,7 +31,7 @@ from retrieving import (
 from routes import RESPONSES, SIZE
 
 from ctx_hooks.addons.retrieval.further_call import takes_items_back
-from ctx_hooks.testing import LOOPBACK, agent_session, sign
+from ctx_hooks.testing import LOOPBACK, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 4_000
@@ -114,22 +113,6 @@ def test_cost_header_has_hidden_calls(client, provider, proxy):
     assert float(answer.headers["x-litellm-response-cost"]) == pytest.approx(tokens * TOKEN_COST)
 
 
-@over(OTHER_HALF)
-def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it(client, provider, proxy, checking, kept):
-    """Nothing is retrieved a second time: the call and what it returned are part of what the provider reads."""
-    messages = read_long_ago(client, "seek", seed=6)
-    answer = ask(client, proxy, messages, kind="disk")
-    assert FACT in answer.text
-    assert TOOL not in answer.raw
-    assert hides_all(answer, provider)
-    following = [*messages, *answer.messages, user("question: again")]
-    assert FACT in ask(client, checking, following, kind="disk").text
-    _, second, again = map(items_of, answered_requests(provider))
-    assert f'"name": "{TOOL}"' in json.dumps(again)
-    assert (sign(THOUGHT) in json.dumps(second)) is (sign(THOUGHT) in json.dumps(again))
-    assert list(kept.iterdir())
-
-
 @pytest.mark.parametrize(
     "client",
     [c for c in CLIENTS if c.speaks_responses and c.group == "chat"],
@@ -188,7 +171,7 @@ def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, provider
 
 @over(CLIENTS)
 def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, provider, proxy):
-    """Behind the client's result both calls are answered, in their order."""
+    """Behind the client's result the model calls the tool once more."""
     messages = read_long_ago(client, "mixed", seed=21)
     shown = ask(client, proxy, messages)
     assert shown.stop in ("tool_calls", "tool_use")
@@ -198,20 +181,6 @@ def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, pr
     answer = ask(client, proxy, messages)
     assert FACT in answer.text
     assert answer.stop in ("stop", "end_turn")
-    ask(client, proxy, [*messages, *answer.messages, user("question: again")])
-    assert [r["status"] for r in provider.requests()] == [200] * 3
-    assert FACT in json.dumps(items_of(provider.requests()[-1])[1:])
-
-
-@over(HALF)
-def test_without_its_record_a_conversation_goes_on_as_the_client_has_it(client, provider, proxy, kept):
-    messages = read_long_ago(client, "mixed", seed=22)
-    shown = ask(client, proxy, messages, kind="disk")
-    for file in kept.iterdir():
-        file.unlink()
-    messages += [*shown.messages, client.file_result(shown)]
-    answer = ask(client, proxy, messages, kind="disk")
-    assert FACT in answer.text, "it is asked for once more"
     assert {r["status"] for r in provider.requests()} == {200}
 
 

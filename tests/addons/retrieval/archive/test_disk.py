@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 from stat import S_IMODE
+from tempfile import TemporaryDirectory
 
 import pytest
 from archived import by_handle, handles_in, settled, store_text, stored
@@ -353,21 +355,22 @@ def test_reader_is_named_if_it_keeps_deleted_texts(tmp_path, monkeypatch):
     assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.glob(f"{disk.FILE}*"))
 
 
-def test_folder_that_is_only_readable_is_read(tmp_path):
+def test_folder_that_is_only_readable_is_read():
     """Checked as a user without rights to write there: root may write everywhere."""
-    disk.write(tmp_path, NAME, {"a" * 12: b"text"}, time.time() + 99, 10**9)
-    for path in (*tmp_path.parents[:2], tmp_path):
-        path.chmod(0o755)
-    (tmp_path / disk.FILE).chmod(0o644)
-    child = os.fork()
-    if not child:
-        try:
-            os.setuid(65_534)
-            is_read = disk.read(tmp_path, NAME, ["a" * 12]) == {"a" * 12: b"text"}
-            os._exit(0 if is_read and [stored.name for stored in disk.tenants(tmp_path)] == [NAME] else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with TemporaryDirectory(prefix="ctx_hooks_readable_") as name:  # everybody may pass through its parents
+        folder = Path(name)
+        disk.write(folder, NAME, {"a" * 12: b"text"}, time.time() + 99, 10**9)
+        folder.chmod(0o755)
+        (folder / disk.FILE).chmod(0o644)
+        child = os.fork()
+        if not child:
+            try:
+                os.setuid(65_534)
+                is_read = disk.read(folder, NAME, ["a" * 12]) == {"a" * 12: b"text"}
+                os._exit(0 if is_read and [stored.name for stored in disk.tenants(folder)] == [NAME] else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_damaged_file_goes_with_what_was_in_it(tmp_path):
