@@ -75,9 +75,11 @@ def test_what_is_imported_is_listed_here_with_its_reason_and_nothing_else_is():
     assert imported() == {*REQUIRED, *OPTIONAL}
 
 
-def test_the_package_requires_litellm_with_its_proxy_extra_and_nothing_else():
+def test_the_package_requires_litellm_with_its_proxy_extra_and_what_that_brings():
     declarations = map(Requirement, requires("ctx-hooks") or ())
-    (declared,) = (d for d in declarations if d.marker is None)  # an extra stands behind a marker
+    declared, *named = (d for d in declarations if d.marker is None)  # an extra stands behind a marker
+    assert {d.name for d in named} == {"pyyaml", "tiktoken"}
+    assert not any(d.specifier for d in named), "LiteLLM says which versions"
     assert (declared.name, declared.extras) == ("litellm", {"proxy"})
     assert not declared.specifier.contains("1.107.0")
 

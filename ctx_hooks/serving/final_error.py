@@ -32,6 +32,13 @@ def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | No
     return " ".join((opening, *sentences))
 
 
+def small_window_error(window_tokens: int, policy: Policy) -> str:
+    """Return the text of the refusal of a window below the policy's `block_below_tokens`, in the policy's language."""
+    words = _WORDS[policy.language]
+    small = words["window_too_small"].format(window=window_tokens, least=policy.block_below_tokens)
+    return f"{small} {words['advice']}"
+
+
 def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) -> str:
     """Return the sentence by which the format's clients recognise the error, with only true figures.
 
@@ -97,6 +104,7 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "advice": "Send a shorter message or smaller tool output, start a new conversation, or use a model with a larger "
         "window.",
         "output_advice": "Ask for a shorter answer.",
+        "window_too_small": "The model's window of {window} tokens is below the least that is served here, {least} tokens.",
     },
     "zh": {
         "compressed": "较早的内容已从约 {received} 个 token 压缩到约 {sent} 个,但仍被拒绝。",
@@ -110,5 +118,6 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "said": "模型服务商的原话:“{sentence}”",
         "advice": "请缩短消息或工具输出、开始新的对话,或改用窗口更大的模型。",
         "output_advice": "请降低所要求的输出长度。",
+        "window_too_small": "该模型的窗口为 {window} 个 token,低于此处允许的下限 {least} 个 token。",
     },
 }

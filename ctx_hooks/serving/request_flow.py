@@ -29,7 +29,7 @@ from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core
 from ctx_hooks.serving.deciding import Deciding
-from ctx_hooks.serving.final_error import CODE, readable_error
+from ctx_hooks.serving.final_error import CODE, readable_error, small_window_error
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedCache, SharedStore
@@ -66,10 +66,8 @@ class RequestFlow:
         state.awaits_attempt = True
         if group.ignored:
             state.headers |= of_ignored(group.ignored)
-        least_tokens = group.policy.block_below_tokens or 0
-        if group.window.tokens < least_tokens:
-            served = f"the least that is served here, {least_tokens} tokens"
-            raise refusal(f"The model's window of {group.window.tokens} tokens is below {served}.")
+        if group.window.tokens < (group.policy.block_below_tokens or 0):
+            raise refusal(small_window_error(group.window.tokens, group.policy))
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
         if checks_before_deployment():
             return await self.fitted_before_choice(replace(request, fields=fields), group)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.serving.final_error import readable_error
+from ctx_hooks.serving.final_error import readable_error, small_window_error
 
 ENGLISH = Policy()
 FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
@@ -163,3 +163,13 @@ def test_the_operators_own_words_stand_behind_the_opening(fmt):
     own = readable_error(fmt, *facts, Policy(error_text="Ask the help desk."))
     assert own.endswith(". Ask the help desk.")
     assert readable_error(fmt, *facts, ENGLISH).startswith(own.removesuffix("Ask the help desk."))
+
+
+@pytest.mark.parametrize(("language", "said", "advice"), [
+    ("en", "The model's window of 9000 tokens is below the least that is served here, 16000 tokens.", "a larger window."),
+    ("zh", "该模型的窗口为 9000 个 token,低于此处允许的下限 16000 个 token。", "改用窗口更大的模型。"),
+])  # fmt: skip
+def test_the_refusal_of_a_small_window_is_in_the_policys_language_and_ends_with_the_advice(language, said, advice):
+    text = small_window_error(9_000, Policy(language=language, block_below_tokens=16_000))
+    assert text.startswith(said)
+    assert text.endswith(advice)
