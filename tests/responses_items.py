@@ -105,7 +105,7 @@ WHOLE = {
         "server_label": "docs", "tools": [{"name": "search", "description": t, "input_schema": {"type": "object"}}],
     },
     "mcp_approval_request": lambda t: {"server_label": "docs", "name": "write", "arguments": json.dumps({"text": t})},
-    "agent_message": lambda t: {"author": "/root/worker", "recipient": "/root", "content": _blocks(t)},
+    "agent_message": lambda t: {"author": "reviewer", "recipient": "lead", "content": _blocks(t)},
     "server_search_call": lambda t: {"execution": "server", "call_id": None, "arguments": {"paths": [t]}},
     "notebook_cell": lambda t: {"cells": [{"source": "print(1)", "rendered": [{"mime": "text/plain", "value": t}]}]},
     "page": lambda t: {"document": {"heading": "A", "paragraphs": [t[: len(t) // 2], t[len(t) // 2 :]]}},

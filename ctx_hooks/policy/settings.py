@@ -119,10 +119,11 @@ class Policy(BaseModel):
         description="Requests to a smaller window are answered 400. Unset: none are, and a window below 32,000 is warned of "
         "once per model (OpenClaw); 0: neither.",
     )
-    reserve: Annotated[Tokens | Share | Literal["dynamic", "output"], is_amount("dynamic", "output")] = Field(
-        16_384,
-        description="What is kept free for the answer: tokens (pi: 16,384), a share of the window such as `8%`, `dynamic`, "
-        "by the mean of the last ten messages, or `output`: what is requested. All but a share are at most a quarter of it.",
+    reserve: Annotated[Tokens | Share | Literal["dynamic", "output"] | None, is_amount("dynamic", "output", None)] = Field(
+        None,
+        description="What is kept free for the answer: tokens, a share of the window such as `8%`, `dynamic`, by the mean of "
+        "the last ten messages, or `output`: what is requested. All but a share are at most a quarter of the window. Unset: "
+        "16,384 tokens (pi), in windows below 65,536 8 %.",
     )
     keep_recent: Annotated[Tokens | Share, is_amount()] = Field(
         20_000,

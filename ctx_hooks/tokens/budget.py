@@ -17,7 +17,7 @@ LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 SMALL_WINDOW_TOKENS = ProviderTokens(32_000)
 """The plugin warns of a smaller window (OpenClaw)."""
 DEFAULT_RESERVE_TOKENS, SCALED_RESERVE_FRACTION = 16_384, 0.08
-"""The default reserve, and what it becomes in a window that is too small for it (pi)."""
+"""The reserve if the policy states none, and what it is in a window that is too small for it (pi)."""
 LARGEST_RESERVE_FRACTION = 0.25
 """Of the window: the most that a reserve in tokens, a requested output or a thinking budget keeps free."""
 LARGEST_KEPT_FRACTION = 0.2
@@ -81,34 +81,35 @@ def budget_tokens_of(
     thinking budget plus an answer (`least_output_tokens`) stays free if it is at most a quarter; both leave room for the
     input's estimate error. `recent_message_tokens` is the mean of the last ten messages, in provider tokens, not rounded.
     """
-    share = fraction_of(policy.reserve)
-    wanted = policy.reserve if isinstance(policy.reserve, int) else DEFAULT_RESERVE_TOKENS
-    if policy.reserve == "dynamic":
-        wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
-    reserve = held_reserve_tokens(window.tokens, wanted) if share is None else int(window.tokens * share)
-    quarter, least = int(window.tokens * LARGEST_RESERVE_FRACTION), least_output_tokens
-    if policy.reserve == "output" and requested and window.holds_output:
+    quarter, least = quarter_of(window), least_output_tokens
+    # A quarter that is less than the default would compact small windows early: there the default is 8 % (pi).
+    small = int(window.tokens * SCALED_RESERVE_FRACTION)
+    reserve = DEFAULT_RESERVE_TOKENS if quarter >= DEFAULT_RESERVE_TOKENS else small
+    if (share := fraction_of(policy.reserve)) is not None:
+        reserve = int(window.tokens * share)
+    elif isinstance(policy.reserve, int):
+        reserve = min(policy.reserve, quarter)
+    elif policy.reserve == "dynamic":
+        reserve = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
+        reserve = min(reserve, quarter)
+    elif policy.reserve == "output" and requested and window.holds_output:
         reserve, least = 0, min(max(least, requested), quarter)
     if window.holds_output and 0 < least <= quarter:
         reserve = max(reserve, window.tokens - int((window.tokens - least) / (1 + ESTIMATE_ERROR_FRACTION)))
     return max(ProviderTokens(window.tokens - reserve), min(LEAST_BUDGET_TOKENS, window.tokens))
 
 
-def held_reserve_tokens(window_tokens: int, stated_tokens: int) -> int:
-    """Return what a window keeps free of a reserve in tokens, at most a quarter of it; a larger reserve is never less.
-
-    Where a quarter is less than the default, that is 8 % (pi), a smaller reserve at most 8 %, a larger one in proportion.
-    """
-    is_small = window_tokens * LARGEST_RESERVE_FRACTION < DEFAULT_RESERVE_TOKENS
-    scaled = SCALED_RESERVE_FRACTION * max(1, stated_tokens / DEFAULT_RESERVE_TOKENS) if is_small else 1.0
-    return min(stated_tokens, int(window_tokens * min(LARGEST_RESERVE_FRACTION, scaled)))
+def quarter_of(window: Window) -> int:
+    """Return the most that a reserve in tokens, a requested output or a thinking budget keeps free of a window."""
+    return int(window.tokens * LARGEST_RESERVE_FRACTION)
 
 
 def replaced_reserve(window: Window, policy: Policy) -> str:
-    """Return which reserve in tokens the window replaces, the largest of `dynamic`, and what holds; "" if it holds."""
-    stated = DYNAMIC_RESERVES[0][1] if policy.reserve == "dynamic" else policy.reserve
-    held = held_reserve_tokens(window.tokens, stated) if isinstance(stated, int) else stated
-    return f"reserve {stated:,} becomes {held:,} in a window of {window.tokens:,}" if held != stated else ""
+    """Return which reserve in tokens, the largest of `dynamic`, is above a quarter of the window; "" if none is."""
+    stated, most = DYNAMIC_RESERVES[0][1] if policy.reserve == "dynamic" else policy.reserve, quarter_of(window)
+    if not isinstance(stated, int) or stated <= most:
+        return ""
+    return f"reserve {stated:,} becomes {most:,} in a window of {window.tokens:,}"
 
 
 def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:

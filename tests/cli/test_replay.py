@@ -73,13 +73,13 @@ def recorded(reader, *rows):
 
 def test_policies_stand_side_by_side_and_each_has_its_own_figures(tmp_path, capsys):
     path = written(tmp_path / "sessions.jsonl", [whole_session()])
-    found = replayed(capsys, path, *BUDGETED, "--policy", "balanced", "--policy", "reserve: 25%", "--policy", "off")
+    found = replayed(capsys, path, *BUDGETED, "--policy", "balanced", "--policy", "reserve: 3000", "--policy", "off")
     policies = found["total"]["policies"]
-    assert list(policies) == ["balanced", "reserve: 25%", "off"]
+    assert list(policies) == ["balanced", "reserve: 3000", "off"]
     assert policies["off"] == found["total"]["without"]
     assert policies["off"]["refused"] > 0 == policies["balanced"]["refused"]
     assert policies["balanced"]["compactions"] > 0
-    assert policies["balanced"] != policies["reserve: 25%"]
+    assert policies["balanced"] != policies["reserve: 3000"]
     assert policies["balanced"]["requests"] == policies["off"]["requests"] + policies["off"]["refused"]
 
 

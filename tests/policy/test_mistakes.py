@@ -297,7 +297,7 @@ def test_settings_of_no_mapping_are_told():
 @pytest.mark.parametrize("value", [None, "dynamic", "16384", -1, True, 1.5, [], {}])
 def test_an_amount_that_is_none_is_one_mistake_in_plain_words(name, value):
     _, wrong = settings_of({"defaults": {name: value}})
-    if (name, value) in [("reserve", "dynamic"), ("quoting", None)]:
+    if (name, value) in [("reserve", "dynamic"), ("reserve", None), ("quoting", None)]:
         assert wrong == []
     else:
         (line,) = wrong

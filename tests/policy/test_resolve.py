@@ -124,7 +124,7 @@ def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
 def test_a_request_sets_what_it_may_and_nothing_else():
     settings = {"defaults": {"request_may_set": ["language"], "request_policies": ["gentle", "off"]}}
     found = resolve(settings, request={"language": "zh", "reserve": 1}, request_policy="gentle")
-    assert (found.policy.language, found.policy.compaction, found.policy.reserve) == ("zh", "gentle", 16_384)
+    assert (found.policy.language, found.policy.compaction, found.policy.reserve) == ("zh", "gentle", None)
     assert any("reserve may not be set" in line for line in found.ignored)
     assert resolve(settings, request_policy="off").policy.mode == "off"
     assert resolve({}, request_policy="off").policy.mode == "enforce"

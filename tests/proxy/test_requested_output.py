@@ -37,4 +37,4 @@ def test_a_reserve_for_the_output_leaves_it_room(group, is_kept, own_proxy, prov
 
 def test_the_start_up_line_names_a_replaced_reserve(own_proxy):
     (line,) = {line.split("event=start")[1] for line in own_proxy.log().splitlines() if "event=start" in line}
-    assert "reserve 10,000 becomes 960 in a window of 12,000" in line
+    assert "reserve 10,000 becomes 3,000 in a window of 12,000" in line

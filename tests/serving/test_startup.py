@@ -151,5 +151,5 @@ def test_the_start_names_each_reserve_that_a_window_replaces(monkeypatch):
     ]
     monkeypatch.setattr(startup, "configuration", lambda: {"model_list": entries + entries[1:2]})
     assert started(*settings_of({}), ()).reserves == (
-        "reserve 16,384 becomes 2,621 in a window of 32,768", "reserve 40,000 becomes 32,000 in a window of 128,000",
+        "reserve 16,384 becomes 8,192 in a window of 32,768", "reserve 40,000 becomes 32,000 in a window of 128,000",
     )  # fmt: skip

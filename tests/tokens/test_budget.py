@@ -9,7 +9,6 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import (
     Window,
     budget_tokens_of,
-    held_reserve_tokens,
     holds_output,
     replaced_reserve,
     target_tokens_of,
@@ -86,18 +85,20 @@ class TestALargerReserve:
     @given(ANY_WINDOW)
     def test_the_default_is_scaled_in_small_windows(self, window):
         reserve = 16_384 if window >= 65_536 else int(window * 0.08)
-        assert self.budget(window, 16_384) == max(window - reserve, min(4_096, window))
+        assert self.budget(window, None) == max(window - reserve, min(4_096, window))
 
+    @example(32_768, 4_096)
     @given(ANY_WINDOW, st.integers(0, 2_500_000))
-    def test_a_replaced_reserve_is_named(self, window, reserve):
-        held = held_reserve_tokens(window, reserve)
-        told = replaced_reserve(Window(window, "policy"), Policy(reserve=reserve))
-        assert told == (f"reserve {reserve:,} becomes {held:,} in a window of {window:,}" if held < reserve else "")
+    def test_a_stated_reserve_is_kept_up_to_a_quarter_of_the_window_and_a_larger_one_is_named(self, window, reserve):
+        held, least = min(reserve, window // 4), min(4_096, window)
+        assert self.budget(window, reserve) == max(window - held, least)
+        named = replaced_reserve(Window(window, "policy"), Policy(reserve=reserve))
+        assert named == (f"reserve {reserve:,} becomes {held:,} in a window of {window:,}" if held < reserve else "")
 
     def test_only_tokens_are_replaced(self):
         window = Window(32_768, "policy")
         assert replaced_reserve(window, Policy(reserve="60%")) == ""
-        assert replaced_reserve(window, Policy(reserve="dynamic")) == "reserve 32,768 becomes 5,242 in a window of 32,768"
+        assert replaced_reserve(window, Policy(reserve="dynamic")) == "reserve 32,768 becomes 8,192 in a window of 32,768"
 
 
 class TestAReserveForTheOutput:
