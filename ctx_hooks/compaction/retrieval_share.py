@@ -10,7 +10,7 @@ from itertools import accumulate, takewhile
 
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import MessageStats
-from ctx_hooks.policy.settings import fraction_of
+from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 

@@ -12,9 +12,10 @@ from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, LeftToFallback, NotRetried, Untouched
+from ctx_hooks.engine.planning import plan_attempt, without_remedy
 from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
-from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, plan_of, smaller_than
+from ctx_hooks.overflow.retry_plan import RetryPlan, smaller_than
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
@@ -119,14 +120,14 @@ def _decide(
     compress: Callable[[Request, History, Target, Budget], Outcome],
 ) -> Decided:
     request = copy(request)  # the deciding thread frees its cached data: on the event loop that would take 30 ms
-    if known.previous is not None and (reason := _without_remedy(known.previous, known)):
+    if known.previous is not None and (reason := without_remedy(known.previous, known)):
         return _not_retried(reason, None, known.previous)
     with timings.phase("counting"):
         received, most_turns = measure(request), to.policy.max_turns
         kept = request if most_turns is None else request.with_only(newest_turns(received.index, most_turns))
         newest = request.as_read_by(to.model, received.index) if kept is request else kept
         history = received if newest is request else measure(newest)
-    plan = _plan(request, history, to, known)
+    plan = plan_attempt(request, history, to, known)
     if plan is None:
         return _not_retried(KEPT_BY_PROVIDER, None, known.previous or attempt_at(request, to, known, history))
     most = to_provider(plan.most_tokens, known.factor)
@@ -138,7 +139,7 @@ def _decide(
         return settled
     with timings.phase("compressing"):
         outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
-    # A cut depends on its message alone, even if its placeholder has more tokens than what it replaces.
+    # A cut depends on its message only, even if its placeholder has more tokens than what it replaces.
     changed = request if arrived is not None else newest if outcome.tokens_after < received.tokens else None
     changes = changed.changes(outcome.conversation) if changed is not None else {}
     others, sent = attempt.other_tokens, outcome.conversation
@@ -215,69 +216,6 @@ def _fitted(
 def _sent(outcome: Outcome, tool_tokens: int) -> LocalTokens:
     """Return the tokens of a request as sent, with the definition of the tool that it offers."""
     return LocalTokens(outcome.tokens_after + (tool_tokens if outcome.offers else 0))
-
-
-def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
-    """Return the plan for this attempt: within the budget, and on a retry smaller than the refused request.
-
-    None if a history that the provider keeps exceeds the window, and the plugin cannot reduce it further.
-    """
-    most, previous = _most_tokens(request, history, to, known), known.previous
-    truncates = _truncates(request, history.tokens, most, known)
-    if previous is None:
-        # If the provider has named its limit, it will refuse a larger request: nothing would be saved for a retry.
-        return RetryPlan(most, cut_newest=known.window.source == "learned", truncates=truncates)
-    lowered = None
-    if previous.overflow is not None and (previous.overflow.kind == "output_limit" or not previous.lowered):
-        lowered = lower_output(previous.overflow, previous.output_tokens)
-    plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
-    if plan.max_output_tokens is not None:  # with the budget of the refused attempt its messages become the same
-        return replace(plan, most_tokens=max(most, plan.most_tokens))
-    if truncates:
-        return RetryPlan(most, cut_newest=True, truncates=True)
-    if request.continues_stored_history and history.tokens <= most:
-        return None
-    cut_newest = plan.cut_newest or known.window.source in ("learned", "refusal")
-    if history.tokens <= most:
-        most = min(most, plan.most_tokens)
-    # A request above the budget is compacted as the next one will be, so that the next one begins with the same text.
-    said, most_bytes = previous.overflow, None
-    if said is not None and said.kind == "bytes":
-        most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
-    return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest, most_bytes=most_bytes)
-
-
-def _most_tokens(request: Request, history: History, to: Target, known: Known) -> LocalTokens:
-    """Return the budget of an attempt that is no retry."""
-    most = known.budget_tokens(to.policy, request, history)
-    if to.defers:
-        most = known.whole_tokens(most)
-    elif to.waits:
-        most = max(most, known.window_less_error())
-    return min(most, known.window_less_error()) if to.checked else most
-
-
-def _without_remedy(refused: Attempt, known: Known) -> str:
-    """Return why no retry can help, "" if one may: a refusal of the output says nothing against the messages."""
-    if not known.window.tokens:
-        return "what only the provider sees of it exceeds the limit"
-    said = refused.overflow
-    if said is not None and said.kind == "output_limit" and lower_output(said, refused.output_tokens) is None:
-        return "its output was refused, and no lower limit of it is known"
-    return ""
-
-
-def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, known: Known) -> bool:
-    """Whether the provider is asked to drop the oldest items of its stored history: only if necessary.
-
-    The request's own items are new, and are not removed to make room for old ones.
-    """
-    can_drop = request.wire.has_items and request.continues_stored_history and not request.asks_for_truncation
-    if not can_drop:
-        return False
-    if known.previous is not None:
-        return not known.previous.truncates
-    return known.stored_tokens > 0 and sent + to_local(known.stored_tokens, known.factor) > most
 
 
 def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:

@@ -84,8 +84,7 @@ def of_answer(
         if provider_tokens >= LEAST_LOW_TOKENS and provider_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
             shown["low_bill", tenant] = Observation((0, provider_tokens), now)
     else:
-        before = seen.own.get("low_bill")
-        sent_before, billed_before = (*(before.values if before else ()), 0, 0)[:2]
+        sent_before, billed_before = (*seen.own.get("low_bill", NOTHING).values, 0, 0)[:2]
         is_low = _is_low(attempt, provider_tokens)
         grew = 0 < sent_before * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
         if is_low and grew and abs(provider_tokens - billed_before) <= STILL_FRACTION * billed_before:
@@ -96,7 +95,8 @@ def of_answer(
                 shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
         elif not attempt.uncounted.holds_any and _mostly_text(attempt):
             shown |= _larger_limit(seen, attempt, now)
-            shown |= _larger_bill(tenant, billed_before, provider_tokens, now)
+            if 0 < billed_before * (1 + STILL_FRACTION) < provider_tokens:  # it was not odd: that request had an image, say
+                shown["low_bill", tenant] = Observation((0, 0), now)
             shown |= _ratio(seen, attempt, provider_tokens, now)
     shown |= of_answered_retry(stats, attempt, now)
     if answer_tokens:
@@ -170,14 +170,13 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     Return both if the sent size is within the limit by the local count: without the provider's count, nothing else shows
     that the local one is too low. Return nothing if its figures and the local count cannot both be right.
     """
-    sent = attempt.sent_tokens
-    if sent is None:
+    if attempt.sent_tokens is None:
         return {}
     tenant, limit, given = attempt.to.tenant, overflow.limit_tokens, overflow.input_tokens
     uncounted = attempt.uncounted
     size_shows = not uncounted.holds_any or (uncounted.holds_hosted and limit is None and overflow.kind == "input")
     if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
-        return _told(attempt, overflow, now)
+        return _own_limit(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
     least_tokens = 0 if overflow.at_least else (attempt.latin_tokens + attempt.other_tokens) * LEAST_RATIO
@@ -210,7 +209,7 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     return shown
 
 
-def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
+def _own_limit(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
     """Return a limit for the refused tenant only: a rate limit, or one named with the provider's own count."""
     limit, given = overflow.limit_tokens or 0, overflow.input_tokens or 0
     if overflow.pattern == RATE_TOO_LARGE.name:
@@ -257,11 +256,6 @@ def _larger_limit(seen: Seen, attempt: Attempt, now: float) -> dict[Key, Observa
     return {("refused", tenant): Observation((latin, other, math.sqrt(share)), now)} if fills and is_current else {}
 
 
-def _larger_bill(tenant: str, odd: float, provider_tokens: ProviderTokens, now: float) -> dict[Key, Observation]:
-    """Return that a bill was not odd if the provider reads more: that request had an image, say, and was not truncated."""
-    return {("low_bill", tenant): Observation((0, 0), now)} if 0 < odd * (1 + STILL_FRACTION) < provider_tokens else {}
-
-
 def _ratio(
     seen: Seen, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
 ) -> dict[Key, Observation]:
@@ -297,8 +291,8 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     expected = (attempt.latin_tokens + attempt.other_tokens - attempt.guessed_tokens) * attempt.known.factor
-    uncounted = attempt.uncounted
-    is_known = not (uncounted.holds_any or uncounted.holds_unbilled) and provider_tokens >= LEAST_LOW_TOKENS
+    is_uncounted = attempt.uncounted.holds_any or attempt.uncounted.holds_unbilled
+    is_known = not is_uncounted and provider_tokens >= LEAST_LOW_TOKENS
     return is_known and provider_tokens < LOW_BILL_FRACTION * expected
 
 

@@ -71,9 +71,9 @@ async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
         except Exception as error:  # noqa: BLE001 - raised again later
             unread.append(Raised(error))
             return error
-        told = error_before_content(unread)
-        if told is not None or not is_opening(unread):
-            return told
+        reported = error_before_content(unread)
+        if reported is not None or not is_opening(unread):
+            return reported
     return None
 
 
@@ -84,4 +84,4 @@ async def close(stream: Any) -> None:
             await stream.aclose()
     except Exception as error:
         # The overflow is raised to the Router in any case; a failure to close the stream must not replace it.
-        logger.debug("closing a stream that told of an overflow failed", exc_info=error)
+        logger.debug("closing a stream that reported an overflow failed", exc_info=error)

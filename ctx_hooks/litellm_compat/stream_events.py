@@ -47,10 +47,10 @@ class StreamedError(Exception):
 
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
     """Return the error that the first chunks of an answer report before any content, None if there is none."""
-    told: Any = next((event for event in _events(chunks) if not _is_opening(event)), None)
-    if _kind(told) in FAILED or _is_untyped_error(told):
-        return StreamedError(told if isinstance(told, Mapping) else told.model_dump(mode="json", warnings=False))
-    if isinstance(told, Mapping) and not _answers(told) and _ends_at_window(told):
+    first: Any = next((event for event in _events(chunks) if not _is_opening(event)), None)
+    if _kind(first) in FAILED or _is_untyped_error(first):
+        return StreamedError(first if isinstance(first, Mapping) else first.model_dump(mode="json", warnings=False))
+    if isinstance(first, Mapping) and not _answers(first) and _ends_at_window(first):
         return StreamedError({"error": {"code": EXCEEDED, "message": f"The answer is empty: {EXCEEDED}"}})
     return None
 
@@ -84,10 +84,10 @@ def _is_untyped_error(event: Any) -> bool:
     if not isinstance(event, Mapping) or _answers(event):
         return False
     base = event.get("base_resp")  # MiniMax's, in each answer
-    told = base if isinstance(base, Mapping) else event if event.keys() <= BARE else {}
-    is_marked = told.get("code", told.get("status_code")) not in NO_ERROR or event.keys() == {"message"}
+    status = base if isinstance(base, Mapping) else event if event.keys() <= BARE else {}
+    is_marked = status.get("code", status.get("status_code")) not in NO_ERROR or event.keys() == {"message"}
     is_error = is_marked or "error" in f"{event.get('type')} {event.get('object')}".lower()
-    return any(map(event.get, ERRORS)) or (is_error and bool(told.get("message") or told.get("status_msg")))
+    return any(map(event.get, ERRORS)) or (is_error and bool(status.get("message") or status.get("status_msg")))
 
 
 def _ends_at_window(event: Mapping[str, Any]) -> bool:

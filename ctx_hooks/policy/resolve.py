@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
+from ctx_hooks.policy.amounts import enforced_share, fraction_of
 from ctx_hooks.policy.scopes import ENVIRONMENT, ReadScope, merged, read_scope, weakest
-from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings, enforced_share, fraction_of
+from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
 KILL_SWITCH = "CTX_HOOKS_ENABLED"
@@ -143,10 +144,10 @@ class Policies:
             _put(ReadScope(fields), "environment", values, origins, {})
         if self.settings.at_most is not None:
             values["mode"] = weakest((values.get("mode", DEFAULT_POLICY.mode), self.settings.at_most))
-        told = _told(list(dict.fromkeys(ignored)))
-        for line in (line for line in told if line not in self._logged):
+        lines = _named(list(dict.fromkeys(ignored)))
+        for line in (line for line in lines if line not in self._logged):
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
-        ignored_lines = (*told, *_told(refused, "request: "))
+        ignored_lines = (*lines, *_named(refused, "request: "))
         return Resolved(_policy(values), origins, ignored_lines, enforced_share(values.get("mode")) or "")
 
     def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
@@ -224,7 +225,7 @@ def _put(
     return [f"{origin}: {n} is locked by {locks[n]}" for n in fields if n in locks]
 
 
-def _told(lines: list[str], prefix: str = "") -> tuple[str, ...]:
+def _named(lines: list[str], prefix: str = "") -> tuple[str, ...]:
     """Return the lines, bounded in number and length."""
     told = tuple(one_line(line, LINE_CHARS) for line in lines[:MOST_LINES])
     more = len(lines) - len(told)

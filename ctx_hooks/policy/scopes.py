@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
-from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, enforced_share, fraction_of, with_off
+from ctx_hooks.policy.amounts import enforced_share, fraction_of
+from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")

@@ -1,6 +1,5 @@
 """The settings that an operator can write, each with its unit, default and source."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -18,13 +17,13 @@ from pydantic import (
 )
 
 from ctx_hooks.policy.addon_settings import ArchiveSettings, Bytes, SummarySettings
+from ctx_hooks.policy.amounts import SHARE, Share, Tokens, enforced_share, is_amount
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
-SHARE = r"^\d{1,2}(\.\d+)? ?%$"
 MODE_SCHEMA = {
     "anyOf": [
         {"enum": ["enforce", "observe", "off", False]},
@@ -38,44 +37,6 @@ MODE_SCHEMA = {
 }
 LEAST_WINDOW_TOKENS = 1_000
 """No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
-Tokens: TypeAlias = Annotated[int, Field(ge=0)]
-Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
-"""A share below 100 %, such as `8%`."""
-
-
-def is_amount(*others: object) -> BeforeValidator:
-    """Return a check for an amount or one of `others`: it reports one mistake, not one for each kind of amount.
-
-    YAML reads `off` as false, which is 0.
-    """
-
-    def checked(value: Any) -> Any:
-        is_number = isinstance(value, int) and value is not True and value >= 0
-        if value in others or is_number or (isinstance(value, str) and re.fullmatch(SHARE, value)):
-            return value
-        words = "".join(f", or {word}" for word in others if word is not None)
-        raise ValueError(f"tokens, or a share below 100 %, are expected, such as 16384 or 8%{words}")
-
-    return BeforeValidator(checked)
-
-
-def enforced_share(mode: object) -> str | None:
-    """Return the share of conversations that a mode enforces; None if it has no share. It is `{enforce: 10%}` or `10%`.
-
-    >>> enforced_share({"enforce": "10%"}), enforced_share("10%"), enforced_share({"enforce": 10}), enforced_share("observe")
-    ('10%', '10%', None, None)
-    """
-    found = mode["enforce"] if isinstance(mode, Mapping) and [*mode] == ["enforce"] else mode
-    return found if isinstance(found, str) and re.fullmatch(SHARE, found) else None
-
-
-def fraction_of(amount: object) -> float | None:
-    """Return the fraction that a share states, None for tokens and words.
-
-    >>> fraction_of("8%"), fraction_of(16_384), fraction_of("dynamic")
-    (0.08, None, None)
-    """
-    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) and re.fullmatch(SHARE, amount) else None
 
 
 class ToolResultLimits(BaseModel):
@@ -121,9 +82,9 @@ class Policy(BaseModel):
     )
     reserve: Annotated[Tokens | Share | Literal["dynamic", "output"] | None, is_amount("dynamic", "output", None)] = Field(
         None,
-        description="What is kept free for the answer: tokens, a share of the window such as `8%`, `dynamic`, by the mean of "
-        "the last ten messages, or `output`: what is requested. All but a share are at most a quarter of the window. Unset: "
-        "16,384 tokens (pi), in windows below 65,536 8 %.",
+        description="What is kept free for the answer: tokens, a share of the window such as `8%`, `dynamic`, by the mean "
+        "of the last ten messages, or `output`: what is requested. All but a share are at most a quarter of the window. "
+        "Unset: 16,384 tokens (pi), in windows below 65,536 8 %.",
     )
     keep_recent: Annotated[Tokens | Share, is_amount()] = Field(
         20_000,

@@ -249,7 +249,7 @@ def _is_models(item: Mapping[str, Any]) -> bool:
 
 
 def _thoughts(items: Iterable[Mapping[str, Any]], came: Iterable[Mapping[str, Any]]) -> dict[Any, str]:
-    """Return the reasoning that each item needs, by its id: the one that its id names, or the one before it as it came.
+    """Return the reasoning that each item needs, by its id: the one that its id names, or the one before it in the received items.
 
     OpenAI knows it by the ids, and pairs no item without one (openai/openai-agents-python#3207, TanStack/ai#1365).
     """

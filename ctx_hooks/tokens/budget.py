@@ -5,7 +5,8 @@ from typing import Literal
 
 from ctx_hooks.conversation.cut_texts import CutTexts, Reference
 from ctx_hooks.conversation.model import Conversation
-from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy, fraction_of
+from ctx_hooks.policy.amounts import fraction_of
+from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens

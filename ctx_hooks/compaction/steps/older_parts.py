@@ -15,8 +15,8 @@ def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversati
 
     def edit(index: int, part: Part) -> Part | None:
         # A message with only reasoning would become empty, which providers refuse; it goes with its exchange.
-        alone = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
-        if not isinstance(part, Reasoning) or alone or index in stay:
+        is_all = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
+        if not isinstance(part, Reasoning) or is_all or index in stay:
             return part
         return reasoning_left(conversation, index, part, is_wanted=is_wanted)
 
