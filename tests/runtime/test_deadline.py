@@ -47,7 +47,7 @@ def target(call_id="call", **policy):
 
 @pytest.fixture
 def slow_step(monkeypatch):
-    """A step that never returns for a request that says so, unless it is told to in its own way."""
+    """A step that never returns for a request that says so, unless it is stopped in its own way."""
     released = threading.Event()
     content_cache.clear_all()  # a step that was abandoned by an earlier test may have ended since
 
