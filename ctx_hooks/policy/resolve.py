@@ -23,7 +23,7 @@ MOST_LINES = 20
 """Mistakes that one request reports; the number of further ones is reported too."""
 LINE_CHARS = 200
 LONGEST_OVERRIDES_CHARS = 4_096
-"""For the overrides of one scope as JSON: a policy with every field set has about 1,300, the longest `error_text` 2,000."""
+"""For the overrides of one scope as JSON: a policy with every field set has about 1,300, and a summary's prompt 2,000."""
 LONGEST_NAME_CHARS = 200
 """For names of sessions and policies: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, ensure_ascii=False, check_circular=False)

@@ -57,8 +57,9 @@ KNOWN_ELSEWHERE: Mapping[str, str] = {
     "tooloutputtruncatedirection": "write `tool_results: {direction: head}`, or set it in the environment",
     "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
     "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
+    "errortext": "the final error has its own words",
 }
-"""Names of OpenClaw, pi, nanobot and MyCodeAgent, in small letters without separators, and the hint for each."""
+"""Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""
 
 
 @dataclass(frozen=True, slots=True)

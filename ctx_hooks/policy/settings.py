@@ -147,10 +147,6 @@ class Policy(BaseModel):
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
     )
-    error_text: str | None = Field(
-        None, max_length=2_000, description="The readable error in the operator's own words, before the figures."
-    )
-
     report_usage: Literal["provider", "original"] = Field(
         "provider",
         description="Which input the usage of an answer states to the client: what the provider billed, or, in its tokens, "

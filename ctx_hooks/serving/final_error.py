@@ -15,11 +15,9 @@ CODE = "context_length_exceeded"
 def readable_error(fmt: Format, attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> str:
     """Return the text of the final context-window error: an opening that clients recognise, and the cause.
 
-    It is in the policy's language, or the operator's own text. The last attempt and its refusal may be unknown.
+    It is in the policy's language. The last attempt and its refusal may be unknown.
     """
     opening = _opening(fmt, attempt, overflow)
-    if policy.error_text:
-        return f"{opening} {policy.error_text}"
     words = _WORDS[policy.language]
     sentences = []
     if attempt is not None:

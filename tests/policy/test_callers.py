@@ -61,15 +61,16 @@ def test_the_environment_stands_above_the_request_and_every_lock(monkeypatch):
 
 
 def test_the_longest_policy_that_makes_sense_is_not_too_long():
-    full = Policy(error_text="界" * 2_000, window_tokens=10**9, max_turns=10**6).model_dump(mode="json")
+    summary = {"model": "small", "prompt": "界" * 2_000}
+    full = Policy(summary=summary, window_tokens=10**9, max_turns=10**6).model_dump(mode="json")
     found = resolve({}, team=full)
     assert not found.ignored
-    assert found.policy.error_text == "界" * 2_000
+    assert found.policy.summary.prompt == "界" * 2_000
 
 
 @pytest.mark.parametrize("overrides", [
     {"x" * 1_000_000: 1}, {"language": "x" * 1_000_000}, {f"field {n}": n for n in range(3_000)},
-    {f"field {n}": n for n in range(200)}, {"a": {}, 1: {}}, {"error_text": "\r\n\0\u2028\x1b[2J" * 400},
+    {f"field {n}": n for n in range(200)}, {"a": {}, 1: {}}, {"mode": "\r\n\0\u2028\x1b[2J" * 400},
     [["x"] * 100_000], "name\r\n" * 900,
 ], ids=["name", "value", "3,000 fields", "200 fields", "kinds of keys", "control", "list", "policy"])  # fmt: skip
 def test_what_cannot_be_overrides_is_not_believed_and_told_in_short(overrides):

@@ -62,10 +62,16 @@ def test_another_systems_name_gets_the_right_hint(name, field):
     assert f"`{field}: " in line
 
 
-@pytest.mark.parametrize("hint", sorted(set(KNOWN_ELSEWHERE.values())))
+@pytest.mark.parametrize("hint", sorted(hint for hint in KNOWN_ELSEWHERE.values() if "write" in hint))
 def test_every_hint_is_a_valid_setting(hint):
     written = re.search("`(.+?)`", hint)[1].replace("FOLDER", "/folder")
     assert not resolve({"defaults": yaml.safe_load(written)}).ignored
+
+
+@pytest.mark.parametrize("name", ["error_text"])
+def test_a_removed_field_is_named_with_what_holds(name):
+    (line,) = resolve({"defaults": {name: 1}}).ignored
+    assert f"there is no such field; {KNOWN_ELSEWHERE[name.replace('_', '')]}" in line
 
 
 def test_a_scope_sets_the_limits_of_tool_results_that_it_names():

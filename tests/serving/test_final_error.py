@@ -157,14 +157,6 @@ def test_of_a_request_that_was_never_fitted_only_the_providers_words_are_told():
     assert "retried" not in text
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
-def test_the_operators_own_words_stand_behind_the_opening(fmt):
-    facts = ATTEMPT, OVERFLOW
-    own = readable_error(fmt, *facts, Policy(error_text="Ask the help desk."))
-    assert own.endswith(". Ask the help desk.")
-    assert readable_error(fmt, *facts, ENGLISH).startswith(own.removesuffix("Ask the help desk."))
-
-
 @pytest.mark.parametrize(("language", "said", "advice"), [
     ("en", "The model's window of 9000 tokens is below the least that is served here, 16000 tokens.", "a larger window."),
     ("zh", "该模型的窗口为 9000 个 token,低于此处允许的下限 16000 个 token。", "改用窗口更大的模型。"),
