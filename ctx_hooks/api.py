@@ -101,8 +101,7 @@ def compress(
     """
     policy = policy or DEFAULT_POLICY
     reader = MessageReader(format, messages, *preamble_of(system, tools))
-    stated = window_tokens if window_tokens is not None else policy.window_override_tokens
-    windows = (DEFAULT_WINDOW_TOKENS if stated is None else stated, policy.window_tokens)
+    windows = (DEFAULT_WINDOW_TOKENS if window_tokens is None else window_tokens, policy.window_tokens)
     window = ProviderTokens(min(tokens for tokens in windows if tokens is not None))
     within_window = to_local(budget_tokens_of(Window(window, "policy"), policy), factor=1.0)
     goal = LocalTokens(budget_tokens) if budget_tokens is not None else within_window

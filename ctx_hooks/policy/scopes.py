@@ -37,11 +37,12 @@ _DISABLED = re.compile(r"^(?:off|disabled?|disable.*|no.?(?:compress|compact|pru
 """Names under which any other value says so."""
 _OFF = frozenset({"off", "false", "no", "0", "none", "never", "disable", "disabled", "n", "f"})
 _RATIO = "older results give way as far as the budget needs it; write `tool_results: {max_fraction: 0.3}` for one result"
+_WINDOW = "the deployment states its window, as `max_input_tokens` in its `model_info`"
 KNOWN_ELSEWHERE: Mapping[str, str] = {
     "reservetokens": "write `reserve: 16384`",
     "reservetokensfloor": "write `reserve: 16384`",
     "keeprecenttokens": "write `keep_recent: 20000`",
-    "contextwindowoverride": "write `window_override_tokens: 128000`",
+    "contextwindowoverride": _WINDOW,
     "contexttokens": "write `window_tokens: 128000`",
     "historylimit": "write `max_turns: 50`",
     "dmhistorylimit": "write `max_turns: 50` under `sessions: {'dm:*': ...}`",
@@ -57,6 +58,7 @@ KNOWN_ELSEWHERE: Mapping[str, str] = {
     "tooloutputtruncatedirection": "write `tool_results: {direction: head}`, or set it in the environment",
     "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
     "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
+    "windowoverridetokens": _WINDOW,
     "errortext": "the final error has its own words",
 }
 """Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""

@@ -71,9 +71,6 @@ class Policy(BaseModel):
         ge=LEAST_WINDOW_TOKENS,
         description="A cap: the largest window, in tokens; it lowers what is known and never raises it.",
     )
-    window_override_tokens: int | None = Field(
-        None, ge=LEAST_WINDOW_TOKENS, description="The window, in tokens, whatever the deployment states and LiteLLM knows."
-    )
     block_below_tokens: int | None = Field(
         None,
         ge=0,

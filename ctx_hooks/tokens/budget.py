@@ -49,16 +49,14 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
     """Return the window from the first of these sources that states one, else 128,000; never above the policy's cap.
 
     Args:
-        policy: its `window_override_tokens`, the first source, and its cap `window_tokens`.
+        policy: its cap `window_tokens`.
         configured: the deployment's `model_info.max_input_tokens`; a value that is no window is logged and ignored.
         known: LiteLLM's figure for the model.
         holds_output: whether the answer has to fit into the window as well.
     """
     source: Source
     tokens, source = (known, "model_map") if known else (DEFAULT_WINDOW_TOKENS, "default")
-    if policy.window_override_tokens is not None:
-        tokens, source = policy.window_override_tokens, "policy"
-    elif isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
+    if isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
         tokens, source = configured, "model_info"
     elif configured is not None:
         warn_once(f"model_info.max_input_tokens is no window ({configured!r:.40}) and is passed over")

@@ -25,7 +25,7 @@ MODELS = ("hosted_vllm/ours", "openai/ours", "openai/gpt-4o", "gpt-4o", "azure/o
 WINDOWS = st.none() | st.integers(1_000, 900_000)
 LISTENERS = [f"{prefix}{kind}_callback" for prefix in ("", "_async_") for kind in ("input", "success", "failure")]
 BASES = st.sampled_from([None, "gpt-4o", "ours", "claude-opus-4-8"])
-POLICIES = st.sampled_from([{}, {"window_tokens": 20_000}, {"window_override_tokens": 50_000}])
+POLICIES = st.sampled_from([{}, {"window_tokens": 20_000}])
 
 
 class Seen(CustomLogger):
