@@ -134,7 +134,6 @@ async def measure_hooks(shapes: list[str]) -> None:
     for shape in shapes:
         data = {**body_of(*SHAPES[shape]), "metadata": {}}
         sent = await held("async_pre_call_hook", hooks.async_pre_call_hook(auth, None, data, "acompletion"))
-        await held("async_filter_deployments", hooks.async_filter_deployments([], sent["messages"], request_kwargs=sent))
         metadata = {**sent["metadata"], "model_group": "group", "model_info": info}
         attempt = {**sent, "model": "openai/gpt-4o", "model_info": info, "metadata": metadata}
         sent = await held("async_pre_call_deployment_hook", hooks.async_pre_call_deployment_hook(attempt, "acompletion"))

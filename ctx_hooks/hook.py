@@ -3,13 +3,13 @@
 LiteLLM runs a pre-call hook only if the instance's own class defines it, so nothing here is inherited.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ctx_hooks.litellm_compat.call import Call, request_id_of
+from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import configuration, is_proxy
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.litellm_compat.identity import with_id_outside_proxy
@@ -18,7 +18,6 @@ from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import request_of
-from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import start
 from ctx_hooks.telemetry.log import share_log_output
@@ -51,21 +50,6 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return data
         self.flow.note_fault(data)
         return data
-
-    async def async_filter_deployments(
-        self, healthy_deployments: list[Any], messages: Any, request_kwargs: dict[str, Any] | None = None, **_: Any
-    ) -> Sequence[Any]:
-        """Keep the deployments whose windows hold the whole request, if the policy prefers them."""
-        with failing_open("leaves the choice of the deployment to the Router"):
-            fields = request_kwargs or {}
-            call = Call(fields)
-            if len(healthy_deployments) > 1:
-                if messages is not None:  # for chat the Router passes them separately
-                    fields = {**fields, "messages": messages}
-                request = request_of(call.call_type, fields)
-                if request is not None:
-                    return await preferred(request, healthy_deployments, self.flow)
-        return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
         """Fit each attempt to the deployment that the Router chose; refuse a retry that would repeat a refused attempt.

@@ -1,4 +1,4 @@
-"""Deployments as the Router and LiteLLM's model map describe them, and the inputs of the Router's choice."""
+"""Deployments as the Router and LiteLLM's model map describe them."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ import orjson
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
+from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Deployment
 from ctx_hooks.litellm_compat.registry import REGISTERED, SHIPPED, litellm_folder
 
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
@@ -180,20 +180,3 @@ def _bundled() -> Mapping[str, Any]:
     """Return LiteLLM's bundled map, in 40 ms: loading LiteLLM takes seconds, and the command line need not do it."""
     found: Mapping[str, Any] = orjson.loads((litellm_folder() / BUNDLED).read_bytes())
     return found
-
-
-def narrows_itself(call: Call) -> bool:
-    """Whether the Router itself narrows the choice for this call: its own retry, or a routing plugin."""
-    own = ("_excluded_deployment_ids", "_retry_skipped_deployment_ids", "_target_order")
-    return any(call.fields.get(name) is not None for name in own) or "_routing_plugin_candidate_models" in call.metadata
-
-
-def filter_key_of(entry: Mapping[str, Any], *, may_hold_images: bool) -> str:
-    """Return the key by which the Router's later filters see a listed deployment: they treat equal keys alike.
-
-    Behind the callbacks `Router.async_get_healthy_deployments` filters by tag; from 1.109 on, of a request with images, it
-    keeps the deployments that are not declared text-only. If one of every key is left, each filter keeps one.
-    """
-    params = mapping_or_empty(entry.get("litellm_params"))
-    is_text_only = may_hold_images and _stated(listed_deployment(entry), "supports_vision") == [False]
-    return repr([params.get("tags"), params.get("tag_regex"), is_text_only])

@@ -112,7 +112,6 @@ PROXY = "litellm.proxy.proxy_server"
 NO_SUMMARIES = "no model writes summaries"
 NO_RETRIEVAL = "no model is offered the retrieval tool"
 NO_IDS = "the size of a history that the provider stores is not known"
-LESS_CHOICE = "deployment_choice may leave the Router a deployment that it then passes over"
 
 RUST_ROUTER = (1, 110)
 """The first version whose Router is written in Rust."""
@@ -250,10 +249,6 @@ KEYS: Mapping[str, str] = {
     "model_id": "of two deployments that answer one request the usage of the newest is reported",
     "_litellm_client_requested_model": "retrieval's further calls pass it on",
     "user_api_key_budget_reservation": "retrieval's further calls settle the first call's reservation",
-    "_excluded_deployment_ids": LESS_CHOICE,
-    "_retry_skipped_deployment_ids": LESS_CHOICE,
-    "_target_order": LESS_CHOICE,
-    "_routing_plugin_candidate_models": LESS_CHOICE,
 }
 """Keys and attributes of LiteLLM's data for each request: only a search of its source can find them."""
 

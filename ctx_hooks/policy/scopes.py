@@ -59,6 +59,7 @@ KNOWN_ELSEWHERE: Mapping[str, str] = {
     "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
     "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
     "windowoverridetokens": _WINDOW,
+    "deploymentchoice": "LiteLLM chooses by size with `enable_pre_call_checks: true` under `router_settings`",
     "errortext": "the final error has its own words",
 }
 """Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""

@@ -106,11 +106,6 @@ class Policy(BaseModel):
         "scope sets those that it names.",
     )
 
-    deployment_choice: Literal["any", "holds_request"] = Field(
-        "any",
-        description="Which deployments of a group with different windows the Router chooses from: any, or those that hold "
-        "the request whole; where none does, those with the largest window.",
-    )
     fallbacks: Literal["first", "last"] = Field(
         "first",
         description="When configured fallbacks for an overflow (`context_window_fallbacks`, else `fallbacks`) are tried. "

@@ -24,7 +24,7 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timing
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addons, Undecided
-from ctx_hooks.serving.running import Running, holds_more
+from ctx_hooks.serving.running import Running
 from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local
@@ -83,7 +83,7 @@ class Deciding:
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
         most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-        if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers or holds_more(to, previous)):
+        if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
             previous = await self._counted(request, to, previous, most_tokens)
         with timings.phase("known"):
             read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)

@@ -167,7 +167,7 @@ class RequestState:
         first, self.awaits_attempt = self.awaits_attempt, False
         previous, number = self.attempts.last(to), to.attempt
         defers = bool(self.fallbacks) and not number and not to.continued
-        if first or to.policy.mode != "enforce" or (previous is not None and holds_more(to, previous)):
+        if first or to.policy.mode != "enforce":
             number = 0
         elif self.fallbacks:
             number = min(number, previous.to.attempt + 1 if previous is not None and previous.to.group == to.group else 0)
@@ -262,12 +262,3 @@ class Running:
             with self._lock:
                 self._states.pop(request_id, None)
                 self._holding.pop(state, None)
-
-
-def holds_more(to: Target, refused: Attempt) -> bool:
-    """Whether a request goes to a deployment with a larger window than the one that refused it.
-
-    A request that was too long for one need not shrink for the other: it begins anew there.
-    """
-    prefers = to.policy.deployment_choice == "holds_request"
-    return prefers and to.deployment != refused.to.deployment and to.window.tokens > refused.known.window.tokens

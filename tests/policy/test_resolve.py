@@ -68,7 +68,7 @@ def test_every_hint_is_a_valid_setting(hint):
     assert not resolve({"defaults": yaml.safe_load(written)}).ignored
 
 
-@pytest.mark.parametrize("name", ["error_text", "window_override_tokens"])
+@pytest.mark.parametrize("name", ["deployment_choice", "error_text", "window_override_tokens"])
 def test_a_removed_field_is_named_with_what_holds(name):
     (line,) = resolve({"defaults": {name: 1}}).ignored
     assert f"there is no such field; {KNOWN_ELSEWHERE[name.replace('_', '')]}" in line
