@@ -35,10 +35,11 @@ answers = Answers()
 
 def merged(configurations):
     """Return one configuration with the models and settings of several, which must not contradict each other."""
-    models, scopes = [], {}
+    models, scopes, router = [], {}, {}
     for configuration in configurations:
         assert configuration["litellm_settings"] == {"callbacks": ["ctx_hooks.proxy_handler_instance"]}
         models += configuration["model_list"]
+        router |= configuration.get("router_settings", {})
         for section, entries in configuration.get("callback_settings", {}).get("ctx_hooks", {}).items():
             known = scopes.setdefault(section, {})
             assert not known.keys() & entries.keys()
@@ -46,6 +47,7 @@ def merged(configurations):
     return {
         "model_list": models,
         "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance", "recipes_parts.answers"], "num_retries": 0},
+        "router_settings": router,
         "callback_settings": {"ctx_hooks": scopes},
         "general_settings": {
             "master_key": "os.environ/LITELLM_MASTER_KEY",
