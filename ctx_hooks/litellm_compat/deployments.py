@@ -1,11 +1,13 @@
 """Deployments as the Router and LiteLLM's model map describe them."""
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -164,6 +166,32 @@ def _known(deployment: Deployment) -> Mapping[str, Any]:
             if known:
                 return known
     return {}
+
+
+OWN_COMPACTION = {
+    "openai": (".openai.com",),
+    "azure": (".azure.com", ".azure.us", ".azure.cn"),
+    "chatgpt": (".chatgpt.com",),
+}
+"""Providers whose servers, at these hosts, answer requests for compaction; other servers speak their API, too."""
+
+
+def compacts_itself(group: str) -> bool:
+    """Whether every deployment of a model group is at a provider that answers requests for compaction itself."""
+    import litellm  # noqa: PLC0415 - in the proxy it is loaded
+
+    listing = router_has("deployments", "registry", "get_model_list")
+    listed = (listing(model_name=group) if listing is not None else None) or ()
+    for entry in listed:
+        params = mapping_or_empty(entry.get("litellm_params"))
+        _, provider, _, base = litellm.get_llm_provider(str(params.get("model")), params.get("custom_llm_provider"))
+        base = params.get("api_base") or params.get("base_url") or base or litellm.api_base
+        if provider == "openai":
+            base = base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or "https://api.openai.com"
+        host = urlsplit(str(base or "")).hostname or ""
+        if not f".{host}".endswith(OWN_COMPACTION.get(provider, ("\0",))):
+            return False
+    return bool(listed)
 
 
 def checks_before_deployment() -> bool:

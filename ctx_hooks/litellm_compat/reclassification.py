@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from ctx_hooks.litellm_compat.call import chosen_by_router
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
 from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
-from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED, SEND
+from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED, SEND, TURN
 from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
@@ -42,6 +42,15 @@ class Ends(Protocol):
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether an attempt that failed for another reason is repeated at once."""
 
+    def route_of(self, fields: Mapping[str, Any]) -> str:
+        """Return the Router's method that answers a request in place of its own, "" for its own."""
+
+    async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
+        """Return the end of the Router's call of a request, which may be another answer; raises its error."""
+
+    async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return the fields of a turn on a WebSocket as they are sent, and whether `called` gives its answer."""
+
     def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
         """Return the answer or the error with which the Router ends a request as its client sees it."""
 
@@ -63,6 +72,7 @@ def reclassify(ends: EndsOf) -> bool:
     SEND.wrap(lambda original: _send(original, ends))
     if "litellm.proxy.proxy_server" in sys.modules:  # else an import of the name takes seconds
         ROUTED.wrap(lambda original: _routed(original, ends))
+        TURN.wrap(lambda original: _turn(original, ends))
     CHECKS.wrap(unchecked_retries)
     is_invoked = INVOKE.wrap(lambda original: _invoke(original, ends))
     return MAKE_CALL.wrap(lambda original: _make_call(original, ends)) or is_invoked
@@ -174,9 +184,30 @@ def _routed(original: Any, ends: EndsOf) -> Any:
         return end
 
     async def route_request(data: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return ended(await original(data, *args, **kwargs), data)
+        with failing_open("leaves a request to its route"):
+            if route := ends().route_of(data):
+                kwargs["route_type"] = route
+        return ends().called(data, ended(await original(data, *args, **kwargs), data))
 
     return route_request
+
+
+def _turn(original: Any, ends: EndsOf) -> Any:
+    """Let `ends` change and answer the turns on a WebSocket, which pass neither the pre-call hook nor the Router."""
+
+    async def stream_and_forward(self: Any, model: str, call_kwargs: dict[str, Any]) -> Any:
+        import litellm  # noqa: PLC0415 - the proxy has loaded it
+
+        fields, is_answered = call_kwargs, False
+        with failing_open("passes a turn on as it is"):
+            fields, is_answered = await ends().turn_of(call_kwargs)
+        if not is_answered:
+            return await original(self, model, fields)
+        async for event in await ends().called(fields, litellm.aresponses(model=model, **fields)):
+            await self.websocket.send_text(event.model_dump_json())
+        return None  # LiteLLM keeps no history of this turn: the next one has the item
+
+    return stream_and_forward
 
 
 def _in_stream(original: Any, ends: EndsOf) -> Any:

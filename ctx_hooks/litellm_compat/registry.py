@@ -140,8 +140,12 @@ CHECKS = PrivateName(
     f"{ROUTER}._pre_call_checks(messages, input, request_kwargs)",
     "with enable_pre_call_checks nothing is compressed behind a fallback that fails",
 )
+TURN = PrivateName(
+    "async litellm.responses.streaming_iterator:ManagedResponsesWebSocketHandler._stream_and_forward(model, call_kwargs)",
+    "over a WebSocket no request for compaction is answered",
+)
 SEND = PrivateName("async httpx:AsyncClient.send(request, stream)", "an error with status 200 may be an empty answer")
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, SEND, ROUTED, CHECKS) if name.applies)
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, SEND, ROUTED, CHECKS, TURN) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 RETRIES = PrivateName(

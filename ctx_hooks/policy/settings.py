@@ -136,6 +136,11 @@ class Policy(BaseModel):
     retrieval: bool = Field(
         default=False, description="Offer the model of a client with tools one more, which fetches cut text."
     )
+    compaction_api: bool = Field(
+        default=False,
+        description="Answer a client's request for compaction (`compaction_trigger`, `/v1/responses/compact`) for "
+        "deployments that do not do it themselves (OpenAI).",
+    )
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
     )
@@ -190,7 +195,8 @@ class Policy(BaseModel):
     def addon_names(self) -> tuple[str, ...]:
         """The add-ons that take part in a request, the outermost first."""
         archives = ("retrieval",) if self.archive is not None or self.retrieval else ()
-        return (*archives, *(("summaries",) if self.summary_in_use is not None else ()))
+        contract = ("compaction_api",) if self.compaction_api else ()
+        return (*contract, *archives, *(("summaries",) if self.summary_in_use is not None else ()))
 
 
 def with_off(value: Any) -> Any:

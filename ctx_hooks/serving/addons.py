@@ -1,4 +1,4 @@
-"""The two optional parts take part in requests besides the core, which knows neither. A policy that needs one loads it."""
+"""The optional parts take part in requests besides the core, which knows neither. A policy that needs one loads it."""
 
 import logging
 import time
@@ -26,6 +26,7 @@ logger = logging.getLogger("ctx_hooks")
 
 OWN = {
     "retrieval": "ctx_hooks.addons.retrieval.addon:Retrieval",
+    "compaction_api": "ctx_hooks.addons.compaction_api.addon:CompactionApi",
     "summaries": "ctx_hooks.addons.summaries.flights:SummaryFlights",
 }
 """The optional parts of the package, by name: a module, and what makes an `Addon` from a `Core`."""
@@ -77,6 +78,22 @@ class Addon(Protocol):
     A failure is logged and costs only the add-on's own effect. The client gets only the errors that `shown` raises.
     """
 
+    async def begun(self, request: Request, to: Target) -> Request:  # noqa: ARG002 - for subclasses
+        """Return a request as the Router gets it, before it chooses a deployment.
+
+        Raises:
+            HTTPException: the answer to a request that is not sent.
+        """
+        return request
+
+    async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:  # noqa: ARG002 - for subclasses
+        """Return the answer or the stream with which the Router's `call` of a request ends.
+
+        Raises:
+            Exception: the error that the client gets.
+        """
+        return await call
+
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt: `decide` makes it from the attempt that the add-on passes on.
 
@@ -114,6 +131,19 @@ class Addons:
 
     def _loaded_of(self, policy: Policy) -> dict[str, Addon]:
         return {name: self._loaded[name] for name in policy.addon_names if name in self._loaded}
+
+    async def begun(self, request: Request, to: Target) -> Request:
+        """Return a request as its policy's add-ons pass it on; raises their refusals."""
+        for name, addon in (await self.named(to.policy)).items():
+            with failing_open(f"goes on without the add-on {name}"):
+                request = await addon.begun(request, to)
+        return request
+
+    async def called(self, state: RequestState, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
+        """Return the end of a request's call of the Router as its add-ons pass it on; raises its error."""
+        for addon in [addon for name, addon in self._loaded.items() if name in state.addons]:
+            call = addon.called(fields, call)
+        return await call
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt, made through its policy's add-ons; an add-on's failure is logged once.

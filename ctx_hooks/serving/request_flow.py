@@ -1,7 +1,7 @@
 """A request from its first hook to its end: before the Router's choice, before and after each attempt, and at the end."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
@@ -58,6 +58,9 @@ class RequestFlow:
         if group.policy.mode == "off":
             return without_request_key(request.fields)
         fields = without_request_key(with_request_id(request.fields, request.call))
+        if group.policy.addon_names:
+            to = replace(group, request_id=request_id_of(fields))
+            fields = dict((await self.addons.begun(replace(request, fields=fields), to)).fields)
         first = group.policy.fallbacks == "first"
         state = self.running.open(request_id_of(fields))
         state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()
@@ -173,6 +176,31 @@ class RequestFlow:
         _, fallbacks = retry_of(fields)
         if fallbacks is not None:
             self.running.of(request_id_of(fields)).other_fallbacks = fallbacks
+
+    def route_of(self, fields: Mapping[str, Any]) -> str:
+        """Return the Router's method that answers a request in place of its own, "" for its own."""
+        return self.running.of(request_id_of(fields)).route
+
+    async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
+        """Return the end of the Router's `call` of a request as the add-ons pass it on; raises its error."""
+        return await self.addons.called(self.running.of(request_id_of(fields)), fields, call)
+
+    async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return the fields of a turn on a WebSocket with what add-ons change, and whether an add-on answers it."""
+        request = request_of("aresponses", fields)
+        if request is None:
+            return dict(fields), False
+        group = target.of_group(request.call, self.policies, request.call.model_group)
+        if group.policy.mode == "off" or not group.policy.addon_names:
+            return dict(fields), False
+        marked = with_request_id(fields, request.call)
+        request_id = request_id_of(marked)
+        begun = await self.addons.begun(replace(request, fields=marked), replace(group, request_id=request_id))
+        is_answered = bool(self.running.of(request_id).addons)
+        sent = dict(begun.fields)
+        if not is_answered:
+            sent["litellm_metadata"] = fields.get("litellm_metadata")
+        return sent, is_answered
 
     def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
         """Return the answer or the error with which the Router ends a request as its client sees it.

@@ -127,6 +127,7 @@ class RequestState:
         growth: ratio of the client's request to the sent request, by the key of each deployment, the newest last; under ""
             the ratio from before the Router chose one. Empty if nothing was removed.
         addons: the names of the add-ons that take part in it.
+        route: the Router's method that answers it in place of the one for the client's route; "" for that one.
         notes: the add-ons' notes on it, by the name of the add-on.
         held: objects that keep the whole request, by their holder's key; all share the same messages, of about `size_bytes`.
         awaited_by: the add-ons that need its state until the client has the answer, possibly after its log record.
@@ -147,6 +148,7 @@ class RequestState:
     headers: dict[str, str] = field(default_factory=dict)
     growth: dict[str, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
+    route: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
     held: dict[Hashable, Any] = field(default_factory=dict)
     awaited_by: frozenset[str] = frozenset()

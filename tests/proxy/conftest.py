@@ -28,6 +28,7 @@ SETTINGS = ProviderSettings(
         "tiny": 60,
         "less": 2_500,
         **dict.fromkeys(("seeker", "claude-seeker"), 4_000),
+        **dict.fromkeys(("summarising", "claude-summarising"), 40_000),
         **dict.fromkeys(("large", "wide"), 1_000_000),
     },
 )
@@ -75,6 +76,8 @@ def script(fmt, payload, answered):
     """Answer; a model for files asks for the next one, and one that seeks for what was cut."""
     if payload["model"].endswith("seeker"):
         return seek(fmt, payload, answered)
+    if payload["model"].endswith("summarising") and "Write a summary of this conversation" in json.dumps(payload):
+        return Reply("## Goal: tune the piano\n## Rules: use only the silver fork")
     if payload["model"].startswith("files"):
         return Reply(calls=[Call("read_file", {"path": f"src/file_{answered}.py"})])
     return Reply("Answer to what was asked.")

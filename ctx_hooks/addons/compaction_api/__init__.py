@@ -1,0 +1,1 @@
+"""OpenAI's compaction contract for deployments that do not have it."""
