@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
 from ctx_hooks.policy.amounts import enforced_share, fraction_of
@@ -33,6 +34,7 @@ _CONFIGURATION_ONLY = ("path", "max_bytes")
 """Fields of `archive` that only the configuration sets, never metadata: the folder for the proxy's files, and its limit."""
 _COMPRESSION = re.compile(r"compress|compact|prun|trim|truncat|condens|enable|^(?:mode|active|on)$")
 """Names, in small letters, under which a value can say that compression is off."""
+_NO_FIELD = FieldInfo()
 _DISABLED = re.compile(r"^(?:off|disabled?|disable.*|no.?(?:compress|compact|prun|trim|truncat).*)$")
 """Names under which any other value says so."""
 _OFF = frozenset({"off", "false", "no", "0", "none", "never", "disable", "disabled", "n", "f"})
@@ -205,6 +207,8 @@ def _known(origin: str, scope: Mapping[str, Any]) -> tuple[dict[str, Any], list[
         is_known = name in Policy.model_fields or name in OWN_KEYS
         if name == "mode" and _says_off(value):
             fields[name] = "off"
+        elif is_known and Policy.model_fields.get(name, _NO_FIELD).annotation is bool:
+            fields[name] = value  # `compaction_api: false` is a switch of its own
         elif switches_off(name, value):
             wrong.append(f"{origin}.{name}: is read as `mode: off`; write that")
             modes.append("off")

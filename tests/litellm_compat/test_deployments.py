@@ -10,6 +10,7 @@ from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.litellm_compat.deployments import (
     LONGEST_KEY_CHARS,
     checks_before_deployment,
+    compacts_itself,
     deployment_key_of,
     deployments,
     known_window_tokens,
@@ -118,3 +119,20 @@ def test_a_summary_costs_what_the_operator_says_before_what_the_model_map_does(p
     )
     proxy_router({**MODEL, "model_info": {"input_cost_per_token": 2.0, "output_cost_per_token": 3.0}})
     assert writing_prices_of(deployments("group")) == WritingPrices(2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "does"),
+    [
+        ({"model": "openai/gpt-5"}, True),
+        ({"model": "gpt-5"}, True),
+        ({"model": "azure/gpt-5", "api_base": "https://ours.openai.azure.com"}, True),
+        ({"model": "openai/qwen", "api_base": "http://localhost:8000/v1"}, False),
+        ({"model": "openai/qwen", "api_base": "https://openai.com.example.org/v1"}, False),
+        ({"model": "anthropic/claude-sonnet-4-5"}, False),
+        ({"model": "hosted_vllm/qwen", "api_base": "http://localhost:8000/v1"}, False),
+    ],
+)
+def test_openai_and_azure_compact_themselves(params, does, proxy_router):
+    proxy_router({"model_name": "group", "litellm_params": {**params, "api_key": "none"}})
+    assert compacts_itself("group") is does

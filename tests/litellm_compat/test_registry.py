@@ -30,7 +30,8 @@ from ctx_hooks.runtime.warnings import forget_warnings
 
 PACKAGE = Path(ctx_hooks.__file__).parent
 PUBLIC = {
-    "litellm.ContextWindowExceededError", "litellm.CustomStreamWrapper", "litellm.Router", "litellm.callback_settings",
+    "litellm.ContextWindowExceededError", "litellm.CustomStreamWrapper", "litellm.Router", "litellm.api_base",
+    "litellm.aresponses", "litellm.callback_settings",
     "litellm.callbacks", "litellm.cost_per_token", "litellm.get_llm_provider", "litellm.get_model_info",
     "litellm.integrations.custom_logger.CustomLogger", "litellm.model_cost", "litellm.register_model",
     "litellm.suppress_debug_info", "litellm.token_counter",

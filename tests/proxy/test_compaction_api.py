@@ -6,6 +6,7 @@ import httpx
 import pytest
 from configurations import deployment
 from routes import events_of
+from websockets.asyncio.client import connect
 
 ON = {"compaction_api": True}
 STANDING = "Tune the piano. Never touch the pedals."
@@ -140,6 +141,28 @@ def test_third_generation_keeps_instructions(kind, proxy, provider):
     sent = sent_texts(provider)
     for text in (STANDING, "40 percent", "41 percent", "42 percent"):
         assert text in sent
+
+
+async def test_websocket_is_answered(proxy, provider):
+    url = f"{proxy.url.replace('http', 'ws')}/v1/responses?model=compacting-claude"
+    async with connect(url, additional_headers={"Authorization": "Bearer sk-research"}) as socket:
+
+        async def turn(items):
+            await socket.send(json.dumps({"type": "response.create", "model": "compacting-claude", "input": items}))
+            events = []
+            while not events or events[-1]["type"] not in ("response.completed", "error"):
+                events.append(json.loads(await socket.recv()))
+            return events
+
+        events = await turn([*session(), TRIGGER])
+        (item,) = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+        await turn([item, user("Go on.")])
+        forged = {**item, "encrypted_content": changed(item["encrypted_content"], "forged")}
+        (refused,) = await turn([forged, user("Go on.")])
+    assert item["type"] == "compaction"
+    assert STANDING in sent_texts(provider)
+    assert "use only the silver fork" in sent_texts(provider)
+    assert "compaction item" in refused["error"]["message"]
 
 
 def changed(content, how):
