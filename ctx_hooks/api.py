@@ -18,7 +18,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.message_rules.rule import Repair
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
-from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, Budget, Window, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, Budget, Window, budget_tokens_of
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 
@@ -81,7 +81,7 @@ def compress(
         format: "openai-chat", "anthropic", "openai-responses" or "gemini".
         budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
         target_tokens: compacts the conversation as if at each earlier request, down to this many tokens whenever it exceeded
-            the budget ("auto": by the policy's `target_fraction`, or to the whole budget while no assistant has answered).
+            the budget ("auto": the usual share of it, or all of it while no assistant has answered).
             The proxy's hooks do this, so that consecutive requests of one conversation share their prefix. Without it, only
             the newest request is fitted, to keep the most.
         window_tokens: the model's context window; by default the policy's override, else 128,000; its cap applies.
@@ -116,11 +116,9 @@ def compress(
         conversation = history.conversation(counter)
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if history.tokens > goal else conversation, budget)
     else:
-        target = target_tokens_of(goal, policy, history.fixed_tokens)
+        target = goal if is_first_request(history.index) else None
         if target_tokens != "auto":
             target = min(LocalTokens(target_tokens), goal)
-        elif is_first_request(history.index):
-            target = goal
         outcome, _ = compacted(history, Thresholds(budget, target))
     sent = outcome.conversation.messages
     return CompressionResult(

@@ -149,7 +149,7 @@ def _decide(
     if offers and to.retrievable is not None and to.retrievable.tool is not None:
         changes |= request.with_tool(to.retrievable.tool)
     if changes and not to.attempt:
-        attempt = replace(attempt, asked_again=fitting.calls_asked_again(known, history, to, budget))
+        attempt = replace(attempt, asked_again=fitting.calls_asked_again(known, history, budget))
     attempt = replace(
         attempt,
         sent_tokens=_sent(outcome, plan.most_tokens - budget.goal_tokens) if changes else outcome.tokens_after,

@@ -20,7 +20,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.budget import Budget, Window, target_tokens_of
+from ctx_hooks.tokens.budget import Budget, Window
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
@@ -97,7 +97,7 @@ def compressed(
     )
     if not remakes:
         emit(event)
-    thresholds = _thresholds(history, to, budget)
+    thresholds = _thresholds(history, budget)
     if history.tokens <= known.window_less_error() and _does_not_pay(history, thresholds, to):
         whole = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
         outcome = arrived(history, budget) if budget.policy.tool_results.apply == "always" else whole
@@ -109,18 +109,16 @@ def compressed(
     return outcome
 
 
-def calls_asked_again(known: Known, history: History, to: Target, budget: Budget) -> AskedAgain:
+def calls_asked_again(known: Known, history: History, budget: Budget) -> AskedAgain:
     """Return the newest answer's calls that were made before, nothing if the search would take too long."""
     try:
-        return asked_again(history, _thresholds(history, to, budget), known.summaries)
+        return asked_again(history, _thresholds(history, budget), known.summaries)
     except CompressionTimeoutError:
         return NOTHING  # the request itself is fitted by now
 
 
-def _thresholds(history: History, to: Target, budget: Budget) -> Thresholds:
-    if is_first_request(history.index):
-        return Thresholds(budget, budget.goal_tokens)
-    return Thresholds(budget, target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens))
+def _thresholds(history: History, budget: Budget) -> Thresholds:
+    return Thresholds(budget, budget.goal_tokens if is_first_request(history.index) else None)
 
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:

@@ -62,6 +62,7 @@ KNOWN_ELSEWHERE: Mapping[str, str] = {
     "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
     "windowoverridetokens": _WINDOW,
     "deploymentchoice": "LiteLLM chooses by size with `enable_pre_call_checks: true` under `router_settings`",
+    "targetfraction": "a compaction leaves 0.5625 of the room beside fixed text",
     "errortext": "the final error has its own words",
 }
 """Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""

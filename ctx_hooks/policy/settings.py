@@ -88,13 +88,6 @@ class Policy(BaseModel):
         description="How much of the newest exchanges stays whole while older ones shrink: tokens (pi: 20,000), at most "
         "20 % of the budget; or a share of the budget such as `10%`.",
     )
-    target_fraction: float | None = Field(
-        None,
-        gt=0,
-        le=1,
-        description="Target tokens: what a compaction compacts down to, as a share of the budget; unset: 0.5625 of "
-        "what fixed text leaves, 0.625 in budgets below 20,000 tokens.",
-    )
     quoting: Annotated[Tokens | Share | None, is_amount(None)] = Field(
         None,
         description="Most compacted dialogue that is quoted behind a later user turn, in tokens or as a share of the "

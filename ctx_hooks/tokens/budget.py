@@ -23,9 +23,6 @@ LARGEST_RESERVE_FRACTION = 0.25
 """Of the window: the most that a reserve in tokens, a requested output or a thinking budget keeps free."""
 LARGEST_KEPT_FRACTION = 0.2
 """Of the budget: newest exchanges above it do not stay whole, unless the policy states a share."""
-LARGEST_RECENT_FRACTION = 0.625
-"""In a small budget `keep_recent` is at most this share of it, so that at least 3/8 of it are free until the next
-compaction."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve applies (pi)."""
 DYNAMIC_MESSAGES = 10
@@ -116,28 +113,6 @@ def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTo
     fraction = fraction_of(policy.keep_recent)
     share = int(budget_tokens * (LARGEST_KEPT_FRACTION if fraction is None else fraction))
     return LocalTokens(min(policy.keep_recent, share) if isinstance(policy.keep_recent, int) else share)
-
-
-def target_tokens_of(
-    budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)
-) -> LocalTokens | None:
-    """Return the size that the policy compacts down to, None if it states no `target_fraction`.
-
-    The size is `target_fraction` of the budget, or `keep_recent` if that is more. In a small budget `keep_recent` is at most
-    5/8 of it, so that compactions stay rare.
-
-    Args:
-        budget_tokens: the most that the request may have.
-        policy: its `target_fraction` and `keep_recent`.
-        fixed_tokens: the size of system text and tools, which no compaction reduces: subtracted first.
-    """
-    if policy.target_fraction is None:
-        return None
-    fixed_tokens = min(fixed_tokens, budget_tokens)
-    rest = budget_tokens - fixed_tokens
-    kept = policy.keep_recent if isinstance(policy.keep_recent, int) else keep_recent_tokens_of(budget_tokens, policy)
-    recent = min(kept, int(rest * LARGEST_RECENT_FRACTION))
-    return LocalTokens(fixed_tokens + max(recent, int(rest * policy.target_fraction)))
 
 
 @dataclass(frozen=True, slots=True)

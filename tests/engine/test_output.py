@@ -60,7 +60,7 @@ REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns
 SIZES = {which: tokens_of(request) for which, request in REQUESTS.items()}
 POLICIES = (
     {}, {"compaction": "gentle"}, {"mode": "observe"}, {"reserve": "20%"},
-    {"reserve": "dynamic"}, {"reserve": 0}, {"target_fraction": 0.5, "retrieval": True}, {"compaction": "cost_aware"},
+    {"reserve": "dynamic"}, {"reserve": 0}, {"retrieval": True}, {"compaction": "cost_aware"},
 )  # fmt: skip
 
 

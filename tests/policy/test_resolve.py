@@ -68,7 +68,7 @@ def test_every_hint_is_a_valid_setting(hint):
     assert not resolve({"defaults": yaml.safe_load(written)}).ignored
 
 
-@pytest.mark.parametrize("name", ["deployment_choice", "error_text", "window_override_tokens"])
+@pytest.mark.parametrize("name", ["deployment_choice", "error_text", "target_fraction", "window_override_tokens"])
 def test_a_removed_field_is_named_with_what_holds(name):
     (line,) = resolve({"defaults": {name: 1}}).ignored
     assert f"there is no such field; {KNOWN_ELSEWHERE[name.replace('_', '')]}" in line
@@ -185,7 +185,7 @@ LEAST_AND_MOST = {
     "reserve": (0, None), "keep_recent": (0, None), "quoting": (0, None),
     "rescue_attempts": (0, 3), "max_turns": (1, None),
 }  # fmt: skip
-ABOVE_0 = ("target_fraction", "compression_timeout_seconds")
+ABOVE_0 = ("compression_timeout_seconds",)
 LIMITS = {"max_chars": 1_999, "max_lines": 0, "max_bytes": 199, "max_fraction": 0, "direction": "up"}
 
 
@@ -203,7 +203,6 @@ def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
     ("name", "value"),
     [
         *((name, 0) for name in ABOVE_0),
-        ("target_fraction", 1.1),
         *((n, s) for n in ("reserve", "keep_recent", "quoting") for s in ("100%", "-1%", "much")),
         *(("tool_results", {name: value}) for name, value in LIMITS.items()),
     ],

@@ -11,7 +11,6 @@ from ctx_hooks.tokens.budget import (
     budget_tokens_of,
     holds_output,
     replaced_reserve,
-    target_tokens_of,
     window_of,
 )
 from ctx_hooks.tokens.units import to_local, to_provider
@@ -145,17 +144,6 @@ class TestAThinkingBudget:
         assert self.reserve(15_000, beside) == self.reserve(0, beside)
 
 
-def test_what_no_compaction_makes_smaller_is_set_aside_before_the_target():
-    policy = Policy(keep_recent=0, target_fraction=0.5)
-    assert target_tokens_of(40_000, policy) == 20_000
-    assert target_tokens_of(40_000, policy, 30_000) == 35_000
-    assert target_tokens_of(40_000, policy, 50_000) == 40_000
-
-
-def test_a_policy_that_states_no_target_leaves_it_to_what_compactions_cost():
-    assert target_tokens_of(40_000, POLICY) is None
-
-
 @pytest.mark.parametrize(
     ("model", "expected"),
     [("gemini/gemini-2.5-pro", False), ("openai/gpt-5-mini", False), ("gpt-4o", True), ("claude", True)],
@@ -170,10 +158,8 @@ def test_windows_for_the_input_alone_are_told_apart(model, expected):
     kind=st.sampled_from([16_384, "8%", "99%", "dynamic", "output"]),
 )
 def test_a_budget_is_never_negative_nor_above_the_window(window, least, kind):
-    policy = Policy(reserve=kind, target_fraction=0.5)
-    budget = budget_tokens_of(Window(window, "policy"), policy, 500, least, least)
+    budget = budget_tokens_of(Window(window, "policy"), Policy(reserve=kind), 500, least, least)
     assert min(4_096, window) <= budget <= window
-    assert 0 <= target_tokens_of(budget, policy) <= budget
 
 
 @given(st.integers(0, 10**9), st.sampled_from([0.5, 0.77, 1.0, 1.3, 2.5]))

@@ -17,9 +17,9 @@ from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve, target_tokens_of
+from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import to_local, to_provider
+from ctx_hooks.tokens.units import to_provider
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,6 @@ def document(found: Decided) -> dict[str, Any]:
     """Return the decision without its messages as a JSON document; as for `mode: enforce`, whatever the mode is."""
     figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
     budget = budget_tokens_of(window, policy, 0.0, found.request.least_output_tokens, found.request.max_output_tokens or 0)
-    target = target_tokens_of(to_local(budget, found.factor), policy)
     origins, values = found.resolved.origins, policy.model_dump(mode="json")
     return {
         "model_group": found.group,
@@ -69,7 +68,6 @@ def document(found: Decided) -> dict[str, Any]:
         "window_source": window.source,
         "budget_tokens": budget,
         "replaced_reserve": replaced_reserve(window, policy),
-        "target_tokens": None if target is None else to_provider(target, found.factor),
         "factor": found.factor,
         "tokens_before": figures.tokens_before if figures else None,
         "tokens_after": figures.tokens_after if figures else None,
