@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
 from ctx_hooks.cli.findings import Finding, print_findings
+from ctx_hooks.cli.probe import run as windows_of_servers
 from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, setting, table
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.litellm_compat.call import Deployment
@@ -62,14 +63,15 @@ def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
     return {name: (values[name], origin) for name, origin in resolved.origins.items()}
 
 
-def run(*, config: Path) -> int:
+def run(*, config: Path, probe: bool = False, write: bool = False, yes: bool = False) -> int:
     """Print the mistakes of a configuration, else its windows, policies and weak spots; return the exit code."""
     found = read_configuration(config)
     findings = weak_spots(found)
-    if as_json():
-        print_json(_document(found, findings))
-    else:
+    if not as_json():
         _print(console(), config, found, findings)
+    probed = windows_of_servers(config, found, write=write, yes=yes) if probe or write else []
+    if as_json():
+        print_json({**_document(found, findings), **({"probed": [asdict(row) for row in probed]} if probe or write else {})})
     return FAILED if found.mistakes or any(finding.level == "fails" for finding in findings) else 0
 
 

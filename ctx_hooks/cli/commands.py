@@ -138,6 +138,9 @@ def init() -> None:
 
 @commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
 @click.argument("config", type=FILE)
+@click.option("--probe", is_flag=True, help="Ask each server that has an address for its window.")
+@click.option("--write", is_flag=True, help="Write the windows that the servers say into CONFIG, with --probe.")
+@yes_option
 @json_option
 @_runs("check")
 def check() -> None:
