@@ -40,10 +40,14 @@ def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
     return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, attempt)
 
 
-def attempted(window_tokens, sent=None, *, deployment="deployment", tenant="ann", factor=1.0, number=0, **fields):
+def attempted(
+    window_tokens, sent=None, *, deployment="deployment", tenant="ann", factor=1.0, number=0, deployment_id=None, **fields
+):
     """Return an attempt at a deployment that has counted and sent so many tokens."""
     window = Window(window_tokens, "model_info")
-    where = Target(MODEL, deployment, window, Policy(), "", tenant, attempt=number)
+    own_id = deployment_id or deployment.partition(":")[0]
+    model = deployment.removeprefix(own_id).removeprefix(":") or MODEL
+    where = Target(model, deployment, window, Policy(), "", tenant, attempt=number, deployment_id=own_id)
     return Attempt(where, Known(window, factor), "openai-chat", **{"received_tokens": sent, "sent_tokens": sent, **fields})
 
 

@@ -52,6 +52,11 @@ class Deployment:
     model: str
     model_info: Mapping[str, Any]
 
+    @property
+    def name(self) -> "DeploymentName":
+        """Its id in the Router, cut to a length that all hooks cut it to, and its model."""
+        return DeploymentName(str(self.model_info.get("id") or "")[:LONGEST_ID_CHARS], self.model)
+
 
 class DeploymentName(NamedTuple):
     """LiteLLM's name for a deployment in the arguments of an attempt or in its record of a call.

@@ -72,7 +72,7 @@ def deployment_key_of(deployment: Deployment) -> str:
 
     All models of a wildcard deployment share one id. There the caller chooses the model's name, so a long key is digested.
     """
-    own_id = str(deployment.model_info.get("id") or "")[:LONGEST_ID_CHARS]
+    own_id = deployment.name.id
     key = f"{own_id}:{deployment.model}"
     if len(key) <= LONGEST_KEY_CHARS:
         return key

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.conversation.cut_texts import Retrievable
-from ctx_hooks.litellm_compat.call import Call, Deployment
+from ctx_hooks.litellm_compat.call import Call, Deployment, DeploymentName
 from ctx_hooks.litellm_compat.deployments import (
     deployment_key_of,
     deployments,
@@ -55,6 +55,7 @@ class Target:
         defers: whether a fallback is tried before the request is shortened.
         checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
         retrievable: how removed texts of the request can be retrieved; None if they are not kept.
+        deployment_id: the Router's id of the deployment; "" without a Router.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
     >>> from ctx_hooks.tokens.units import ProviderTokens
@@ -82,6 +83,12 @@ class Target:
     group: str = ""
     defers: bool = False
     enforced_share: str = ""
+    deployment_id: str = ""
+
+    @property
+    def name(self) -> DeploymentName:
+        """The names by which LiteLLM reports how an attempt there ends."""
+        return DeploymentName(self.deployment_id, self.model)
 
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
@@ -104,6 +111,7 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
         model=deployment.model,
         window=window_at(deployment, policy),
         deployment=deployment_key_of(deployment),
+        deployment_id=deployment.name.id,
         prices=prices_of(deployment),
         writing_prices=None
         if writer is None

@@ -9,6 +9,7 @@ from typing import Any
 
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.litellm_compat.deployments import answering_id_of
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.litellm_compat.logged import price
@@ -16,8 +17,8 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.running import RequestState
 from ctx_hooks.tokens.usage import grown, unfinished_line
 
-BEFORE_CHOICE = ""
-"""Replaces a deployment's key for text that was removed before the Router chose a deployment."""
+BEFORE_CHOICE = DeploymentName("", "")
+"""Replaces a deployment for text that was removed before the Router chose a deployment."""
 
 
 def note(state: RequestState, to: Target, decision: Decision, attempt: Attempt | None) -> None:
@@ -25,10 +26,10 @@ def note(state: RequestState, to: Target, decision: Decision, attempt: Attempt |
     growth, reports = state.growth, to.policy.report_usage == "original"
     if (reports or growth) and not isinstance(decision, (NotRetried, ShownAgain)):
         is_cut = reports and not isinstance(decision, Untouched)
-        _set(growth, to.deployment, _growth_of(attempt) if is_cut else 1.0)
+        _set(growth, to.name, _growth_of(attempt) if is_cut else 1.0)
 
 
-def note_failed(state: RequestState, deployment: str) -> None:
+def note_failed(state: RequestState, deployment: DeploymentName) -> None:
     """Forget the growth at a deployment that failed: the next one may get the whole request."""
     if state.growth:
         _set(state.growth, deployment, 1.0)
@@ -74,7 +75,7 @@ async def streamed(state: RequestState, stream: AsyncIterator[Any]) -> AsyncIter
         yield unfinished
 
 
-def _set(growth: dict[str, float], deployment: str, factor: float) -> None:
+def _set(growth: dict[DeploymentName, float], deployment: DeploymentName, factor: float) -> None:
     """Note the growth at a deployment as the newest; keep nothing if no deployment has any growth."""
     growth.pop(deployment, None)
     growth[deployment] = factor
@@ -82,9 +83,9 @@ def _set(growth: dict[str, float], deployment: str, factor: float) -> None:
         growth.clear()
 
 
-def _growth_at(growth: Mapping[str, float], deployment_id: str) -> float:
+def _growth_at(growth: Mapping[DeploymentName, float], deployment_id: str) -> float:
     """Return the growth at the answering deployment, or at the newest if the answer states no id ("")."""
-    found = [g for key, g in growth.items() if key and (not deployment_id or key.startswith(f"{deployment_id}:"))]
+    found = [g for at, g in growth.items() if at != BEFORE_CHOICE and deployment_id in ("", at.id)]
     return growth.get(BEFORE_CHOICE, 1.0) * (found[-1] if found else 1.0)
 
 
@@ -96,7 +97,7 @@ def _growth_of(attempt: Attempt | None) -> float:
     return max(1.0, received / sent) if received and sent else 1.0
 
 
-def _grown(answer: Any, growth: Mapping[str, float]) -> Any:
+def _grown(answer: Any, growth: Mapping[DeploymentName, float]) -> Any:
     with failing_open("leaves the usage of an answer as it was billed"):
         return grown(answer, _growth_at(growth, answering_id_of(answer)))
     return answer

@@ -155,7 +155,7 @@ class RequestFlow:
         if overflow is None and retry_of(fields)[0]:
             state.retry_error = error
         if noted is not None:
-            reported_usage.note_failed(state, noted.to.deployment)
+            reported_usage.note_failed(state, noted.to.name)
             if overflow is not None:
                 state.retry_error = None
                 self.recorder.refused(state, call, overflow)

@@ -28,7 +28,7 @@ that a client has left: its request stays until later ones replace it."""
 class Attempts:
     """The newest attempt of one request at each deployment: LiteLLM may send it to several at once. Thread-safe."""
 
-    _newest: dict[str, Attempt] = field(default_factory=dict)
+    _newest: dict[DeploymentName, Attempt] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -40,12 +40,12 @@ class Attempts:
     def sent(self, attempt: Attempt) -> None:
         """Note an attempt before it is sent."""
         with self._lock:
-            own = self._newest.pop(attempt.to.deployment, None)
+            own = self._newest.pop(attempt.to.name, None)
             before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
             first = (before.to.group == attempt.to.group and before.first_tokens) or attempt.sent_tokens
             if first != attempt.first_tokens or before.asked_again is not attempt.asked_again:
                 attempt = replace(attempt, first_tokens=first, asked_again=before.asked_again)
-            self._newest[attempt.to.deployment] = attempt
+            self._newest[attempt.to.name] = attempt
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt has failed, and its overflow if any; return it, None if this was known.
@@ -58,7 +58,7 @@ class Attempts:
             if attempt is None or attempt.failed:
                 return None
             failed = replace(attempt, overflow=overflow, failed=True, refusal=refusal)
-            self._newest[attempt.to.deployment] = failed
+            self._newest[attempt.to.name] = failed
             return failed
 
     def without_usage(self) -> Attempt | None:
@@ -76,7 +76,7 @@ class Attempts:
             newest = list(self._newest.values())
             failed = [a for a in newest if a.failed and to is not None]
             of_group = [a for a in failed if to is not None and a.to.group == to.group]
-            own = None if to is None else self._newest.get(to.deployment)
+            own = None if to is None else self._newest.get(to.name)
             return own or next(reversed(of_group or failed or newest), None)
 
     @property
@@ -101,10 +101,9 @@ class Attempts:
         with self._lock:
             found = list(self._newest.values())
         if name is not None and name.id:
-            found = [a for a in found if a.to.deployment.startswith(f"{name.id}:")]
+            found = [a for a in found if a.to.deployment_id == name.id]
             if len(found) > 1:
-                keys = f"{name.id}:{name.model}", f"/{name.model}"
-                found = [a for a in found if a.to.deployment == keys[0] or a.to.deployment.endswith(keys[1])]
+                found = [a for a in found if a.to.model == name.model or a.to.model.endswith(f"/{name.model}")]
         return found[-1] if found else None
 
 
@@ -124,8 +123,8 @@ class RequestState:
         retry_error: the error of its last retry, if that is no overflow.
         other_fallbacks: the Router's fallbacks before its last attempt, without retries; None before the first retry.
         headers: the headers of its answer, so far.
-        growth: ratio of the client's request to the sent request, by the key of each deployment, the newest last; under ""
-            the ratio from before the Router chose one. Empty if nothing was removed.
+        growth: ratio of the client's request to the sent request, by deployment, the newest last; under BEFORE_CHOICE the
+            ratio from before the Router chose one. Empty if nothing was removed.
         addons: the names of the add-ons that take part in it.
         route: the Router's method that answers it in place of the one for the client's route; "" for that one.
         notes: the add-ons' notes on it, by the name of the add-on.
@@ -146,7 +145,7 @@ class RequestState:
     retry_error: Exception | None = None
     other_fallbacks: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    growth: dict[str, float] = field(default_factory=dict)
+    growth: dict[DeploymentName, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
     route: str = ""
     notes: dict[str, Any] = field(default_factory=dict)

@@ -72,6 +72,13 @@ def test_models_behind_one_id_are_told_apart_by_their_names():
     assert attempts.done(DeploymentName("w", "large")).sent_tokens == 30_000
 
 
+def test_an_id_that_begins_another_names_its_own_attempt():
+    attempts = Attempts()
+    attempts.sent(at("prod:openai/gpt", 30_000))
+    attempts.sent(attempted(8_000, 3_000, deployment_id="prod:eu", deployment="prod:eu:openai/gpt"))
+    assert attempts.at(DeploymentName("prod", "gpt")).sent_tokens == 30_000
+
+
 def test_a_retry_elsewhere_follows_the_attempt_that_failed(both):
     both.failed(Overflow("input", "x"), "", DeploymentName("m", "gpt"))
     assert both.last(at("other:model", 1).to).to.deployment == "m:openai/gpt"

@@ -29,7 +29,7 @@ FIELDS = with_request_id({})
 
 
 def target(policy=ORIGINAL):
-    return Target("model", "id:model", WINDOW, policy, "request")
+    return Target("model", "id:model", WINDOW, policy, "request", deployment_id="id")
 
 
 def attempt(received, sent, **fields):
@@ -66,7 +66,7 @@ def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(cut):
 
 
 def test_what_was_cut_for_a_deployment_that_failed_is_not_told_of_the_next(cut):
-    reported_usage.note_failed(cut, "id:model")
+    reported_usage.note_failed(cut, target().name)
     assert told(cut) == 100
 
 

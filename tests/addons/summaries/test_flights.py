@@ -98,7 +98,8 @@ async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypat
 async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_each():
     runner = RequestFlow()
     for deployment in ("deployment", "shadow:model"):
-        await runner.deciding.decide(request_of(), replace(TO, deployment=deployment))
+        own_id = deployment.partition(":")[0]
+        await runner.deciding.decide(request_of(), replace(TO, deployment=deployment, deployment_id=own_id))
     await runner.failed("request", None, "", DeploymentName("shadow", "model"))
     assert asking(runner) == ["deployment"]
 
