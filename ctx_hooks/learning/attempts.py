@@ -23,6 +23,9 @@ from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, Provide
 
 OTHERS_FLOOR_FRACTION = 0.5
 """Share of the window: one other tenant's refusal sets no limit below it, so no tenant can shrink another's further."""
+ANSWER_FRACTION = 0.01
+"""Of the window: the room for an answer where no reserve is kept. Of 3,733 recorded answers of agents 95 % have at most
+1,166 tokens, which are 1 % of a window of 128,000; the estimate's error leaves room for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,6 @@ class Known:
         factor: provider tokens per local token.
         other_weight: the weight of a local token of other scripts, figures and base64.
         output_limit_tokens: the largest output that the deployment gives; None if unknown.
-        answer_tokens: the room that an answer to this tenant may need, from earlier answers; None before the first.
         counts: whether the request is counted, whatever its size.
         stored_tokens: the conversation's history at the provider; 0 if there is none, or if its size is unknown.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
@@ -46,7 +48,6 @@ class Known:
     window: Window
     factor: float = 1.0
     output_limit_tokens: ProviderTokens | None = None
-    answer_tokens: ProviderTokens | None = None
     counts: bool = False
     stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: "Attempt | None" = None
@@ -64,8 +65,8 @@ class Known:
 
     def window_less_error(self) -> LocalTokens:
         """Return the budget that leaves room only for the estimate's error and a usual answer."""
-        answer = self.answer_tokens or 0 if self.window.holds_output else 0
-        return to_local(ProviderTokens(int((self.window.tokens - answer) / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
+        usable = self.window.tokens * (1 - ANSWER_FRACTION if self.window.holds_output else 1)
+        return to_local(ProviderTokens(int(usable / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
 
     def whole_tokens(self, budget_tokens: LocalTokens) -> LocalTokens:
         """Return the largest request that is sent whole where a shorter one is no use: any, if the window is unknown."""
@@ -231,9 +232,6 @@ def known_of(
     learned_seconds = None
     if limit is not None and limit < window.tokens:
         window, learned_seconds = replace(window, tokens=limit, source="learned"), seen.limit_seconds
-    held = seen.output_held(window.tokens)
-    if held is not None:
-        window = replace(window, holds_output=held)
     if previous is not None:
         previous = previous.weighed(other_weight)
         if previous.to.deployment == to.deployment:
@@ -244,7 +242,6 @@ def known_of(
         window,
         factor,
         output_limit_tokens=seen.output_limit_tokens(),
-        answer_tokens=seen.answer_tokens(),
         counts=bool(to.attempt) or not to.retried or to.policy.max_turns is not None or is_odd,
         stored_tokens=stored_tokens,
         previous=previous,

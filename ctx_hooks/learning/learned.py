@@ -41,13 +41,11 @@ MOST_DEPLOYMENTS = 1_000
 KEY_PREFIX = "ctx_hooks:statistics:"
 KEPT_SECONDS = 7 * 24 * 3600
 LARGEST_BYTES = 250_000
-"""Twelve kinds of 64 tenants are at most 76 KB (measured with two more), which are read in 1 ms."""
+"""Eleven kinds of 64 tenants are at most 76 KB (measured with two more), which are read in 1 ms."""
 REFUSAL_CHARS = 32
 """A value begins with the name of the newest refusal: a worker that knows this refusal need not read the rest."""
 NO_REFUSAL = "0" * REFUSAL_CHARS
-SHOWN_BY_REFUSALS = frozenset(
-    {"limit", "own_limit", "refused", "claimed", "output_limit", "holds_output", "wants_reasoning"}
-)
+SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "claimed", "output_limit", "wants_reasoning"})
 
 Rows: TypeAlias = Sequence[tuple[str, str, float, tuple[float, ...]]]
 _ROWS = TypeAdapter(Rows)
@@ -106,7 +104,7 @@ class Learned:
     async def from_answer(self, attempt: Attempt, billed: Billed, *, cut_short: bool = False) -> None:
         """Learn from the bill of an attempt, and from an answer that was cut short."""
         stats, now = await self.of(attempt.to.deployment), time.time()
-        shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
+        shown = updates.of_answer(stats, attempt, billed.input_tokens, now)
         if cut_short:
             shown = {**shown, **updates.of_cut_answer(stats.seen_by(attempt.to.tenant, now), attempt, billed, now)}
         await self._note(attempt, shown, updates.truncation(shown, attempt, billed.input_tokens))

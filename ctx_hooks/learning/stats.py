@@ -22,13 +22,13 @@ from ctx_hooks.learning.calibration import (
 from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
-    "limit", "own_limit", "refused", "claimed", "output_limit", "holds_output", "ratios", "other_ratios", "low_bill",
-    "accepted_input", "accepted_output", "accepted_total", "answer", "cut", "wants_reasoning",
+    "limit", "own_limit", "refused", "claimed", "output_limit", "ratios", "other_ratios", "low_bill",
+    "accepted_input", "accepted_output", "wants_reasoning",
 ]  # fmt: skip
 RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 LIMITS: tuple[Kind, ...] = ("limit", "own_limit", "refused")
-ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output", "accepted_total")
-"""Of an answered request: its input, its requested output, and both together."""
+ACCEPTED: tuple[Kind, ...] = ("accepted_input", "accepted_output")
+"""Of an answered request: its input, and its requested output."""
 
 DAY_SECONDS = 24 * 3600.0
 CLOCK_SECONDS = 600.0
@@ -78,18 +78,13 @@ RULES: Mapping[Kind, Rule] = {
     **dict.fromkeys(LIMITS, Rule(least=LEAST_LIMIT_TOKENS)),
     **dict.fromkeys(ACCEPTED, Rule(largest_stays=True)),
     "refused": Rule(3),
-    "claimed": Rule(2),
-    "cut": Rule(2),
+    "claimed": Rule(3),
     "output_limit": Rule(least=1),
-    "holds_output": Rule(least=1, largest=1),
     "ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO, 7 * DAY_SECONDS),
     "other_ratios": Rule(REMEMBERED + 1, LEAST_RATIO, LARGEST_OTHER_RATIO, 7 * DAY_SECONDS),
     "low_bill": Rule(2, kept_seconds=3600.0),
-    "answer": Rule(least=1, largest_stays=True),
     "wants_reasoning": Rule(least=1, largest=1, kept_seconds=7 * DAY_SECONDS),
 }
-ANSWER_FACTOR = 2
-"""Room for this many times a day's largest answer is kept free: only an answer twice as long as any would be cut short."""
 ANYONE = ""
 """The tenant of accepted sizes: a fact about the deployment, whoever showed it."""
 CONFIRMING_TENANTS = 2
@@ -112,11 +107,10 @@ class Observation:
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
     which says nothing to other tenants. `refused`: the size of a request that was refused without a figure, in local tokens
     of Latin words and of others, so that the newest ratios apply to it; then the share of it that is the limit. `claimed`: a
-    limit that one refusal has named and nothing else has shown, and whether it is the output's. `holds_output`: 1. `ratios`,
-    `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent size, in provider tokens, 0 for one that was not
-    counted, and what the provider counted of it; (0, 0) after a larger bill. `accepted_*`: the input that the provider
-    counted, the requested output, and both together, of an answered request. `answer`: the output that an answer had.
-    `cut`: input and output together of an answer that ended short of the requested output, and the output.
+    limit that a second refusal or answer has to show: the figure, whether it is the output's, and the length of the answer
+    that ended at it, 0 for a refusal. `ratios`, `other_ratios`: the ratio in use, then the latest. `low_bill`: the sent
+    size, in provider tokens, 0 for one that was not counted, and what the provider counted of it; (0, 0) after a larger
+    bill. `accepted_*`: the input that the provider counted, and the requested output, of an answered request.
     `wants_reasoning`: 1.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
@@ -208,20 +202,6 @@ class Seen:
         if len(others) < CONFIRMING_TENANTS or accepted.values[0] > others[CONFIRMING_TENANTS - 1]:
             return None
         return ProviderTokens(int(others[CONFIRMING_TENANTS - 1]))
-
-    def answer_tokens(self) -> ProviderTokens | None:
-        """Return the room that an answer to the tenant may need, None if it had no answer yet.
-
-        It is rounded up to a power of two, so that the budget and the compacted prefix seldom move.
-        """
-        largest = self.own.get("answer")
-        return ProviderTokens(2 ** math.ceil(math.log2(ANSWER_FACTOR * largest.values[0]))) if largest else None
-
-    def output_held(self, window_tokens: ProviderTokens) -> bool | None:
-        """Return whether a window of that size includes the output, None if answers and refusals do not show it."""
-        if "holds_output" in self.own or len(self._of_others("holds_output")) >= CONFIRMING_TENANTS:
-            return True
-        return False if self.own.get("accepted_total", NOTHING).values[0] > window_tokens else None
 
     def wants_reasoning(self) -> bool:
         """Return whether the deployment refuses messages without their reasoning, as shown to the tenant or two others."""

@@ -74,7 +74,6 @@ def of_answer(
     attempt: Attempt,
     provider_tokens: ProviderTokens,
     now: float,
-    answer_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Shown:
     """Return the observations of an answer that arrived `now`, in epoch seconds."""
     tenant = attempt.to.tenant
@@ -99,11 +98,8 @@ def of_answer(
                 shown["low_bill", tenant] = Observation((0, 0), now)
             shown |= _ratio(seen, attempt, provider_tokens, now)
     shown |= of_answered_retry(stats, attempt, now)
-    if answer_tokens:
-        shown["answer", tenant] = Observation((answer_tokens,), now)
     if _was_counted(attempt, provider_tokens):
-        output = attempt.output_tokens or 0
-        accepted = zip(ACCEPTED, (provider_tokens, output, provider_tokens + output), strict=True)
+        accepted = zip(ACCEPTED, (provider_tokens, attempt.output_tokens or 0), strict=True)
         shown |= {(kind, ANYONE): Observation((tokens,), now) for kind, tokens in accepted}
     return shown
 
@@ -137,12 +133,12 @@ def believed_of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Over
     limit = attempt.sent_provider_tokens if kind == "refused" else limit
     accepted = seen.own.get("accepted_output" if is_output else "accepted_input", NOTHING).values[0]
     usual = 0 if is_output else min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION, attempt.to.model) or window)
-    before, *of_output = seen.own.get("claimed", NOTHING).values
-    is_second = not attempt.to.attempt and 0 < before <= limit and of_output == [is_output]
+    before, *others = seen.own.get("claimed", NOTHING).values
+    is_second = not attempt.to.attempt and 0 < before <= limit and others == [is_output, 0]
     if limit >= max(accepted, usual * OTHERS_FLOOR_FRACTION) or is_second:
         return shown
     rest = {key: o for key, o in shown.items() if key[0] not in CLAIMED}
-    return {**rest, ("claimed", tenant): Observation((limit, is_output), now)}
+    return {**rest, ("claimed", tenant): Observation((limit, is_output, 0), now)}
 
 
 def of_cut_answer(seen: Seen, attempt: Attempt, billed: Billed, now: float) -> Shown:
@@ -156,10 +152,10 @@ def of_cut_answer(seen: Seen, attempt: Attempt, billed: Billed, now: float) -> S
     is_within = least <= total < attempt.known.window.tokens and _was_counted(attempt, billed.input_tokens)
     if is_cap or not is_within or not answer < (attempt.output_tokens or 0):
         return {}
-    before = seen.own["cut"].values if "cut" in seen.own else (0, 0)
-    same = math.isclose(before[0], total, rel_tol=STILL_FRACTION / 10)
-    shown: dict[Key, Observation] = {("cut", attempt.to.tenant): Observation((total, answer), now)}
-    if same and not math.isclose(before[-1], answer, rel_tol=STILL_FRACTION):
+    before, answer_before = (*seen.own.get("claimed", NOTHING).values, 0, 0)[:3:2]
+    same = answer_before > 0 and math.isclose(before, total, rel_tol=STILL_FRACTION / 10)
+    shown: dict[Key, Observation] = {("claimed", attempt.to.tenant): Observation((total, 0, answer), now)}
+    if same and not math.isclose(answer_before, answer, rel_tol=STILL_FRACTION):
         shown["own_limit", attempt.to.tenant] = Observation((total,), now)
     return shown
 
@@ -190,7 +186,6 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
         shown |= _ratio(seen, attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
     refused, output = attempt.sent_provider_tokens, 0
     if overflow.kind == "input_plus_output":
-        shown["holds_output", tenant] = Observation((1,), now)
         output = attempt.output_tokens or 0
         refused = ProviderTokens(refused + output)
     plausible = limit is None or LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO

@@ -65,7 +65,7 @@ def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: 
             ("limit", call.tenant): Observation((8_000,), time.time()),
             ("accepted_input", ANYONE): Observation((7_000,), time.time()),
         }
-        shown["answer", call.tenant] = Observation((300,), time.time())
+        shown["output_limit", call.tenant] = Observation((300,), time.time())
         for deployment in deployments:
             await Learned(store).learn(deployment, shown)
         conversation = conversation_key(MessageReader("openai-chat", TALK), call.tenant, SummarySettings(model="small"))
@@ -121,7 +121,7 @@ def test_all_that_requests_of_an_owner_have_left_goes_and_nothing_else(world, ki
 
 def test_figures_that_hold_no_longer_are_erased_too_and_those_of_no_owner_are_not_touched(world, redis_server):
     call = call_of("team", team := uuid4().hex)
-    row = f'["answer","{call.tenant}",{time.time() - 90_000},[300]]'
+    row = f'["output_limit","{call.tenant}",{time.time() - 90_000},[300]]'
     newer = f'["a kind of a later version","ann",{time.time()},[1]]'
     asyncio.run(planted(redis_server, old=f"{learned.NO_REFUSAL}[{row},{newer}]", other="of another version"))
     code, printed = world.erase("--team", team, "--yes", "--json")

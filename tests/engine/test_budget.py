@@ -192,7 +192,7 @@ class TestAClientThatCompactsFirst:
         return decided(self.request, target)
 
     def test_what_the_window_holds_is_left_to_it(self):
-        window_tokens = int(self.size * 1.06)
+        window_tokens = int(self.size * 1.07)
         assert isinstance(self.decide(window_tokens, waits=True)[0], Untouched)
         assert isinstance(self.decide(window_tokens, waits=False)[0], Compressed)
 
@@ -255,7 +255,7 @@ class TestWhatCompactingCosts:
 
     request = session(turns=40)
     size = tokens_of(request)
-    window_tokens = int(size * 1.06)
+    window_tokens = int(size * 1.07)
     """The request is above the budget, which leaves room for an answer, and the window would hold it."""
 
     @pytest.mark.parametrize(("prices", "cost_aware", "window_tokens", "compacts"), [

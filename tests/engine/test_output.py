@@ -78,17 +78,16 @@ class TestTheRequestedOutputGivesWayFirst:
         output_tokens=st.integers(1, 200_000),
         policy=st.sampled_from(POLICIES),
         source=st.sampled_from(["model_info", "learned", "default"]),
-        answer_tokens=st.none() | st.integers(1, 100_000),
         factor=st.sampled_from([0.8, 1.0, 1.3]),
     )
     def test_the_same_messages_are_sent_whatever_output_is_asked_for(
-        self, which, share, output_tokens, policy, source, answer_tokens, factor
+        self, which, share, output_tokens, policy, source, factor
     ):
         """The window is a share of the request: what fits and what is compacted are both among them."""
         silent = REQUESTS[which]
         asking = asking_for(silent, output_tokens)
         window = Window(max(1_000, int(SIZES[which] * factor / share)), source)
-        known = Known(window, factor, answer_tokens=answer_tokens)
+        known = Known(window, factor)
         target = replace(to(window.tokens, **policy), prices=DEAR_CACHE)
         before, _ = decided(silent, target, known)
         decision, attempt = decided(asking, target, known)

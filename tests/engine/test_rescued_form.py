@@ -48,7 +48,7 @@ class Deployment:
             now = sent(request, decision)
             tokens = int(tokens_of(now) * self.ratio)
             if tokens <= self.limit_tokens:
-                self.stats = self.stats.merged(updates.of_answer(self.stats, attempt, tokens, self.now, 200), self.now)
+                self.stats = self.stats.merged(updates.of_answer(self.stats, attempt, tokens, self.now), self.now)
                 return decisions, [json.dumps(m, sort_keys=True) for m in now.fields[FIELDS[request.format]]]
             first = (refused and refused.first_tokens) or attempt.sent_tokens
             refused = replace(

@@ -1,12 +1,10 @@
 """What is known when an attempt begins: the stated window, what was learned of it, and what was refused."""
 
 import time
-from dataclasses import replace
 
 from engine_requests import NOW, stats_of, to
 
 from ctx_hooks.learning.attempts import known_of
-from ctx_hooks.learning.stats import ANYONE, DeploymentStats
 from ctx_hooks.tokens.budget import Window
 
 
@@ -22,15 +20,6 @@ class TestWhatIsKnown:
 
     def test_what_another_tenant_was_told_lowers_the_window_to_its_half_at_most(self):
         assert known_of(to(), stats_of(("limit", "bob", 8_000)), NOW).window.tokens == 100_000
-
-    def test_whether_the_window_holds_the_output_is_learned_both_ways(self):
-        assert known_of(to(), DeploymentStats(), NOW).window.holds_output
-        apart = replace(to(), window=Window(200_000, "model_info", holds_output=False))
-        held = stats_of(("holds_output", "ann", 1))
-        assert known_of(apart, held, NOW).window.holds_output
-        assert not known_of(apart, DeploymentStats(), NOW).window.holds_output
-        exceeded = stats_of(("accepted_total", ANYONE, 230_000))
-        assert not known_of(to(), exceeded, NOW).window.holds_output
 
     def test_ratio_and_largest_output_are_learned_and_what_is_old_is_not_known(self):
         stats = stats_of(("ratios", "ann", 1.2, 1.2), ("limit", "ann", 60_000), ("output_limit", "ann", 4_096))

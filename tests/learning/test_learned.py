@@ -62,7 +62,7 @@ async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_h
     told = seen("limit", "busy", 8_000, ago=3_600)
     await asked.learn("crowded", told | seen("accepted_input", ANYONE, 90_000, ago=3_600))
     for n in range(300):
-        kinds = ("limit", "refused", "ratios", "answer", "output_limit")
+        kinds = ("limit", "refused", "ratios", "own_limit", "output_limit")
         shown = [seen(kind, f"tenant {n}", *((1.1, 1.1) if kind == "ratios" else (9_000,)), ago=310 - n) for kind in kinds]
         await asked.learn("crowded", {k: o for found in shown for k, o in found.items()})
         await asked.learn("crowded", seen("ratios", "busy", 1.2, 1.2, ago=309.5 - n))
@@ -180,7 +180,7 @@ async def test_what_many_answers_show_is_gathered_and_what_a_refusal_shows_is_no
     one = Learned(store)
     await client.config_resetstat()
     for n in range(100):
-        await one.learn("gathering", seen("answer", f"tenant {n % 10}", 100 + n) | seen("accepted_input", ANYONE, 900))
+        await one.learn("gathering", seen("low_bill", f"tenant {n % 10}", 100 + n) | seen("accepted_input", ANYONE, 900))
     assert "cmdstat_evalsha" not in await client.info("commandstats")
     await one.learn("gathering", seen("limit", "ann", 8_000))
     calls = {name: found["calls"] for name, found in (await client.info("commandstats")).items()}
@@ -233,7 +233,7 @@ async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, re
     await client.delete(KEY_PREFIX + "planted")
     await plant(client, KEY_PREFIX + "planted")
     assert await worker().of("planted") == DeploymentStats()
-    shown = seen("answer", "ann", 9_000)
+    shown = seen("own_limit", "ann", 9_000)
     await worker().learn("planted", shown)
     assert await worker().of("planted") == DeploymentStats(shown)
 

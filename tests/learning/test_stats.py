@@ -55,12 +55,8 @@ def test_a_limit_that_was_named_after_the_acceptance_holds_for_the_tenant_that_w
 
 
 def test_what_others_have_shown_is_forgotten_too():
-    stats = stats_of(
-        ("limit", "ann", 8_000), ("limit", "bob", 8_000), ("holds_output", "ann", 1), ("holds_output", "bob", 1)
-    )
-    assert (limit(stats), stats.seen_by("cat", NOW).output_held(WINDOW)) == (8_000, True)
-    later = NOW + DAY_SECONDS + 1
-    assert (limit(stats, now=later), stats.seen_by("cat", later).output_held(WINDOW)) == (None, None)
+    stats = stats_of(("limit", "ann", 8_000), ("limit", "bob", 8_000))
+    assert (limit(stats), limit(stats, now=NOW + DAY_SECONDS + 1)) == (8_000, None)
 
 
 def test_the_ratio_in_use_is_the_published_one():
@@ -83,15 +79,6 @@ def test_only_a_later_answer_with_more_output_disproves_an_output_limit(accepted
     assert stats.seen_by("ann", NOW).output_limit_tokens() == holds
     confirmed = stats.merged({("output_limit", "bob"): Observation((10_000,), NOW)}, NOW)
     assert confirmed.seen_by("ann", NOW).output_limit_tokens() == holds, "what was disproved confirms nothing"
-
-
-def test_an_answer_shows_that_the_output_has_a_window_of_its_own():
-    stats = stats_of(("accepted_total", ANYONE, 88_000))
-    assert stats.seen_by("ann", NOW).output_held(60_000) is False
-    assert stats.seen_by("ann", NOW).output_held(90_000) is None
-    assert (
-        stats.merged({("holds_output", "ann"): Observation((1,), NOW)}, NOW).seen_by("ann", NOW).output_held(60_000) is True
-    )
 
 
 def test_the_ratio_of_others_moves_a_newcomer_by_a_quarter_at_most():
@@ -173,6 +160,5 @@ def test_nothing_that_one_tenant_sends_moves_another_beyond_the_bounds(history):
     assert found is None or found >= WINDOW * FLOOR
     assert 1 / FOREIGN_RATIO_FACTOR <= stats.seen_by("bob", now).factor("model") <= FOREIGN_RATIO_FACTOR
     assert stats.seen_by("bob", now).output_limit_tokens() is None
-    assert stats.seen_by("bob", now).output_held(WINDOW) is not True
     assert "low_bill" not in stats.seen_by("bob", now).own
     assert len(stats.observations) <= len(RULES)

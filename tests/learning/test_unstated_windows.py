@@ -77,7 +77,7 @@ class Session:
                 self.answered.append(tokens)
                 self.sent, self.budget, self.whole = sent, budget, self.whole + self.grows
                 self.rescued = len(self.refused) if self.refused and self.rescued is None else self.rescued
-                return self.learn(updates.of_answer(self.stats, tried, tokens, self.now, 100))
+                return self.learn(updates.of_answer(self.stats, tried, tokens, self.now))
             previous = replace(tried, overflow=self.overflow(tokens, output), failed=True)
             self.refused.append(sent)
             self.learn(updates.of_refusal(self.stats, previous, previous.overflow, self.now))

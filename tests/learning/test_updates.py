@@ -42,16 +42,7 @@ def test_an_answer_shows_the_ratio_and_what_was_accepted():
     shown = updates.of_answer(NOTHING, COUNTED, 60_000, NOW)
     assert values(shown)["ratios"][1:] == (1.2,)
     assert shown["accepted_input", ANYONE].values == (60_000,)
-    assert shown["accepted_total", ANYONE].values == (68_000,)
-
-
-def test_an_answer_shows_what_answers_need_to_its_tenant_alone():
-    stats = NOTHING
-    for n, answer in enumerate((300, 40, 1_100, 0)):
-        stats = stats.merged(updates.of_answer(stats, COUNTED, 60_000, NOW + n, answer), NOW + n)
-    assert stats.seen_by("ann", NOW + 9).answer_tokens() == 4_096, "twice the largest, up to a power of two"
-    assert stats.seen_by("bob", NOW + 9).answer_tokens() is None
-    assert stats.seen_by("ann", NOW + 2 * 86_400).answer_tokens() is None
+    assert shown["accepted_output", ANYONE].values == (8_000,)
 
 
 def test_a_low_bill_for_an_uncounted_request_has_the_next_one_counted():
@@ -97,7 +88,7 @@ def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
     """A scanned document of five megabytes may be billed at a tenth of what its size suggests."""
     document = replace(COUNTED, guessed_tokens=48_000)
     shown = updates.of_answer(NOTHING, document, 6_000, NOW)
-    assert {kind for kind, _ in shown} == {"accepted_input", "accepted_output", "accepted_total"}
+    assert {kind for kind, _ in shown} == {"accepted_input", "accepted_output"}
     assert updates.of_refusal(NOTHING, document, Overflow("input", "x"), NOW) == {}
 
 
@@ -151,8 +142,8 @@ OUTPUT = "max_tokens is too large: 20000. This model supports at most 4096 compl
     (COUNTED, NAMED, {"limit": (60_000,), "refused": (46_340, 0, 0.86)}),
     (replace(COUNTED, sent_tokens=61_000), NAMED, {"limit": (60_000,)}),
     (LARGER, Overflow("input", "x"), {"refused": (55_108, 0, 0.65)}),
-    (LARGER, BOTH, {"refused": (65_536, 0, 0.64), "holds_output": (1,)}),
-    (replace(LARGER, output_tokens=None), BOTH, {"refused": (55_108, 0, 0.65), "holds_output": (1,)}),
+    (LARGER, BOTH, {"refused": (65_536, 0, 0.64)}),
+    (replace(LARGER, output_tokens=None), BOTH, {"refused": (55_108, 0, 0.65)}),
     (SEARCHED, Overflow("input", "x"), {"refused": (46_340, 0, 0.65)}), (SEARCHED, Overflow("input", "x", 40_000), {}),
 ], ids=["its limit and its count", "a cap of the output and no window", "a rate limit that one request is above",
         "what was sent too where the local count is within the limit", "no size above it", "the size, rounded down",
@@ -162,14 +153,6 @@ def test_a_refusal_shows(attempt, overflow, expected):
     shown = values(updates.of_refusal(NOTHING, attempt, overflow, NOW))
     assert shown.keys() == expected.keys()
     assert all(shown[kind] == pytest.approx(expected[kind], rel=0.01) for kind in expected)
-
-
-def test_a_refusal_that_adds_the_output_to_the_input_shows_that_the_window_holds_both():
-    shown = updates.of_refusal(NOTHING, COUNTED, Overflow("input_plus_output", "x", 56_000, 50_000, 8_000), NOW)
-    assert values(shown)["holds_output"] == (1,)
-    assert values(shown)["limit"] == (56_000,)
-    assert NOTHING.merged(shown, NOW).seen_by("ann", NOW).output_held(200_000) is True
-    assert NOTHING.merged(shown, NOW).seen_by("bob", NOW).output_held(200_000) is None
 
 
 def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_is_counted_anew_by_it():
@@ -347,7 +330,7 @@ def after_cut(*answers, asked=8_000, attempt=COUNTED):
     stats = NOTHING
     for n, bill in enumerate(Billed(i, output_tokens=o) for i, o in answers):
         tried = replace(attempt, output_tokens=asked)
-        shown = updates.of_answer(stats, tried, bill.input_tokens, NOW + n, bill.output_tokens)
+        shown = updates.of_answer(stats, tried, bill.input_tokens, NOW + n)
         cut = updates.of_cut_answer(stats.seen_by("ann", NOW + n), tried, bill, NOW + n)
         stats = stats.merged({**shown, **cut}, NOW + n)
     return stats
