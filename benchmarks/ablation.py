@@ -42,7 +42,7 @@ from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_arguments
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.selection import bm25, fit, knapsack, scoring, segments, select
+from ctx_hooks.compaction.selection import bm25, order, scoring, segments, select
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.compaction.thresholds import Thresholds
@@ -116,9 +116,9 @@ def parts() -> dict[str, Part]:
         "users' words": _set(select, "user_words", lambda *_: {}, inspect.getmodule(select.user_words)),
         "pasted blocks": _set(scoring, "block_segments", lambda text, *_: segments.segments(text)),
         "newest exchanges whole": _set(select, "keep_recent_tokens_of", lambda *_: 0),
-        "value of used names": _set(knapsack, "USED_VALUE", knapsack.SEEN_VALUE),
-        "relevance to the request": _set(
-            scoring, "relevance_of", lambda _, texts: [{} for _ in texts], scoring.relevance_of, scoring.places
+        "value of used names": _set(order, "USED_VALUE", 1.0),
+        "names of the newest answers": _set(
+            order, "nearness", lambda _, texts: [{} for _ in texts], order.nearness, order.places
         ),
         "relevant dialogue": _without(select.Selector, "_relevant_dialogue", lambda *_, **__: ()),
         "filling the rest": _without(select.Selector, "_fill", lambda *_: None),
@@ -129,7 +129,6 @@ def parts() -> dict[str, Part]:
         "summary: answers": _set(
             extractive, SAID, lambda removed, room, _answers, language: said(removed, room, 0, language)
         ),
-        "names of what was cut": _without(fit, "names_of_cut", lambda *_: {}),
         "settled prefixes": _set(cut_points, "MOST_GENERATIONS", 0),
         "quoting": _set(retrieval.Retrieval, "texts", lambda *_: {}, retrieval),
     }

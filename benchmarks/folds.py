@@ -23,7 +23,7 @@ from contestants import MODEL
 from results import MEASURES, Result, Session, cell, grouped, mean, measure, sessions
 
 import ctx_hooks
-from ctx_hooks.compaction.selection import apply, knapsack, scoring
+from ctx_hooks.compaction.selection import apply, order, scoring
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import LARGEST_KEPT_FRACTION, Policy
@@ -56,8 +56,8 @@ class Constant:
 
 
 CONSTANTS = (
-    Constant(knapsack, "USED_VALUE", (3.0, 5.0, 9.0, 15.0, 25.0)),
-    Constant(knapsack, "REQUEST_VALUE", (0.0, 2.0, 4.0, 8.0)),
+    Constant(order, "USED_VALUE", (3.0, 5.0, 9.0, 15.0, 25.0)),
+    Constant(order, "NEWEST_VALUE", (0.0, 20.0, 60.0, 100.0)),
     Constant(scoring, "WHOLE_TEXT_CHARS", (300, 600, 1_200, 2_400)),
     Constant(scoring, "MOST_ARGUMENT_CHARS", (500, 1_000, 2_000, 4_000)),
     Constant(apply, "BEGINNING_CHARS", (60, 120, 240)),

@@ -88,20 +88,13 @@ def oversized(
     )
 
 
-def lines_left_out(
-    language: Language, reference: Reference | None = None, names: Sequence[str] = (), *, may_repeat: bool
-) -> str:
-    """Return the placeholder above the kept lines of an older result, with names from its removed lines."""
+def lines_left_out(language: Language, reference: Reference | None = None, *, may_repeat: bool) -> str:
+    """Return the placeholder above the kept lines of an older result."""
     if language == "zh":
         where = _again(reference, ",需要时请重新调用", language, may_repeat=may_repeat)
-        return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{_named(names, language)}{where}。"
+        return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{where}。"
     where = _again(reference, "; repeat the call for all", language, may_repeat=may_repeat)
-    return f"{MARK} Parts of this output were removed to save context ({GAP}){_named(names, language)}{where}."
-
-
-def _named(names: Sequence[str], language: Language) -> str:
-    """Return the clause that lists names in the removed text, "" without names."""
-    return (",其中有 " if language == "zh" else ", which named ") + ", ".join(names) if names else ""
+    return f"{MARK} Parts of this output were removed to save context ({GAP}){where}."
 
 
 def removed(
@@ -112,16 +105,15 @@ def removed(
     *,
     end: str = "",
     may_repeat: bool,
-    names: Sequence[str] = (),
 ) -> str:
     """Return the line that replaces an older result: its call, its size and, if given, how it ended."""
     if language == "zh":
         where = _again(reference, ",需要时请重新调用", language, may_repeat=may_repeat)
         ended = f",结尾为 {quoted(end)}" if end else ""
-        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{_named(names, language)}{ended}{where}。"
+        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{ended}{where}。"
     where = _again(reference, "; repeat the call if needed", language, may_repeat=may_repeat)
     ended = f"; it ended {quoted(end)}" if end else ""
-    return f"{MARK} {call}: {total_chars:,} characters removed to save context{_named(names, language)}{ended}{where}."
+    return f"{MARK} {call}: {total_chars:,} characters removed to save context{ended}{where}."
 
 
 def repeated(tool: str, language: Language) -> str:
@@ -243,8 +235,7 @@ SUMMARY_SECTIONS = {
         "failing": "Failed, and not seen to succeed since",
         "ran": "Other commands and calls, and how their output ended",
         "planned": "The last plan",
-        "read": "Files read, with names that stood there",
-        "named": "",
+        "read": "Files read",
     },
     "zh": {
         "said": "",
@@ -252,11 +243,10 @@ SUMMARY_SECTIONS = {
         "failing": "失败且此后未见成功",
         "ran": "其他命令与调用,及其输出的结尾",
         "planned": "最后的计划",
-        "read": "读过的文件及其中的名称",
-        "named": "",
+        "read": "读过的文件",
     },
 }
-"""Quoted words need no title: each entry says whose words it quotes; one entry has all other names."""
+"""Quoted words need no title: each entry says whose words it quotes."""
 BELOW = {
     "en": {
         "nothing": "",
@@ -271,7 +261,5 @@ EXTRACTS = {
     "zh": f"{MARK} 以下按来源引用此处移除的消息的要点:",
 }
 """Title of quotations from removed messages, above a model's summary of them."""
-ELSEWHERE = {"en": "Other names that stood there", "zh": "其中的其他名称"}
-"""Title of names that came from no read file."""
 FAILED = {"en": "the last change failed", "zh": "最后一次更改失败"}
 """Text after a changed file, before the reason."""

@@ -1,1 +1,1 @@
-"""Selection of the older exchanges and segments to keep: a knapsack by value per token."""
+"""Selection of the older exchanges and segments to keep: by value per token."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
-from ctx_hooks.compaction.selection.select import Names, Selection
+from ctx_hooks.compaction.selection.select import Selection
 from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_results import call_names, with_text
@@ -27,27 +27,27 @@ class Shortener:
         self._budget = budget
         self._sources = {source.position: source for item in items for source in item.sources}
         self._calls = call_names(conversation.messages)
-        self._forms: dict[tuple[int, tuple[tuple[frozenset[int], tuple[str, ...]], ...]], Message] = {}
+        self._forms: dict[tuple[int, tuple[frozenset[int], ...]], Message] = {}
 
-    def messages(self, selection: Selection, named: Names) -> dict[int, Message]:
+    def messages(self, selection: Selection) -> dict[int, Message]:
         """Return the shortened form of every message of the selection's shortened exchanges, by index."""
-        return {i: self._form(i, selection.lines, named) for exchange in selection.shortened for i in exchange}
+        return {i: self._form(i, selection.lines) for exchange in selection.shortened for i in exchange}
 
-    def _form(self, i: int, lines: Mapping[Position, frozenset[int]], named: Names) -> Message:
+    def _form(self, i: int, lines: Mapping[Position, frozenset[int]]) -> Message:
         message = self._conversation.messages[i]
-        kept = tuple([(lines.get((i, k), _NO_LINES), tuple(named.get((i, k), ()))) for k in range(len(message.parts))])
+        kept = tuple([lines.get((i, k), _NO_LINES) for k in range(len(message.parts))])
         form = self._forms.get((i, kept))
         if form is None:
-            parts = [self._short_part(i, k, *kept[k]) for k in range(len(message.parts))]
+            parts = [self._short_part(i, k, kept[k]) for k in range(len(message.parts))]
             form = message.with_parts(tuple([part for part in parts if part is not None]) or message.parts)
             self._forms[i, kept] = form
         return form
 
-    def _short_part(self, i: int, k: int, kept: frozenset[int], names: Sequence[str]) -> Part | None:
+    def _short_part(self, i: int, k: int, kept: frozenset[int]) -> Part | None:
         message, budget = self._conversation.messages[i], self._budget
         part, source = message.parts[k], self._sources.get((i, k))
         if isinstance(part, ToolResult) and source is not None:
-            short = _short_result(part, source, kept, names, self._calls[i, k], budget)
+            short = _short_result(part, source, kept, self._calls[i, k], budget)
             return with_text(part, short) if len(short) < len(source.text) else part
         if isinstance(part, Text) and source is not None:
             short = _short_text(part, source, message.role, kept | source.stays, budget)
@@ -60,21 +60,19 @@ class Shortener:
         return part
 
 
-def _short_result(
-    result: ToolResult, source: Source, kept: frozenset[int], names: Sequence[str], call: tuple[str, str], budget: Budget
-) -> str:
+def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)
     may_repeat = changes_nothing(ToolCall("", *call))
     if kept:
-        placeholder = placeholders.lines_left_out(language, reference, names, may_repeat=may_repeat)
+        placeholder = placeholders.lines_left_out(language, reference, may_repeat=may_repeat)
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
     action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target
     chars, end = len(original), action.outcome
-    return placeholders.removed(name, chars, language, reference, end=end, may_repeat=may_repeat, names=names)
+    return placeholders.removed(name, chars, language, reference, end=end, may_repeat=may_repeat)
 
 
 def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:

@@ -1,22 +1,16 @@
-"""The pieces of the older exchanges that could be kept, the cost of each and its relevance."""
+"""The pieces of the older exchanges that could be kept, and the cost of each."""
 
-import re
-from bisect import bisect_right
-from collections import Counter as Occurrences
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
-from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_left
 from ctx_hooks.texts.identifiers import identifiers
-from ctx_hooks.texts.pieces import lowered, pieces
 from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -34,11 +28,6 @@ WHOLE_RESULT_CHARS = 240
 """A result up to this length is hardly longer than the line that would replace it."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
-REQUEST_WORDS = 16
-"""The search uses only the request's longest words: they are the rarest, and each costs a pass over the older text."""
-_WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
-LONGEST_WORD_CHARS = 200
-"""A longer word is searched by its beginning: at worst a search takes the text's length times the word's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +37,6 @@ class Source:
     Attributes:
         segments: the units of the text that are kept or removed whole: lines, or blocks of a user's pasted text.
         tokens_per_char: the mean of the text, for estimates of a line's tokens.
-        relevance: the relevance of segments to the newest request, 0 to 1, without the zeros.
         stays: the numbers of the segments that stay with their exchange: the user's own words, or ends of an answer.
     """
 
@@ -56,7 +44,6 @@ class Source:
     text: str
     segments: Segments
     tokens_per_char: float
-    relevance: Mapping[int, float]
     stays: frozenset[int] = frozenset()
 
     def tokens(self, span: tuple[int, int]) -> float:
@@ -107,11 +94,10 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
                 is_said = isinstance(part, Text) and (message.role == "user" or spans)
                 texts[i, k] = (text, block_segments(text, most_chars, spans) if is_said else segments(text))
     sources = {}
-    relevance = relevance_of(conversation, tuple(texts.values()))
-    for (where, (text, found)), relevant in zip(texts.items(), relevance, strict=True):
+    for where, (text, found) in texts.items():
         spans = words.get(where, ())
         stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))
-        sources[where] = Source(where, text, found, budget.counter.text(text) / len(text), relevant, stays)
+        sources[where] = Source(where, text, found, budget.counter.text(text) / len(text), stays)
     return tuple([_item(conversation, exchange, budget, sources, words) for exchange in older])
 
 
@@ -168,41 +154,3 @@ def _item(
     spoken = not any(m.calls or m.results for m in messages)
     found = tuple(sources[position] for position in positions if position in sources)
     return Item(exchange, max(1.0, frame), whole, tuple(named), found, spoken, is_answer)
-
-
-def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments]]) -> list[Mapping[int, float]]:
-    """Return for each text the relevance of its segments, 0 to 1, without zeros: the request's words, weighted by rarity.
-
-    That is BM25 without saturation and length: segments have similar lengths. The request counts as another segment.
-    """
-    request = conversation.newest_request
-    words = words_of(conversation.messages[request].text) if request is not None else ()
-    hits = [list(places(words, text, segments)) for text, segments in texts]
-    holding = Occurrences(word for of_text in hits for word, _ in of_text)
-    total = 1 + sum(len(segments) for _, segments in texts)
-    weights = {word: rarity(count, total) for word, count in holding.items()}
-    found: list[Mapping[int, float]] = []
-    for of_text in hits:
-        scores: dict[int, float] = defaultdict(float)
-        for word, segment in of_text:
-            scores[segment] += weights[word]
-        found.append(scores)
-    most = max((score for scores in found for score in scores.values()), default=1.0)
-    return [{segment: score / most for segment, score in scores.items()} for scores in found]
-
-
-def words_of(request: str) -> tuple[str, ...]:
-    """Return the words of a request to search for, longest first."""
-    words = {word[:LONGEST_WORD_CHARS] for piece in pieces(request) for word in _WORD.findall(lowered(piece))}
-    return tuple(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS])
-
-
-def places(words: Sequence[str], text: str, segments: Segments) -> Iterator[tuple[str, int]]:
-    """Yield the words in segments of `text`, each with the number of its segment."""
-    lower, bounds = lowered(text) if words else "", segments.bounds.tolist()
-    for word in words:
-        at = lower.find(word)
-        while at >= 0:
-            segment = bisect_right(bounds, at) - 1
-            yield word, segment
-            at = lower.find(word, bounds[segment + 1])

@@ -15,12 +15,12 @@ from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.identifiers import names_bytes, telling, words_in
 from ctx_hooks.texts.pieces import lines
 
-LONGEST_SEGMENT_CHARS = 1_000
+LONGEST_SEGMENT_CHARS = 1_600
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
-LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 6
+LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 16
 """A span begins at a heading, a hunk, a definition, or after a blank line. The span before it has at least the first number
-of lines, and at most the second. More small spans than large ones find room, and neighbours are kept as one."""
-MOST_SPAN_CHARS = 450
+of lines, and at most the second: an edit quotes up to 60 lines, and with 6 half of these quotations were broken."""
+MOST_SPAN_CHARS = 800
 """Spans of long lines have fewer lines."""
 MOST_SEGMENTS = 20_000
 """In a text with more lines, short neighbours are one segment: a segment takes 5 µs, so a text of 1 MB takes 0.1 s."""

@@ -1,9 +1,7 @@
-"""Selection of the older exchanges, and of their lines, with the most value for their tokens.
+"""Selection of the older exchanges, and of segments of their results, with the most value for their tokens.
 
-Two sources predict what a later step needs. Identifiers: a line has the value of those that no kept text has, and those that
-the assistant has used before count more. Relevance to the newest request: lines by the rare words that they share with it,
-plain dialogue by rank. The newest exchanges stay whole, up to a share of the room. Exchanges before them keep their frame,
-up to another share. Older ones go, except answers. So the rest reads well.
+The newest exchanges stay whole, up to a share of the room. Exchanges before them keep their frame, up to another share, and
+the segments of their results that name the most. Older exchanges go, except answers. Plain dialogue is ranked by relevance.
 """
 
 from bisect import bisect_right
@@ -11,11 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, takewhile
-from typing import TypeAlias
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
-from ctx_hooks.compaction.selection.knapsack import Knapsack
+from ctx_hooks.compaction.selection.order import Row, rows_of
 from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, asks, free_tokens, user_words
 from ctx_hooks.conversation.model import Conversation, Message, Text
@@ -26,8 +23,8 @@ DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room for the newest turns of plain dialogue: any turn may contain the answer to a question."""
 FRAMES_FRACTION = 0.5
 """Share of the room for the frames of exchanges."""
-Names: TypeAlias = Mapping[Position, Sequence[str]]
-"""Names in removed text, by their part."""
+NEWEST_NAMES = 24
+"""So many names in the newest answers say what the assistant works on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Selector:
         self._budget = budget
         self._conversation = conversation
         self._stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
-        self._orders: dict[float, tuple[tuple[int, ...], tuple[int, ...], Knapsack]] = {}
+        self._orders: dict[float, tuple[tuple[int, ...], tuple[int, ...], list[Row]]] = {}
 
     def within(self, room_tokens: float, planned_tokens: float) -> Selection:
         """Return the selection that fits a room by estimate; the frames of exchanges that must stay may exceed it.
@@ -70,7 +67,7 @@ class Selector:
             return self._newest_within(room_tokens)
         if planned_tokens not in self._orders:
             self._orders[planned_tokens] = self._order(planned_tokens)
-        kept_first, frames, lines = self._orders[planned_tokens]
+        kept_first, frames, rows = self._orders[planned_tokens]
         paid_tokens = [item.frame_tokens if n in self._stay else 0.0 for n, item in enumerate(self.items)]
         room_tokens -= sum(paid_tokens)
         whole: set[int] = set()
@@ -85,11 +82,12 @@ class Selector:
                 break
             paid_tokens[n] = self.items[n].frame_tokens
             room_tokens -= paid_tokens[n]
-        rows, room_tokens = lines.within(room_tokens, {n for n, tokens in enumerate(paid_tokens) if tokens > 0})
         taken: dict[Position, set[int]] = {}
         for row in rows:
-            paid_tokens[row.item] += row.tokens
-            taken.setdefault(row.position, set()).add(row.segment)
+            if paid_tokens[row.item] and row.tokens <= room_tokens:
+                room_tokens -= row.tokens
+                paid_tokens[row.item] += row.tokens
+                taken.setdefault(row.position, set()).add(row.segment)
         self._fill(room_tokens, whole, paid_tokens, taken)
         return self._selection(whole, paid_tokens, taken)
 
@@ -144,7 +142,7 @@ class Selector:
             lines[source.position] = frozenset(range(held))
         return Selection(whole, frozenset({parted.messages}), lines)
 
-    def _order(self, room_tokens: float) -> tuple[tuple[int, ...], tuple[int, ...], Knapsack]:
+    def _order(self, room_tokens: float) -> tuple[tuple[int, ...], tuple[int, ...], list[Row]]:
         """Return the exchanges to keep whole first, those that keep their frame, and the lines of these in order."""
         spoken_tokens = sum(item.whole_tokens for item in self.items if item.spoken)
         share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
@@ -156,9 +154,11 @@ class Selector:
         if len(newest) < len(self.items):
             newest = _newest(prices, room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
-        prices = {n: item.frame_tokens for n, item in enumerate(self.items) if n not in self._stay.union(whole)}
-        frames = _newest(prices, room_tokens * FRAMES_FRACTION)
-        return whole, frames, self._lines(whole, self._stay.union(frames))
+        there = self._stay.union(whole)
+        frames = _newest(
+            {n: i.frame_tokens for n, i in enumerate(self.items) if n not in there}, room_tokens * FRAMES_FRACTION
+        )
+        return whole, frames, self._rows(whole, there.union(frames))
 
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best, up to the room, best first.
@@ -200,17 +200,18 @@ class Selector:
     def _messages(self, n: int) -> list[Message]:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
-    def _lines(self, whole: Collection[int], framed: Collection[int]) -> Knapsack:
-        """Return the lines of the `framed` exchanges, valued by what neither frames nor whole exchanges have."""
-        kept = [self._conversation.messages[i] for i in protected(self._conversation)]
+    def _rows(self, whole: Collection[int], framed: Collection[int]) -> list[Row]:
+        """Return the segments of the `framed` exchanges, valued by what neither frames nor whole exchanges have."""
+        messages = self._conversation.messages
         recorded = {n for n in range(len(self.items)) if self._is_recorded(n)}
+        kept = [messages[i] for i in protected(self._conversation)]
         kept += [message for n in (*whole, *recorded) for message in self._messages(n)]
-        used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
-        named = identifiers_of(m for m in kept if m.role == "assistant")
-        named.update(*(self.items[n].identifiers for n in framed))
-        shown = identifiers_of(m for m in kept if m.role != "assistant")
-        opened = {n: item for n, item in enumerate(self.items) if n in framed and n not in recorded and n not in whole}
-        return Knapsack(opened, used, shown, named)
+        used = identifiers_of(m for m in messages if m.role == "assistant")
+        spoken = (m for m in reversed(messages) if m.role == "assistant")
+        newest = dict.fromkeys(name for message in spoken for name in sorted(identifiers_of([message])))
+        shown = identifiers_of(kept).union(*(self.items[n].identifiers for n in framed))
+        opened = [(n, self.items[n]) for n in sorted(framed) if n not in recorded and n not in whole]
+        return list(rows_of(opened, list(newest)[:NEWEST_NAMES], used, shown))
 
 
 def _newest(prices: Mapping[int, float], room_tokens: float) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
-from ctx_hooks.compaction.selection.select import Names, Selection, Selector
+from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.done import Removed
@@ -50,21 +50,20 @@ def _apply(
     shortener = Shortener(conversation, selector.items, budget)
     actions = actions_of(messages)
 
-    def build(record: Record, chosen: Selection, named: Names) -> Conversation:
+    def build(record: Record, chosen: Selection) -> Conversation:
         most = most_unanswered(budget) if record is extractive_records else 0
         selection = _with_questions(chosen, conversation, selector, most)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
-        named_there = {p: names for p, names in named.items() if any(p[0] in gap for gap in gaps)}
-        removed = Removed(messages, gaps, selector.words, actions, named_there)
+        removed = Removed(messages, gaps, selector.words, actions)
         records = record(removed, budget) if gaps else {}
-        kept = with_records(conversation, shortener.messages(selection, named), gone, records, language)
+        kept = with_records(conversation, shortener.messages(selection), gone, records, language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     fitted = []
     for record in forms if budget.cut_newest else forms[:3]:
-        fitted.append(fit(conversation, budget, selector, partial(build, record)))
+        fitted.append(fit(budget, selector, partial(build, record)))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
     return fitted[min(len(fitted) - 1, 2)]

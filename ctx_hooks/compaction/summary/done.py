@@ -3,17 +3,13 @@
 from bisect import bisect_right
 from collections import Counter as Occurrences
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from ctx_hooks.compaction.summary.actions import Action, action_of, still_failing
-from ctx_hooks.compaction.tool_results import call_names
+from ctx_hooks.compaction.summary.actions import Action, still_failing
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Message
 from ctx_hooks.policy.settings import Language
-
-MANY_NAMES = 3
-"""So many names from one result are worth the line that names its call."""
 
 Entry: TypeAlias = tuple[int, str]
 """Index of a message, and the text of its entry."""
@@ -28,14 +24,12 @@ class Removed:
         gaps: the ranges of the removed ones, in order.
         words: the spans of users' texts that stay, by index of the message and of the part in it.
         actions: the actions in removed and in kept messages: a kept one may have fixed a failure.
-        names: names that only removed text contained, by index of the message and of the part in it.
     """
 
     messages: Sequence[Message]
     gaps: Sequence[range]
     words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
     actions: Sequence[Action]
-    names: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
 
     def gap(self, i: int) -> int:
         """Return the number of the gap of the message `i`, -1 if it was not removed."""
@@ -92,18 +86,3 @@ def _read(actions: Sequence[Action]) -> list[Entry]:
     changed = {file for a in actions if a.kind == "changed" for file in a.files}
     last = {file: a.index for a in actions if a.kind == "read" for file in a.files if file not in changed}
     return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
-
-
-def with_names(read: Sequence[Entry], removed: Removed, language: Language) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries of read files with the names from there, and for each gap an entry for other names."""
-    named: dict[tuple[int, str], tuple[int, list[str]]] = {(removed.gap(i), text): (i, []) for i, text in read}
-    calls = call_names(removed.messages) if removed.names else {}
-    for (i, k), names in removed.names.items():
-        results = [p for p in removed.messages[i].parts[k : k + 1] if isinstance(p, ToolResult)]  # an answer may be empty
-        actions = [action_of(ToolCall("", *calls[i, k]), result) for result in results]
-        calls_told = [a.what for a in actions if a.kind == "read" and len(names) >= MANY_NAMES]
-        source = placeholders.spoken(next((a.files[0] for a in actions if len(a.files) == 1), "".join(calls_told)))
-        named.setdefault((removed.gap(i), source), (i, []))[1].extend(n for n in names if n not in source)
-    entries = sorted((i, text, ", ".join(names)) for (_, text), (i, names) in named.items())
-    others = [(i, f"{placeholders.ELSEWHERE[language]}: {names}") for i, text, names in entries if names and not text]
-    return [(i, f"{text}: {names}" if names else text) for i, text, names in entries if text], others

@@ -9,7 +9,7 @@ from collections import Counter as Occurrences
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 
-from ctx_hooks.compaction.summary.done import Entry, Removed, done_in, with_names
+from ctx_hooks.compaction.summary.done import Entry, Removed, done_in
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_question, is_request
@@ -66,7 +66,7 @@ def extractive_records(
 ) -> dict[range, str]:
     """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there.
 
-    They have at most `most_tokens` beside users' words and names, and always the newest changed files up to `files_tokens`.
+    They have at most `most_tokens` beside users' words, and always the newest changed files up to `files_tokens`.
     """
     return _headed(sections(removed, budget, most_tokens=most_tokens, files_tokens=files_tokens), removed, budget)
 
@@ -158,7 +158,6 @@ def sections(
             unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
             found[section], left = _newest(unstated, most)
         unspent = room - most + left if most_tokens else 0.0
-    found["read"], found["named"] = with_names(found["read"], removed, language)
     return _by_gap(removed, found, language)
 
 

@@ -8,7 +8,7 @@ from hostile_texts import behind_header, kinds
 
 from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.compaction import tool_arguments
-from ctx_hooks.compaction.selection import bm25, scoring, segments
+from ctx_hooks.compaction.selection import bm25, order, segments
 from ctx_hooks.compaction.steps import oversized_results
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.texts.error_lines import error_lines
@@ -23,8 +23,8 @@ WORDS = ("alpha", "worker", "line", "return", "error", "日志")
 READERS = {
     "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"), "identifiers": identifiers,
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
-    "stems": bm25.stems, "words of a request": scoring.words_of,
-    "places of words": lambda text: list(scoring.places(WORDS, text, segments.segments(text))),
+    "stems": bm25.stems,
+    "places of names": lambda text: list(order.places(WORDS, text, segments.segments(text))),
     "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_arguments.digest,
     "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en", lambda _: None),
     "shortened content": lambda text: tool_arguments.shortened(json.dumps({"content": text}), 100, "en", lambda _: None),

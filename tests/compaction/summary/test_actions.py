@@ -364,7 +364,7 @@ def test_what_another_command_stands_in_for_is_not_cured(command):
 def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newest_win_the_space():
     run = calls(*(("bash", {"command": f"make part_{n}"}, "ok") for n in range(90)))
     gaps = [range(1, 61), range(61, 121), range(141, 181)]
-    removed = Removed(run, gaps, {}, actions_of(run), {(2, 0): ("used_once",)})
+    removed = Removed(run, gaps, {}, actions_of(run))
     older, newer, newest = sections(removed, Budget(8_000, 16_000, Counter("o200k_base")))
     assert newest == [
         "Other commands and calls, and how their output ended:",
@@ -372,22 +372,7 @@ def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newe
     ]
     assert newer[1:] == [f'- make part_{n}: "ok"' for n in range(60 - len(newer[1:]), 60)]
     assert 0 < len(newer[1:]) < 30
-    assert older[-1:] == ["- Other names that stood there: used_once"]
-
-
-def test_names_stand_behind_the_file_that_they_were_read_in_which_is_no_name_of_its_own():
-    run = calls(("read_file", {"path": "/repo/src/a.py"}, "text"))
-    removed = Removed(run, [range(1, 3)], {}, actions_of(run), {(2, 0): ("repo/src/a.py", "used_once")})
-    (lines,) = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
-    assert lines[1:] == ["- /repo/src/a.py: used_once"]
-
-
-def test_many_names_of_one_result_stand_behind_the_command_that_showed_them_and_few_stand_together():
-    run = calls(("bash", {"command": "git diff"}, "text"), ("bash", {"command": "git status"}, "text"))
-    names = {(2, 0): ("load_all", "load_one", "rare_case"), (4, 0): ("used_once",)}
-    removed = Removed(run, [range(1, 5)], {}, actions_of(run), names)
-    (lines,) = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
-    assert lines[1:] == ["- git diff: load_all, load_one, rare_case", "- Other names that stood there: used_once"]
+    assert older == []
 
 
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():

@@ -8,8 +8,8 @@ from strategies import items_of as messages_of
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.bm25 import rarity
-from ctx_hooks.compaction.selection.knapsack import MOST_VALUATIONS, Knapsack
-from ctx_hooks.compaction.selection.scoring import Item, Source, items_of
+from ctx_hooks.compaction.selection.order import rows_of
+from ctx_hooks.compaction.selection.scoring import Item, Source
 from ctx_hooks.compaction.selection.segments import with_cover
 from ctx_hooks.compaction.selection.select import Selector
 from ctx_hooks.compaction.steps import oldest_turns
@@ -68,17 +68,14 @@ def items_with(*exchanges):
         text = "".join(f"{line}\n" for line in lines)
         ends = list(accumulate(len(line) + 1 for line in lines))
         found = with_cover(list(pairwise((0, *ends))), [set(identifiers(line)) for line in lines])
-        source = Source((n, 0), text, found, 0.25, {})
+        source = Source((n, 0), text, found, 0.25)
         items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), spoken=False))
     return tuple(items)
 
 
-def in_order(items, room_tokens=1e9, used=()):
-    """Return what a room holds of the items in order: the number of the item, and the line's own number."""
-    numbered = dict(enumerate(items))
-    rows, left_tokens = Knapsack(numbered, {*used}, set(), set()).within(room_tokens, numbered)
-    assert sum(row.tokens for row in rows) <= room_tokens - left_tokens + 1e-6
-    return [(row.item, row.segment) for row in rows]
+def in_order(items, newest=(), used=()):
+    """Return the rows of the items in order: the number of the item, and the line's own number."""
+    return [(row.item, row.segment) for row in rows_of(enumerate(items), newest, {*used}, frozenset())]
 
 
 def test_an_identifier_counts_for_one_line_alone():
@@ -92,6 +89,11 @@ def test_an_identifier_that_the_assistant_has_used_has_more_value():
     assert in_order(items, used={"d_40"}) == [(1, 0), (0, 0)]
 
 
+def test_names_of_newest_answers_count_in_every_line():
+    items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
+    assert set(in_order(items, newest=["a_10"])[:2]) == {(0, 0), (0, 1)}
+
+
 @every_format
 def test_exchanges_that_keep_a_frame_are_the_newest_but_for_answers(fmt):
     conversation = session(fmt, turns=60)
@@ -102,43 +104,6 @@ def test_exchanges_that_keep_a_frame_are_the_newest_but_for_answers(fmt):
         stays = [item.messages in selection.whole | selection.shortened for item in items]
         assert stays == sorted(stays)
         assert 0 < sum(stays) < len(stays)
-
-
-@pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
-def test_a_room_holds_rows_in_order_of_opened_exchanges_whatever_room_was_asked_for_before(room_tokens):
-    items = items_of(session("openai-chat"), budget_of(8_000), {})
-    knapsack = Knapsack(dict(enumerate(items)), set(), set(), set())
-    knapsack.within(2_000, range(len(items)))
-    rows = [(row.item, row.segment) for row in knapsack.within(room_tokens, range(len(items)))[0]]
-    assert rows == in_order(items, room_tokens)
-    assert [row for row in in_order(items) if row in set(rows)] == rows
-    assert {row.item for row in knapsack.within(room_tokens, {3, 4})[0]} <= {3, 4}
-
-
-def test_what_the_room_does_not_hold_is_passed_over():
-    items = items_with(["a_10 b_20 c_30 d_40 e_50 " + "x_60 " * 10], ["f_70"])
-    used = {"a_10", "b_20", "c_30"}
-    assert in_order(items, used=used)[0] == (0, 0)
-    assert {n for n, _ in in_order(items, 14.0, used)} == {1}
-
-
-class Counted(Knapsack):
-    times = 0
-
-    def _density(self, row):
-        self.times += 1
-        return super()._density(row)
-
-
-def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of_times():
-    def names(n):
-        return " ".join(f"a_{min(n, other)}_{max(n, other)}" for other in range(150) if other != n)
-
-    items = items_with(*([names(n)] for n in range(150)))
-    knapsack = Counted(dict(enumerate(items)), set(), set(), set())
-    rows, _ = knapsack.within(1e9, range(150))
-    assert len(rows) >= 149
-    assert knapsack.times <= (MOST_VALUATIONS + 2) * 150
 
 
 @every_format
@@ -162,8 +127,8 @@ def test_what_was_tried_before_changes_nothing(fmt):
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
     tried = [selector.within(room_tokens, 8_000) for room_tokens in (3_000, 6_000, 4_000, 3_000)]
-    forms = [shortener.messages(selection, {}) for selection in tried]
-    alone = [Shortener(conversation, selector.items, budget).messages(selection, {}) for selection in tried]
+    forms = [shortener.messages(selection) for selection in tried]
+    alone = [Shortener(conversation, selector.items, budget).messages(selection) for selection in tried]
     assert forms == alone
     assert forms[0] != forms[1]
     again = forms[3]
