@@ -198,6 +198,28 @@ def report() -> None:
     """
 
 
+@commands.command(short_help="Serve a live page of event files, also inside LiteLLM's dashboard.")
+@click.argument("events", nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Another address needs a key.")
+@click.option("--port", type=click.IntRange(1, 65_535), default=4_100, show_default=True)
+@json_option
+@_runs("live.server")
+def serve() -> None:
+    """Serve a live page of event files: requests as they come, overflows, what was cut, limits, faults. It shows no text.
+
+    EVENTS are files, folders or patterns. With LITELLM_SALT_KEY, or the key derived of it in CTX_HOOKS_DASHBOARD_KEY, only
+    admins whom LiteLLM's dashboard has signed in see figures.
+    """
+
+
+@commands.command(short_help="Print a line for each decision in event files.")
+@click.argument("events", nargs=-1, required=True)
+@click.option("-f", "--follow", is_flag=True, help="Go on with new events.")
+@_runs("live.tail")
+def tail() -> None:
+    """Print a coloured line for each decision, refusal, failure, fault and learned limit in event files."""
+
+
 def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
     """Return the options that say whose texts."""
 

@@ -34,6 +34,7 @@ NOT_RUN = {
     r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",
     r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
+    r"ctx-hooks serve \S+": "serves until it is stopped; tests/cli/test_live.py asks it",
     r"psql .*": "needs a database with a spend log; tests/cli/test_replay.py reads what it writes",
     r'export \w+=(\S+|"[^"]+")': "sets what the next line reads",
     r"claude --model \S+": "needs the client; benchmarks/clients runs it",

@@ -1,0 +1,1 @@
+"""Event files as they grow: a page, and lines for the terminal."""
