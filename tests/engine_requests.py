@@ -58,7 +58,7 @@ def decided(request, target, known=None):
 
 def by_size(request, target, known=None):
     """Return the same of what is decided by the size alone, None where that is not enough."""
-    found = engine.decide_by_size(request, target, known or Known(target.window), request.most_tokens(10**9))
+    found = engine.decide_by_size(request, target, known or Known(target.window), request.bound(10**9).tokens)
     return found and found[:2]
 
 

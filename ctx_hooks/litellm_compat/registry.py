@@ -285,7 +285,7 @@ def litellm_folder() -> Path:
 def _value_at(path: str) -> Any:
     module, _, name = path.partition(":")
     try:
-        found: Any = import_module(module)
+        found: Any = sys.modules.get(module) or import_module(module)  # the import takes 3 µs, for each request
     except ImportError:
         return ABSENT
     for part in filter(None, name.split(".")):

@@ -17,7 +17,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
-from ctx_hooks.request.sizes import bound_of
+from ctx_hooks.request.sizes import Bound, bound_of
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
@@ -106,16 +106,9 @@ class Request:
         """The messages, each read at its first use; raises MalformedConversationError if there are none."""
         return MessageReader(self.format, self.items, *preamble_of(*self.beside))
 
-    def most_tokens(self, enough: int) -> int:
+    def bound(self, enough: int) -> Bound:
         """Return an upper bound of the request's tokens; stop reading once it is above `enough`."""
-        bound = bound_of([self.items, *self.beside], enough)
-        vars(self)["_short_texts"] = bound.short_texts
-        return bound.tokens
-
-    def may_have(self, name: str) -> bool:
-        """Whether it may have a field of that name anywhere: no if `most_tokens` has read all of it and found none."""
-        met = vars(self).get("_short_texts")
-        return met is None or name in met
+        return bound_of([self.items, *self.beside], enough)
 
     @property
     def size_bytes(self) -> int:

@@ -53,6 +53,10 @@ class Bound(NamedTuple):
     tokens: int
     short_texts: Counter[Any] | None
 
+    def may_have(self, name: str) -> bool:
+        """Whether the request may have a field of that name anywhere: no if all of it was read, and none has it."""
+        return self.short_texts is None or name in self.short_texts
+
 
 def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> Bound:
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.

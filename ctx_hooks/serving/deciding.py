@@ -19,6 +19,7 @@ from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.request.sizes import Bound
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.runtime.warnings import warn_once
@@ -47,11 +48,12 @@ class Deciding:
     stored: StoredHistories
     addons: Addons
 
-    async def decide(self, request: Request, to: Target) -> Decision:
+    async def decide(self, request: Request, to: Target, bound: Bound | None = None) -> Decision:
         """Return the decision about an attempt, and remember the attempt.
 
         Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would repeat the refused
-        request is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it.
+        request is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it. `bound` is what
+        `read_at` has returned, if it was called before.
         """
         attempts, timings = self.running.of(to.request_id).attempts, Timings()
         previous = attempts.last(to)
@@ -64,7 +66,8 @@ class Deciding:
             return NotRetried(reason=reason)
         try:
             with timings.phase("total"):
-                decision, attempt, *_ = await self._decided(request, to, previous, timings)
+                most_tokens = (bound or read_at(request, to)).tokens
+                decision, attempt, *_ = await self._decided(request, to, previous, most_tokens, timings)
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
         except Exception as error:  # noqa: BLE001 - it is logged there
@@ -81,8 +84,9 @@ class Deciding:
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
 
-    async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
-        most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
+    async def _decided(
+        self, request: Request, to: Target, previous: Attempt | None, most_tokens: int, timings: Timings
+    ) -> Decided:
         if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
             previous = await self._counted(request, to, previous, most_tokens)
         with timings.phase("known"):
@@ -100,14 +104,16 @@ class Deciding:
             return left  # an add-on may have a summary written
         return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
 
-    async def decide_before(self, request: Request, to: Target, options: Iterable[Target]) -> Decision:
+    async def decide_before(
+        self, request: Request, to: Target, options: Iterable[Target], bound: Bound | None = None
+    ) -> Decision:
         """Return the decision about an attempt before which fallbacks come: the first one that holds the request gets it."""
-        decision = await self.decide(request, replace(to, defers=True))
+        decision = await self.decide(request, replace(to, defers=True), bound)
         if not isinstance(decision, LeftToFallback):
             return decision
         holds = await self._first_that_holds(request, options)
         if holds is None:
-            return await self.decide(request, replace(to, defers=False))
+            return await self.decide(request, replace(to, defers=False), bound)
         return replace(decision, reason=f"{holds.group} gets all of it")
 
     async def _first_that_holds(self, request: Request, options: Iterable[Target]) -> Target | None:
@@ -118,7 +124,7 @@ class Deciding:
             work = partial(engine.holds, request, to, known, deadline)
             # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
             with suppress(CompressionTimeoutError, MalformedConversationError):
-                if await self.off_loop(to, request.most_tokens(LOOP_BYTES + 1), work, deadline):
+                if await self.off_loop(to, request.bound(LOOP_BYTES + 1).tokens, work, deadline):
                     return to
         return None
 
@@ -168,6 +174,11 @@ class Deciding:
         if most_tokens <= LOOP_BYTES:
             return work()
         return await pool.run(to.tenant, work, deadline)
+
+
+def read_at(request: Request, to: Target) -> Bound:
+    """Return the bound of a request's tokens, read as far as the window of its target makes a difference."""
+    return request.bound(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
 
 
 def _never_retried(to: Target, previous: Attempt | None) -> str:

@@ -28,7 +28,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core
-from ctx_hooks.serving.deciding import Deciding
+from ctx_hooks.serving.deciding import Deciding, read_at
 from ctx_hooks.serving.final_error import CODE, readable_error, small_window_error
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
@@ -98,13 +98,14 @@ class RequestFlow:
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
-        to = state.numbered(to)
+        to, bound = state.numbered(to), read_at(request, to)
         if to.defers and to.group == state.group:
             options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
-            decision = await self.deciding.decide_before(request, to, options)
+            decision = await self.deciding.decide_before(request, to, options, bound)
             state.is_left |= isinstance(decision, LeftToFallback)
         else:  # what another group does not hold goes to the next one: retries on the requested group follow
-            decision = await self.deciding.decide(request, replace(to, defers=to.defers and to.policy.mode == "enforce"))
+            defers = to.defers and to.policy.mode == "enforce"
+            decision = await self.deciding.decide(request, replace(to, defers=defers), bound)
         attempt = state.attempts.last(to)
         self.recorder.decided(state, request, to, decision, attempt)
         sent = with_forwarded_metadata(request.call)
@@ -119,7 +120,7 @@ class RequestFlow:
             raise as_overflow(attempt.refusal if attempt is not None else "", sent)
         sent |= decision.changes
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
-        if to.checked or not request.may_have(FIELD):
+        if to.checked or not bound.may_have(FIELD):
             bare = None
         elif are_many(items):
             bare = await pool.run(to.tenant, partial(without_flags, items), Deadline())

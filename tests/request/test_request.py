@@ -89,7 +89,7 @@ def test_no_request_counts_more_than_its_bound(fmt, body):
         tokens = max(counted(request, name) for name in ("cl100k_base", "o200k_base"))
     except MalformedConversationError:
         return
-    assert request.most_tokens(NO_END) >= tokens
+    assert request.bound(NO_END).tokens >= tokens
 
 
 @every_format
@@ -103,21 +103,21 @@ def test_no_request_counts_more_than_its_bound(fmt, body):
 ], ids=["escapes", "images", "references", "floats", "a long number", "a long name", "Google's references"])  # fmt: skip
 def test_the_bound_holds_for_what_costs_more_than_its_characters(fmt, block):
     request = request_with(fmt, {"messages": [said(fmt, block)]})
-    assert request.most_tokens(NO_END) >= counted(request, "cl100k_base")
+    assert request.bound(NO_END).tokens >= counted(request, "cl100k_base")
 
 
 @every_format
 @pytest.mark.parametrize("text", ["a-" * 700_000, "読" * 1_100_000, "word " * 300_000], ids=["dashes", "CJK", "words"])
 def test_the_bound_holds_for_texts_that_are_estimated(fmt, text):
     request = request_with(fmt, {"messages": [spoken(fmt, "user", text)]})
-    assert request.most_tokens(NO_END) >= counted(request, "o200k_base")
+    assert request.bound(NO_END).tokens >= counted(request, "o200k_base")
 
 
 @every_format
 def test_the_bound_of_a_real_session_is_near_its_bytes(fmt):
     payload = agent_session(fmt, turns=30, result_chars=2_000)
     request = request_with(fmt, {**payload, "messages": payload[FIELDS[fmt]]})
-    assert request.most_tokens(NO_END) <= 1.5 * len(json.dumps(payload))
+    assert request.bound(NO_END).tokens <= 1.5 * len(json.dumps(payload))
 
 
 HUGE = {
@@ -132,15 +132,15 @@ HUGE = {
 @pytest.mark.parametrize("body", HUGE.values(), ids=HUGE)
 def test_a_huge_request_is_told_at_once(body):
     request = request_with("openai-chat", body)
-    assert lines_run(lambda: request.most_tokens(1_000_000)) < 200_000  # it looks at 5,000 values
-    assert request.most_tokens(1_000_000) > 1_000_000
+    assert lines_run(lambda: request.bound(1_000_000).tokens) < 200_000  # it looks at 5,000 values
+    assert request.bound(1_000_000).tokens > 1_000_000
 
 
 def test_a_long_session_of_short_messages_is_not_too_large():
     """The look on the event loop ends after 5,000 values and says nothing of such a session's size."""
     blocks = [{"role": ("user", "assistant")[n % 2], "content": [{"type": "text", "text": "go on"}]} for n in range(2_000)]
     request = request_with("openai-chat", {"messages": blocks})
-    assert request.most_tokens(1_000_000) > 1_000_000
+    assert request.bound(1_000_000).tokens > 1_000_000
     assert not request.is_too_large
 
 

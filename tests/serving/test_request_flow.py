@@ -327,7 +327,7 @@ async def test_what_may_exceed_a_small_window_knows_the_newest_refusal(most_toke
     deployment = f"asked with {most_tokens}"
     await other.learned.of(deployment)
     await one.learned.learn(deployment, {("limit", "ann"): Observation((8_000.0,), time.time())})
-    asked = [{"role": "user", "content": "a" * (most_tokens - SMALL.most_tokens(most_tokens) + len("hi"))}]
+    asked = [{"role": "user", "content": "a" * (most_tokens - SMALL.bound(most_tokens).tokens + len("hi"))}]
     asked = Request("openai-chat", {**SMALL.fields, "messages": asked})
     await other.deciding.decide(asked, replace(to(), deployment=deployment))
     assert last_of(other).known.window.tokens == expected
