@@ -158,6 +158,7 @@ def check() -> None:
 @click.option("--team", help="Team id or alias.")
 @click.option("--key", help="Alias of a virtual key.")
 @click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
+@click.option("--show", is_flag=True, help="Print also the text that the model would see.")
 @json_option
 @_runs("explain.printed")
 def explain() -> None:

@@ -1,6 +1,7 @@
 """Figures as people read them, and the templates that show them."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import cache
 from typing import Any
@@ -8,10 +9,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from ctx_hooks.cli.terminal import counted
+from ctx_hooks.compaction.pipeline import StepReport
 
 MINUS = "−"
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 SHORT_FROM = 10_000
+EARLIER = "earlier_compactions"
+EARLIER_WHY = "what the conversation's earlier compactions removed, less the quoted text"
 SMALL = 0.1
 """A smaller amount or share needs more digits than usual."""
 
@@ -72,3 +76,9 @@ def _templates() -> Environment:
 def render(template: str, **values: Any) -> str:
     """Return a file of `templates/` with these values; in HTML every text is escaped."""
     return _templates().get_template(template).render(values)
+
+
+def all_steps(steps: Sequence[StepReport], saved_tokens: int) -> tuple[StepReport, ...]:
+    """Return the steps of the newest compaction, and as the last one the rest of the tokens that the request lost."""
+    rest = saved_tokens - sum(step.tokens_saved for step in steps)
+    return (*steps, StepReport(EARLIER, rest, 0, EARLIER_WHY)) if rest else tuple(steps)

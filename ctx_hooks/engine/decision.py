@@ -80,7 +80,8 @@ def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
     if attempt:
         return "retried"
     if not decision.changes:
-        return "fits"
+        figures = decision.figures
+        return "over_budget" if figures is not None and figures.tokens_after > figures.budget_tokens else "fits"
     # A request for less output may change `thinking` too.
     is_output = wire.output_limits(decision.changes) and decision.changes.keys() <= {*wire.output_holders, "thinking"}
     return "output_lowered" if is_output else "compressed"

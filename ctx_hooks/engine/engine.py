@@ -247,7 +247,8 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
     if not outcome.fits:
         return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)
     if not changes:
-        return Decided(Untouched(figures=figures, reason="nothing to do"), attempt)
+        reason = "nothing to do" if after <= most else "a compaction would cost more than it saves"
+        return Decided(Untouched(figures=figures, reason=reason), attempt)
     return Decided(Compressed(changes, figures, outcome.steps), attempt)
 
 

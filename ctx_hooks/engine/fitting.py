@@ -22,7 +22,7 @@ from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget, Window
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_provider
 
 
 def allowed_output_tokens(
@@ -84,13 +84,18 @@ def compressed(
     """
     if remakes:
         budget = replace(budget, cut_texts=budget.cut_texts and replace(budget.cut_texts, remakes=True))
+    tokens, goal = (to_provider(size, known.factor) for size in (history.tokens, budget.goal_tokens))
+    window = budget.window_tokens
     event = CompactionEvent(
         name="before_compaction",
         model=to.model,
         format=request.format,
-        tokens_before=history.tokens,
-        budget_tokens=budget.goal_tokens,
-        window_tokens=budget.window_tokens,
+        tokens_before=tokens,
+        budget_tokens=goal,
+        window_tokens=window,
+        reserve_tokens=ProviderTokens(max(0, window - goal)),
+        usage_fraction=tokens / window,
+        messages_before=len(history.index),
         attempt=to.attempt,
         request_id=to.request_id,
         mode=to.policy.mode,
@@ -105,7 +110,8 @@ def compressed(
         outcome, _ = compacted(history, thresholds, known.summaries)
     if not remakes:
         steps = tuple(step.name for step in outcome.steps)
-        emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
+        after, touched = to_provider(outcome.tokens_after, known.factor), sum(s.messages_touched for s in outcome.steps)
+        emit(replace(event, name="after_compaction", tokens_after=after, messages_touched=touched, steps=steps))
     return outcome
 
 

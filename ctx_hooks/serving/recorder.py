@@ -16,14 +16,14 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.serving.running import RequestState
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, Trigger
+from ctx_hooks.telemetry.events import UNCHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, Trigger
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of, record_on
 from ctx_hooks.telemetry.process_events import IgnoredEvent
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
-from ctx_hooks.tokens.units import ProviderTokens, to_provider
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 from ctx_hooks.tokens.usage import Billed
 
 LONGEST_CLIENT_CHARS = 60
@@ -140,7 +140,8 @@ def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
         ),
         steps=(*first.steps, *event.steps),
     )
-    return replace(event, decision=first.decision, trigger=first.trigger) if event.decision == "fits" else event
+    is_of_first = event.decision == "fits" or (event.decision == "over_budget" and first.decision != "fits")
+    return replace(event, decision=first.decision, trigger=first.trigger) if is_of_first else event
 
 
 def decision_event(
@@ -176,7 +177,7 @@ def decision_event(
         factor=factor,
         requested_output_tokens=requested,
         sent_output_tokens=next(map(ProviderTokens, limits.values()), requested),
-        steps=decision.steps,
+        steps=tuple(replace(s, tokens_saved=to_provider(LocalTokens(s.tokens_saved), factor)) for s in decision.steps),
         milliseconds={} if attempt is None else attempt.milliseconds,
         policy=to.origins,
         timed_out=attempt is not None and attempt.timed_out,
@@ -227,7 +228,7 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None) -> S
     before, after = decided.local_tokens_before, decided.local_tokens_after
     if attempt.to.attempt:
         return BEYOND_WINDOW
-    if decided.decision == "fits" or before is None or before == after:
+    if decided.decision in UNCHANGED or before is None or before == after:
         return NOTHING
     if (decided.provider_tokens_before or 0) > decided.window_tokens and attempt.to.policy.mode == "enforce":
         return BEYOND_WINDOW

@@ -67,29 +67,36 @@ REREADS = counter("rereads", "Calls made again whose earlier result was removed 
 REPEATS = counter("repeats", "Calls made again for other reasons, in requests that are compacted", ("mode", TOOL))
 LEARNED_AT = gauge("learned_limit_timestamp_seconds", "When the limit in use was learned, in epoch seconds", CHOSEN)
 
-Outcome = Literal["fits", "fallback", "output_lowered", "compressed", "retried", "failed", "failed_open"]
+Outcome = Literal["fits", "over_budget", "fallback", "output_lowered", "compressed", "retried", "failed", "failed_open"]
 """The outcome of a request, in the same words in every report.
 
-In this order: sent unchanged; sent unchanged to a configured fallback, since it is too long for its model; sent with a
-lower requested output, all else unchanged; sent with changed messages at the first attempt; answered after at least one
-refused attempt; refused as too long in the end; sent unchanged after a fault of the plugin.
+In this order: sent unchanged; sent unchanged although it exceeds its budget, since nothing could be removed; sent unchanged
+to a configured fallback, since it is too long for its model; sent with a lower requested output, all else unchanged; sent
+with changed messages at the first attempt; answered after at least one refused attempt; refused as too long in the end;
+sent unchanged after a fault of the plugin.
 """
+UNCHANGED: frozenset[Outcome] = frozenset({"fits", "over_budget"})
+"""The outcomes of a request that is sent to its own model as the client sent it."""
 Trigger = Literal["none", "budget", "overflow", "output", "timeout"]
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionEvent:
-    """A compaction that is about to happen, or has happened.
+    """A compaction that is about to happen, or has happened. All tokens are estimates in provider tokens.
 
     Attributes:
         name: "before_compaction" or "after_compaction".
         model: the model whose vocabulary counts.
         format: the format of the request.
-        tokens_before: the request as the client sent it, in local tokens.
-        budget_tokens: its budget, in local tokens.
-        window_tokens: the model's window, in provider tokens.
+        tokens_before: the request as the client sent it.
+        budget_tokens: its budget.
+        window_tokens: the model's window.
+        reserve_tokens: the part of the window that is kept free: the window less the budget.
+        usage_fraction: `tokens_before` as a share of the window.
+        messages_before: how many messages the client sent.
         attempt: 0 for the first attempt of a request; retries count from 1.
-        tokens_after: the sent request, in local tokens; None before.
+        tokens_after: the sent request; None before.
+        messages_touched: how many messages its steps edited, removed or added, once a step; 0 before.
         steps: the steps that changed something; none before.
         request_id: the id that this process has given the request.
         mode: "enforce", or "observe" for one that would happen.
@@ -98,11 +105,15 @@ class CompactionEvent:
     name: Literal["before_compaction", "after_compaction"]
     model: str
     format: Format
-    tokens_before: LocalTokens
-    budget_tokens: LocalTokens
+    tokens_before: ProviderTokens
+    budget_tokens: ProviderTokens
     window_tokens: ProviderTokens
+    reserve_tokens: ProviderTokens
+    usage_fraction: float
+    messages_before: int
     attempt: int = 0
-    tokens_after: LocalTokens | None = None
+    tokens_after: ProviderTokens | None = None
+    messages_touched: int = 0
     steps: tuple[str, ...] = ()
     request_id: str = ""
     mode: Mode = "enforce"
@@ -166,7 +177,7 @@ class DecisionEvent(RequestEvent):
         factor: provider tokens per local token.
         requested_output_tokens: the output that the caller asked for; None for none.
         sent_output_tokens: the output that the attempt asks for; None for none.
-        steps: the steps that changed something, in order.
+        steps: the steps of the newest compaction that changed something, in order; in provider tokens.
         milliseconds: the time of each phase: "total", "known" (learned figures), "counting", "compressing"; the rest of
             "total" is waiting.
         policy: each field of the policy that a scope sets, with that scope.

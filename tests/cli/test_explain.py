@@ -42,7 +42,7 @@ def settings(**sections):
 def test_explain_shows_policy_window_steps_and_request(explained):
     printed = explained(LONG, *CONFIG, as_json=False)
     for expected in (
-        "the window of 12,000 (model_info)",
+        "window 12,000 tokens (stated by model_info) reserve 960 tokens budget 11,040 tokens",
         "tool_results: max_lines: 2000 (model_info.ctx_hooks); applies once a request is compressed",
         "compressed: ",
         "oldest_turns",
@@ -189,3 +189,50 @@ def test_the_budget_leaves_what_a_reserve_for_the_output_keeps(explained):
     config = {"model_list": [listed], **settings(defaults={"reserve": "output"})}
     told = explained({**HELLO, "model": "m", "max_tokens": 4_000}, config=config)
     assert told["budget_tokens"] == int(9_000 / 1.05)
+
+
+PROXY = {
+    "model_list": [{"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"max_input_tokens": 12_000}}]
+}
+HUGE = {"model": "m", "messages": [{"role": "user", "content": "word " * 20_000}]}
+
+
+@pytest.mark.parametrize(("request_", "triggers"), [({**HELLO, "model": "m"}, False), ({**LONG, "model": "m"}, True)])
+def test_explain_begins_with_size_and_budget(request_, triggers, explained):
+    found = explained(request_, config=PROXY)
+    assert (found["window_tokens"], found["reserve_tokens"], found["budget_tokens"]) == (12_000, 960, 11_040)
+    assert found["window_source"] == "model_info"
+    assert found["remaining_tokens"] == 11_040 - found["context_tokens"]
+    assert found["usage_percent"] == pytest.approx(found["context_tokens"] / 120, abs=0.1)
+    assert found["triggers"] is triggers
+    printed = explained(request_, config=PROXY, as_json=False)
+    assert f"context {found['context_tokens']:,} tokens (counted), {found['usage_percent']:g} % of the window" in printed
+    assert f"remaining {found['remaining_tokens']:,} tokens" in printed
+
+
+def test_dynamic_reserve_follows_the_message_sizes(explained):
+    config = {"model_list": [{**PROXY["model_list"][0], "model_info": {"max_input_tokens": 200_000}}]}
+    config |= settings(defaults={"reserve": "dynamic"})
+    told = explained({**HELLO, "model": "m"}, config=config)
+    assert told["reserve_tokens"] == 8_192
+    large = [{"role": "user", "content": "word " * 3_000}]
+    assert explained({"model": "m", "messages": large}, config=config)["reserve_tokens"] == 32_768
+
+
+def test_a_request_over_budget_never_fits(explained):
+    found = explained(HUGE, config=PROXY)
+    assert found["decision"] == "over_budget"
+    printed = explained(HUGE, config=PROXY, as_json=False)
+    assert "over_budget: sent unchanged, " in printed
+    assert "fits" not in printed
+
+
+def test_steps_add_up_to_the_reduction(explained):
+    found = explained({**LONG, "model": "m"}, config=PROXY)
+    assert sum(step["tokens_saved"] for step in found["steps"]) == found["tokens_before"] - found["tokens_after"]
+
+
+def test_show_prints_what_the_model_sees(explained):
+    sent = explained({**LONG, "model": "m"}, "--sent", config=PROXY)
+    printed = explained({**LONG, "model": "m"}, "--show", config=PROXY, as_json=False)
+    assert " ".join(sent["messages"][-1]["content"].split()) in printed

@@ -180,7 +180,10 @@ class TestTheFiguresOnThePage:
 
     def test_steps_decisions_and_rarer_events_are_counted(self, report):
         text = report(*KNOWN)
-        assert rows(text, "Steps of compactions") == [["oldest turns", "2", "10,000"]]
+        assert rows(text, "Steps of compactions") == [
+            ["oldest turns", "2", "10,000"],
+            ["earlier compactions", "2", "−3,600"],
+        ]
         assert rows(text, "What requests ended in, and rarer events") == [
             ["compressed", "2"],
             ["failed", "1"],

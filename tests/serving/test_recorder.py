@@ -201,6 +201,7 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
 
 
 MESSAGES = {"messages": []}
+ABOVE_BUDGET = Figures(9_000, 9_000, 8_000, 10_000)
 
 
 @pytest.mark.parametrize(("decision", "attempt", "outcome"), [
@@ -209,6 +210,8 @@ MESSAGES = {"messages": []}
     (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
     (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
     (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
+    (GaveUp(figures=ABOVE_BUDGET, reason="above"), 0, "over_budget"),
+    (Untouched(figures=ABOVE_BUDGET, reason="nothing pays"), 0, "over_budget"),
     (Untouched(reason="fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, reason="above"), 1, "retried"),
     (Compressed({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
     (FailedOpen(reason="failed: KeyError"), 0, "failed_open"),

@@ -1,6 +1,7 @@
 """The plugin's decision about a request, with the policy and the window that it uses."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,13 +15,18 @@ from ctx_hooks.cli.configuration import Configuration, Listed, configuration_wit
 from ctx_hooks.cli.files import format_of, read_json
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision
-from ctx_hooks.learning.calibration import family_factor
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.scopes import suggestion
-from ctx_hooks.request.request import Request
+from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.tokens.budget import budget_tokens_of
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
+from ctx_hooks.tokens.units import to_provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,8 @@ class Decided:
         target: the deployment that is used, with its window.
         sent: the request as it would be sent.
         factor: provider tokens per local token.
+        context_tokens: the counted request, in provider tokens; None if its messages cannot be read.
+        budget_tokens: the threshold above which it is compressed, in provider tokens.
     """
 
     group: str
@@ -44,6 +52,8 @@ class Decided:
     decision: Decision
     sent: Request
     factor: float
+    context_tokens: int | None
+    budget_tokens: int
 
 
 def decided(*, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None) -> Decided:
@@ -84,8 +94,21 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     ]
     decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
     sent = Request(received.format, {**fields, **decision.changes})
-    factor = family_factor(deployment.model)
-    return Decided(group, len(listed), received, target, resolved, decision, sent, factor)
+    known = known_of(target, DeploymentStats(), time.time())
+    context, budget = _sizes(received, target, known)
+    if decision.figures is not None:
+        budget = decision.figures.budget_tokens
+    return Decided(group, len(listed), received, target, resolved, decision, sent, known.factor, context, budget)
+
+
+def _sizes(request: Request, target: Target, known: Known) -> tuple[int | None, int]:
+    """Return the size of a request, None if its messages cannot be read, and its budget; in provider tokens."""
+    try:
+        history = counted_history(request, Counter(vocabulary_of(target.model), other_weight=known.other_weight))
+    except MalformedConversationError:
+        return None, budget_tokens_of(target.window, target.policy)
+    budget = known.budget_tokens(target.policy, request, history)
+    return to_provider(history.tokens, known.factor), to_provider(budget, known.factor)
 
 
 def _first(proxy: Configuration, group: str, fields: Mapping[str, Any], resolved: Resolved) -> Iterable[str]:

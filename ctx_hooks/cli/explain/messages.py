@@ -14,8 +14,8 @@ Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
 SHARED_CHARS = 60
 """Two texts that share this much of their beginning or end are forms of one text: cuts keep one of the two."""
-EMPTIED = "removed; a line says what it was"
-SHORTENED = "shortened; a line says so"
+EMPTIED = "text replaced by a notice"
+SHORTENED = "shortened, with a notice"
 LOSSLESS = "same text, written shorter"
 REASONING = "reasoning of an older turn removed"
 
@@ -31,7 +31,7 @@ class Changed:
         kind: whether it calls tools or brings their results.
         tokens_before: its size as received, 0 for one that was added.
         tokens_after: its size as sent, 0 for one that was removed.
-        told: the placeholder that the model reads, "" for none.
+        placeholder: the notice that the model reads, "" for none.
     """
 
     received: int | None
@@ -42,7 +42,7 @@ class Changed:
     tokens_before: int
     tokens_after: int
     why: str = ""
-    told: str = ""
+    placeholder: str = ""
 
 
 def changed(
@@ -71,9 +71,9 @@ def changed(
             elif is_now is None:
                 found.append(Changed(*numbers, who, kind, "removed", *sizes, why_removed(old or 0)))
             else:
-                told = _placeholder(was, is_now)
+                notice = _placeholder(was, is_now)
                 became: Became = "added" if was is None else "changed"
-                found.append(Changed(*numbers, who, kind, became, *sizes, _why(was, is_now, told), told))
+                found.append(Changed(*numbers, who, kind, became, *sizes, _why(was, is_now, notice), notice))
     return found
 
 
@@ -104,24 +104,25 @@ def _is_form_of(was: Message, is_now: Message) -> bool:
     return text[:SHARED_CHARS] in text_now or text[-SHARED_CHARS:] in text_now
 
 
-def _why(was: Message | None, is_now: Message, told: str) -> str:
+def _why(was: Message | None, is_now: Message, notice: str) -> str:
     """Return why a message is sent in another form, or at all."""
     if was is None or len(is_now.text) > len(was.text):
-        return told.split(". ", maxsplit=1)[0] or "a rule of the provider's asks for it"
-    if told:
-        return EMPTIED if len(list(_lines(is_now))) == 1 else SHORTENED
+        return notice.split(". ", maxsplit=1)[0] or "a message rule of the provider requires it"
+    if notice:
+        return EMPTIED if len(list(lines_of(is_now))) == 1 else SHORTENED
     had, has = ([part.text for part in message.parts if isinstance(part, Reasoning)] for message in (was, is_now))
     return REASONING if had != has else LOSSLESS
 
 
 def _placeholder(was: Message | None, is_now: Message) -> str:
     """Return the first placeholder of a message that is new in it, without its mark; "" for none."""
-    known = set(_lines(was)) if was else set()
-    told = (line for line in _lines(is_now) if MARK in line and line not in known)
-    return next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in told), "")
+    known = set(lines_of(was)) if was else set()
+    notice = (line for line in lines_of(is_now) if MARK in line and line not in known)
+    return next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in notice), "")
 
 
-def _lines(message: Message) -> Iterator[str]:
+def lines_of(message: Message) -> Iterator[str]:
+    """Yield the lines of a message's texts, results and calls."""
     for part in message.parts:
         if isinstance(part, Text):
             yield from part.text.splitlines()

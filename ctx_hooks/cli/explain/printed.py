@@ -1,25 +1,26 @@
-"""Print a decision: first the action and its figures, then every message like a diff."""
+"""Print a decision: first the figures and the action, then every message like a diff."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.cli.check import DEFAULTS
+from ctx_hooks.cli.check import DEFAULTS, SOURCES
 from ctx_hooks.cli.explain.decided import Decided, decided
-from ctx_hooks.cli.explain.messages import Became, Changed, changed
-from ctx_hooks.cli.rendering import render
+from ctx_hooks.cli.explain.messages import Became, Changed, changed, lines_of
+from ctx_hooks.cli.rendering import all_steps
 from ctx_hooks.cli.terminal import as_json, console, counted, print_json, print_text, setting, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve
+from ctx_hooks.telemetry.events import UNCHANGED
+from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import to_provider
+from ctx_hooks.tokens.units import LocalTokens, to_provider
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,11 +35,11 @@ SIGNS: dict[Became, tuple[str, str]] = {
 RANKS: tuple[Became, ...] = ("kept", "removed", "changed", "added")
 """For an exchange, the last one of these is reported."""
 UNDECIDED = (Untouched, LeftToFallback, NotRetried)
-REMOVED_BY_RULE = "a message rule of the provider would be broken"
-GAVE_WAY = "one of the least useful older exchanges: it gave way"
+REMOVED_BY_RULE = "removed: a message rule of the provider would be broken"
+LEAST_RELEVANT = "removed: low-relevance older exchange"
 
 
-def run(*, sent: bool, **asked: Any) -> None:
+def run(*, sent: bool, show: bool, **asked: Any) -> None:
     """Print the decision about a request; the arguments are the form of the output, and those of `decided`."""
     found = decided(**asked)
     if sent:
@@ -49,14 +50,26 @@ def run(*, sent: bool, **asked: Any) -> None:
         print_json({**document(found), "messages": [asdict(message) for message in messages]})
         return
     _print_decided(console(), found, messages)
+    if show:
+        _print_conversation(found)
 
 
 def document(found: Decided) -> dict[str, Any]:
     """Return the decision without its messages as a JSON document; as for `mode: enforce`, whatever the mode is."""
     figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
-    budget = budget_tokens_of(window, policy, 0.0, found.request.least_output_tokens, found.request.max_output_tokens or 0)
+    budget, context = found.budget_tokens, found.context_tokens
     origins, values = found.resolved.origins, policy.model_dump(mode="json")
+    saved = figures.tokens_before - figures.tokens_after if figures else 0
+    steps = [replace(s, tokens_saved=to_provider(LocalTokens(s.tokens_saved), found.factor)) for s in found.decision.steps]
     return {
+        "context_tokens": context,
+        "window_tokens": window.tokens,
+        "window_source": window.source,
+        "reserve_tokens": window.tokens - budget,
+        "budget_tokens": budget,
+        "usage_percent": None if context is None else round(100 * context / window.tokens, 1),
+        "triggers": context is not None and context > budget,
+        "remaining_tokens": None if context is None else budget - context,
         "model_group": found.group,
         "model": found.target.model,
         "format": found.request.format,
@@ -64,52 +77,89 @@ def document(found: Decided) -> dict[str, Any]:
         "enforced_share": found.resolved.enforced_share,
         "decision": outcome_of(found.decision, 0, found.request.wire),
         "reason": found.decision.reason,
-        "window_tokens": window.tokens,
-        "window_source": window.source,
-        "budget_tokens": budget,
         "replaced_reserve": replaced_reserve(window, policy),
         "factor": found.factor,
         "tokens_before": figures.tokens_before if figures else None,
         "tokens_after": figures.tokens_after if figures else None,
         "fields": _fields(found),
-        "steps": [asdict(step) for step in found.decision.steps],
+        "steps": [asdict(step) for step in all_steps(steps, saved)],
         "policy": {n: {"value": v, "set_by": origins.get(n, "default")} for n, v in values.items()},
         "ignored": list(found.resolved.ignored),
     }
 
 
 def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) -> None:
-    """Print the decision, its figures, steps and policy, and what became of each message."""
+    """Print the figures, the decision, its steps and policy, and what became of each message."""
+    values = document(found)
     asked = f"{found.group} ({found.target.model})" if found.group != found.target.model else found.group
-    out.print(
-        f"{asked}: {found.request.format}, {counted(sum(m.received is not None for m in messages), 'message')}", style="bold"
-    )
-    told = document(found)
-    text = render(
-        "explain.txt",
-        found=found,
-        told=told,
-        is_decided=not isinstance(found.decision, UNDECIDED),
-        gave_up=found.decision.reason if isinstance(found.decision, GaveUp) else "",
-        policy={
-            n: {**of, "value": setting(of["value"], DEFAULTS[n])}
-            for n, of in told["policy"].items()
-            if of["value"] != DEFAULTS[n]
-        },
-    )
-    out.print(text.rstrip("\n"))
-    if isinstance(found.decision, UNDECIDED):
+    received = counted(sum(message.received is not None for message in messages), "message")
+    out.print(f"{asked}: {found.request.format}, {received}", style="bold")
+    for line in (*_figures(values), *_decision(found, values), *_policy(found, values)):
+        out.print(line)
+    if not found.decision.changes:
         return
-    if found.decision.steps:
+    if values["steps"]:
         shown = table("step", "tokens", "messages", "why", right=(1, 2), folded=(3,))
-        for step in found.decision.steps:
-            saved = int(step.tokens_saved * found.factor)
-            shown.add_row(step.name, f"{-saved:,}", f"{step.messages_touched:,}", step.why)
+        for step in values["steps"]:
+            shown.add_row(step["name"], f"{-step['tokens_saved']:,}", f"{step['messages_touched']:,}", step["why"])
         out.print()
         out.print(shown)
-        out.print("These are the steps of the newest compaction; below are all changes.", style="dim")
     _print_messages(out, messages)
     out.print("Tokens are estimates of what the provider counts. - removed, ~ changed, + added", style="dim")
+
+
+def _figures(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the size of the request beside the window and the budget."""
+    source = SOURCES.get(values["window_source"], values["window_source"])
+    context, rest = values["context_tokens"], values["remaining_tokens"]
+    replaced = values["replaced_reserve"]
+    yield f"window     {values['window_tokens']:,} tokens (stated by {source})"
+    yield f"reserve    {values['reserve_tokens']:,} tokens{f' ({replaced})' if replaced else ''}"
+    yield f"budget     {values['budget_tokens']:,} tokens: the threshold of compression"
+    if context is None:
+        yield "context    not counted: the messages cannot be read"
+        return
+    yield f"context    {context:,} tokens (counted), {values['usage_percent']:g} % of the window"
+    yield f"remaining  {rest:,} tokens: compression {'is' if values['triggers'] else 'is not'} triggered"
+
+
+def _decision(found: Decided, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which deployment and mode apply, and what is done."""
+    if found.deployments > 1:
+        yield f"The first of {found.deployments} deployments of this group."
+    if values["mode"] != "enforce":
+        share = f", but in {found.resolved.enforced_share} of the conversations" if found.resolved.enforced_share else ""
+        set_by = found.resolved.origins.get("mode", "default")
+        yield f"Sent unchanged{share}: mode {values['mode']} ({set_by}). With `mode: enforce`:"
+    outcome, reason = values["decision"], values["reason"]
+    if outcome in UNCHANGED or isinstance(found.decision, UNDECIDED):
+        unchanged = "sent unchanged" if outcome in UNCHANGED else ""
+        why = "" if reason.startswith("fits") else reason
+        yield f"{outcome}: {', '.join(filter(None, (unchanged, why)))}."
+        return
+    before, after = values["tokens_before"], values["tokens_after"]
+    done = ["its messages are sent unchanged" if before is None else f"about {before:,} tokens before, {after:,} after"]
+    done += [f"{name} {change['received']} -> {change['sent']}" for name, change in values["fields"].items()]
+    if isinstance(found.decision, GaveUp):
+        done.append(f"still above its budget: {reason}")
+    yield f"{outcome}: {'; '.join(done)}."
+
+
+def _policy(found: Decided, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each setting that differs from its default, and the ignored ones."""
+    for name, entry in values["policy"].items():
+        if entry["value"] != DEFAULTS[name]:
+            when = name == "tool_results" and entry["value"]["apply"] != "always"
+            note = "; applies once a request is compressed" if when else ""
+            yield f"{name}: {setting(entry['value'], DEFAULTS[name])} ({entry['set_by']}){note}"
+    for line in found.resolved.ignored:
+        yield f"ignored: {line}"
+
+
+def _print_conversation(found: Decided) -> None:
+    """Print the messages that the model would see, as text."""
+    for message in found.sent.messages.conversation().messages:
+        print_text("\n".join(("", f"[{message.role}]", *lines_of(message))))
 
 
 def messages_of(found: Decided) -> list[Changed]:
@@ -126,7 +176,7 @@ def messages_of(found: Decided) -> list[Changed]:
     def why(i: int) -> str:
         if i not in newest:
             return f"older than the newest {found.resolved.policy.max_turns} turns (max_turns)"
-        return GAVE_WAY if gave_way else REMOVED_BY_RULE
+        return LEAST_RELEVANT if gave_way else REMOVED_BY_RULE
 
     fmt = found.request.format
     return changed(received, sent, lambda m: to_provider(counter.message(m, fmt), found.factor), why)
@@ -147,7 +197,7 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
     """Print one line for consecutive messages with the same outcome and reason."""
     shown = table("", "message", "who", "before", "after", "why", right=(3, 4), folded=(5,))
-    for (became, why), exchanges in groupby(_exchanges(messages), key=_became):
+    for (became, why), exchanges in groupby(_exchanges(messages), key=_outcome):
         alike = [message for exchange in exchanges for message in exchange]
         sign, style = SIGNS[became]
         came, sent = sum(m.tokens_before for m in alike), sum(m.tokens_after for m in alike)
@@ -168,9 +218,9 @@ def _exchanges(messages: Sequence[Changed]) -> Iterator[list[Changed]]:
         yield exchange
 
 
-def _became(exchange: Sequence[Changed]) -> tuple[Became, str]:
-    told = max(exchange, key=lambda message: RANKS.index(message.became))
-    return told.became, told.why
+def _outcome(exchange: Sequence[Changed]) -> tuple[Became, str]:
+    most = max(exchange, key=lambda message: RANKS.index(message.became))
+    return most.became, most.why
 
 
 def _whose(messages: Sequence[Changed]) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TypeAlias
 
+from ctx_hooks.cli.rendering import all_steps
 from ctx_hooks.cli.report.rollout import Group
 from ctx_hooks.cli.report.sessions import LATEST_SECONDS, Largest
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
+from ctx_hooks.telemetry.events import UNCHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import Event
 
@@ -58,7 +59,7 @@ class Counts(dict[str, float]):
         elif isinstance(event, FailureEvent):
             self["failed"] += 1
         elif isinstance(event, AnswerEvent):
-            changed, dollars = event.decision not in ("fits", "fallback", "failed_open"), event.dollars_saved
+            changed, dollars = event.decision not in (*UNCHANGED, "fallback", "failed_open"), event.dollars_saved
             self["answers"] += 1
             self["changed"] += changed
             self["retried"] += event.decision == "retried"
@@ -158,7 +159,7 @@ class Figures:
         notable: how often each rarer event happened, by its name.
         rollout: the groups of a roll-out by share, by their mode.
         step_times: how often each step changed a request.
-        step_tokens: the local tokens that each saved.
+        step_tokens: the provider tokens that each removed.
         largest: which sessions are shown.
     """
 
@@ -212,7 +213,8 @@ class Figures:
             tallies.setdefault(shown, Tally()).count(event)
 
     def _count_decision(self, event: DecisionEvent) -> None:
-        for step in event.steps:
+        saved = (event.provider_tokens_before or 0) - (event.provider_tokens_after or 0)
+        for step in all_steps(event.steps, saved) if event.steps else ():
             if step.name in self.step_times or len(self.step_times) < MOST_NAMES:
                 self.step_times[step.name] += 1
                 self.step_tokens[step.name] += step.tokens_saved

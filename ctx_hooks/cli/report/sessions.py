@@ -125,7 +125,7 @@ class Turn:
         decided = self.decided
         if decided is not None and (self.compacts or (self.refused and self.is_shorter)):
             for step in decided.steps:
-                size = f"{step.tokens_saved * decided.factor:,.0f} tokens of {counted(step.messages_touched, 'message')}"
+                size = f"{step.tokens_saved:,.0f} tokens of {counted(step.messages_touched, 'message')}"
                 yield Happened("compaction" * self.compacts, f"{step.name.replace('_', ' ')}: {size}")
         if decided is not None and decided.decision == "output_lowered":
             yield Happened("", f"requested output lowered to {decided.sent_output_tokens or 0:,} tokens")
