@@ -12,6 +12,7 @@ from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import Format
+from ctx_hooks.errors import ArgumentError
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import preamble_of
 from ctx_hooks.formats.reader import MessageReader
@@ -91,6 +92,7 @@ def compress(
         policy: how to compress; by default as the proxy does without settings.
 
     Raises:
+        ArgumentError: the format is unknown, or a number of tokens is not positive.
         MalformedConversationError: `messages` is no list of mappings, or nested too deeply to be written as JSON.
 
     >>> from ctx_hooks import Policy
@@ -99,6 +101,10 @@ def compress(
     >>> result.fits, result.tokens_after <= 2_000, result.messages[-1] == said[-1]
     (True, True, True)
     """
+    _check_format(format)
+    for name, tokens in {"budget": budget_tokens, "target": target_tokens, "window": window_tokens}.items():
+        if tokens is not None and (name, tokens) != ("target", "auto") and (not isinstance(tokens, int) or tokens <= 0):
+            raise ArgumentError(f"{name}_tokens is {tokens!r}; expected a positive number")
     policy = policy or DEFAULT_POLICY
     reader = MessageReader(format, messages, *preamble_of(system, tools))
     windows = (DEFAULT_WINDOW_TOKENS if window_tokens is None else window_tokens, policy.window_tokens)
@@ -136,13 +142,20 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
     """Repair what providers refuse: misplaced, orphaned, doubled and missing tool results, and empty content.
 
     Raises:
+        ArgumentError: the format is unknown.
         MalformedConversationError: `messages` is no list of mappings, or nested too deeply to be written as JSON.
 
     >>> answer = {"role": "tool", "tool_call_id": "lost", "content": "42"}
     >>> repair([{"role": "user", "content": "Hi"}, answer], format="openai-chat").changed
     True
     """
+    _check_format(format)
     codec = WIRE_FORMATS[format]
     reader = MessageReader(format, messages)
     conversation, repairs = message_rules.repair(reader.conversation())
     return RepairResult(codec.sent(conversation, reader.items), bool(repairs), repairs)
+
+
+def _check_format(name: str) -> None:
+    if name not in WIRE_FORMATS:
+        raise ArgumentError(f"format is {name!r}; expected one of {', '.join(WIRE_FORMATS)}")
