@@ -187,10 +187,10 @@ def attempt_at(request: Request, to: Target, known: Known, history: History | No
         stored=request.continues_stored_history,
         truncates=request.asks_for_truncation,
     )
-    return attempt if history is None else counted(attempt, request, history)
+    return attempt if history is None else with_counts(attempt, request, history)
 
 
-def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
+def with_counts(attempt: Attempt, request: Request, history: History) -> Attempt:
     """Return an attempt that sends its request unchanged, with its later counts."""
     tokens, guessed_tokens = history.tokens, sum(m.guessed_tokens for m in history.index)
     uncounted = uncounted_in(request)

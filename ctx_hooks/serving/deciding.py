@@ -13,7 +13,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import Attempt, counted, known_of, sent_unchanged
+from ctx_hooks.learning.attempts import Attempt, known_of, sent_unchanged, with_counts
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories
@@ -88,7 +88,7 @@ class Deciding:
         self, request: Request, to: Target, previous: Attempt | None, most_tokens: int, timings: Timings
     ) -> Decided:
         if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
-            previous = await self._counted(request, to, previous, most_tokens)
+            previous = await self.counted(request, to, previous, most_tokens)
         with timings.phase("known"):
             read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
             # Both at once, since each may wait for Redis.
@@ -128,7 +128,7 @@ class Deciding:
                     return to
         return None
 
-    async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
+    async def counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with its tokens counted, in the vocabulary of the model that refused it.
 
         A request that looked small was sent without counting; after the count its refusal teaches.
@@ -140,7 +140,7 @@ class Deciding:
 
         def work() -> Attempt:
             own = copy(request)  # the thread frees its cached properties
-            return counted(refused, own, counted_history(own, counter))
+            return with_counts(refused, own, counted_history(own, counter))
 
         try:
             found = await self.off_loop(to, most_tokens, work, deadline)

@@ -160,6 +160,9 @@ class RequestFlow:
             if overflow is not None:
                 state.retry_error = None
                 self.recorder.refused(state, call, overflow)
+            if overflow is not None and mode == "observe" and noted.sent_tokens is None:
+                # Where no retry follows, nothing else would count the request.
+                await self.deciding.counted(Request(noted.format, fields), noted.to, noted, noted.most_tokens)
         handled = overflow is not None and mode == "enforce"
         if handled:
             spare_deployment(fields)

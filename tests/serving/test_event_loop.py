@@ -86,4 +86,4 @@ async def test_what_a_refused_request_holds_is_looked_at_in_a_thread():
     finally:
         sys.setprofile(None)
     assert flow.running.of("one").attempts.last().to.attempt == 1
-    assert not walked & {"uncounted_in", "counted", "seen_tokens", "_counted_text", "message_stats"}
+    assert not walked & {"uncounted_in", "with_counts", "seen_tokens", "_counted_text", "message_stats"}

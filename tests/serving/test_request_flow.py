@@ -251,6 +251,15 @@ class TestRetries:
 
 
 class TestWhatIsLearned:
+    async def test_observed_refusals_teach_without_a_retry(self):
+        """A request that fits by its size is not counted; an enforced one would be at its retry."""
+        runner, seen = RequestFlow(), {"mode": "observe"}
+        for _ in range(2):  # a limit far below the window needs a second refusal
+            fields = with_request_id({**session().fields, "model": "openai/gpt-4o"})
+            await runner.deciding.decide(session(), to(request_id=Call(fields).request_id, **seen))
+            await runner.note_failure(fields, RuntimeError(OVERFLOW_TEXT))
+        assert await known_limit(runner) == Window(20_000, "learned")
+
     async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits):
         runner = await flow_after(session(), to(max_turns=1_000))
         await runner.failed("request", OVERFLOW)
