@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ctx_hooks.cli.files import read_config
+from ctx_hooks.cli.files import config_of, read_text, repeated_keys
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
@@ -91,7 +91,9 @@ def teams_by_digest(config: Configuration, digest: Callable[[str], str]) -> dict
 
 def read_configuration(path: Path) -> Configuration:
     """Return the configuration of a file; raises CommandError if it cannot be read."""
-    return replace(configuration_of(read_config(path)), folder=path.parent)
+    text = read_text(path)
+    found = configuration_of(config_of(text, path))
+    return replace(found, folder=path.parent, mistakes=(*repeated_keys(text), *found.mistakes))
 
 
 def configuration_without_mistakes(path: Path | None) -> Configuration:

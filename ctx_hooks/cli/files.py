@@ -3,7 +3,7 @@
 import glob
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -43,15 +43,32 @@ def read_json(path: Path) -> Any:
         raise CommandError(f"{path}: nested too deeply") from None
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Return a proxy configuration; raises CommandError if it cannot be read, or is not a mapping in YAML."""
+def config_of(text: str, path: Path) -> dict[str, Any]:
+    """Return the proxy configuration of a file's text; raises CommandError if it is not a mapping in YAML."""
     try:
-        config = yaml_of(read_text(path)) or {}
+        config = yaml_of(text) or {}
     except ValueError as error:
         raise CommandError(f"{path}: {error}") from None
     if not isinstance(config, dict) or {"messages", "input", "contents"} & config.keys():
         raise CommandError(f"{path}: a proxy configuration is expected, with keys such as `model_list`")
     return config
+
+
+def repeated_keys(text: str) -> Iterator[str]:
+    """Yield a line for each section of a YAML text, and each key in one, that is written more than once."""
+    import yaml  # noqa: PLC0415 - not for --help
+
+    def entries(node: Any) -> list[Any]:
+        return node.value if isinstance(node, yaml.MappingNode) else []
+
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    for path, node in [("", root), *((f"{key.value}.", value) for key, value in entries(root))]:
+        lines: dict[str, list[int]] = {}
+        for key, _ in entries(node):
+            lines.setdefault(str(key.value), []).append(key.start_mark.line + 1)
+        for name, places in lines.items():
+            if len(places) > 1:
+                yield f"{path}{name}: written in the lines {' and '.join(map(str, places))}; only the last one is read"
 
 
 def yaml_of(text: str) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.cli.configuration import configuration_of
-from ctx_hooks.cli.files import read_config, read_text, yaml_of
+from ctx_hooks.cli.files import config_of, read_text, yaml_of
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_json, print_text
 from ctx_hooks.policy.resolve import Caller
 
@@ -33,7 +33,8 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
         CommandError: the file cannot be read, written or edited, its settings enforce although they should observe, or
             nobody confirms.
     """
-    before, text = read_config(config), read_text(config)
+    text = read_text(config)
+    before = config_of(text, config)
     encoding = "utf-8-sig" if config.read_bytes().startswith(BOM_UTF8) else "utf-8"
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
     text = text.replace(line_end, "\n")

@@ -1,14 +1,15 @@
 """Find parts of a proxy configuration that stop the plugin or make it work worse than it could, with advice."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from os.path import isdir
 from typing import Any, get_args
 
 from ctx_hooks.cli.configuration import Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.litellm_compat.deployments import names_redis
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.target import window_at
@@ -30,7 +31,9 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
         *_metrics(config),
         *_misspelt(config),
         *_unknown_groups(config),
+        *_addons(config),
         *_windows(config),
+        *_misplaced_windows(config),
         *_compressors(config),
         *_router(config),
         *_retries(config),
@@ -52,13 +55,14 @@ def _registration(config: Configuration) -> Iterator[Finding]:
         reason = f"in litellm_settings.{others[0]} ctx_hooks has no effect: list it under litellm_settings.callbacks"
     elif wrong:
         reason = f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}"
-    yield finding("not_registered", reason=reason, callback=CALLBACK)
+    kept = [name for name in callbacks if name not in wrong]
+    yield finding("not_registered", reason=reason, callbacks=", ".join(f'"{name}"' for name in (*kept, CALLBACK)))
 
 
 def _metrics(config: Configuration) -> Iterator[Finding]:
     settings = config.section("litellm_settings")
-    names = [name for key in ("callbacks", *OTHER_LISTS) for name in _names(settings.get(key))]
-    if "prometheus" in names and find_spec("prometheus_client") is None:
+    names = [name for key in ("callbacks", "service_callback", *OTHER_LISTS) for name in _names(settings.get(key))]
+    if any(name.startswith("prometheus") for name in names) and find_spec("prometheus_client") is None:
         yield finding("metrics_client")
 
 
@@ -79,6 +83,30 @@ def _unknown_groups(config: Configuration) -> Iterator[Finding]:
     for pattern in config.settings.models:
         if not any(fnmatchcase(group, pattern) or fnmatchcase(pattern, group) for group in groups):
             yield finding("unknown_group", pattern=pattern, suggestion=suggestion(pattern, groups))
+
+
+def _addons(config: Configuration) -> Iterator[Finding]:
+    """Yield each summary whose model, and each archive whose Redis, the proxy does not have."""
+    has_redis = names_redis(config.raw) or any(name.startswith("REDIS_") for name in os.environ)
+    for path, value in values_of(config.raw):
+        settings, name = mapping_or_empty(value), path.rsplit(".", 1)[-1]
+        group = settings.get("model")
+        if name == "summary" and config.lists_every_group and isinstance(group, str) and not config.group_of(group):
+            known = suggestion(group, [entry.group for entry in config.listed])
+            yield finding("summary_model", path=path, group=group, suggestion=known)
+        if name == "archive" and settings.get("backend") == "redis" and not has_redis:
+            yield finding("archive_redis", path=path)
+
+
+def _misplaced_windows(config: Configuration) -> Iterator[Finding]:
+    """Yield each figure that was meant as a window and is not read as one."""
+    for listed in config.listed:
+        info, named = listed.deployment.model_info, _named([listed])
+        if "max_input_tokens" in listed.params:
+            tokens = listed.params["max_input_tokens"]
+            yield finding("window_misplaced", deployment=named, field="litellm_params.max_input_tokens", tokens=tokens)
+        elif "max_tokens" in info and "max_input_tokens" not in info:
+            yield finding("window_misplaced", deployment=named, field="model_info.max_tokens", tokens=info["max_tokens"])
 
 
 def _windows(config: Configuration) -> Iterator[Finding]:
@@ -141,7 +169,7 @@ def _fallbacks(config: Configuration) -> Iterator[Finding]:
 
 def _events(config: Configuration) -> Iterator[Finding]:
     events = config.settings.events
-    if events is not None and not isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
+    if events is not None and not os.path.isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
         yield finding("events_folder", path=events.path)
 
 

@@ -123,3 +123,10 @@ def test_a_policy_of_a_group_by_wildcard_alias_or_database_is_no_mistake(checked
 def test_a_wildcard_has_the_window_of_no_model(checked):
     assert checked(WILD, as_json=True)["deployments"][0]["window_tokens"] is None
     assert "128,000" not in checked(WILD)
+
+
+def test_a_section_written_twice_is_a_mistake(tmp_path, capsys):
+    observed = "callback_settings: {ctx_hooks: {defaults: observe}}\n"
+    (tmp_path / "config.yaml").write_text(f"{observed}{yaml.safe_dump(LISTED)}callback_settings: {{}}\n")
+    assert main(["check", str(tmp_path / "config.yaml")]) == 1
+    assert "callback_settings: written in the lines 1 and 5; only the last one is read" in capsys.readouterr().out

@@ -44,6 +44,7 @@ def test_a_plugin_that_litellm_does_not_call_fails(settings):
     finding = found(litellm_settings=settings)["not_registered"]
     assert finding.level == "fails"
     assert CALLBACK in finding.advice
+    assert ("langfuse" in finding.advice) == (settings.get("callbacks") == ["langfuse"])
     assert ("no effect" in finding.text) == ("success_callback" in settings)
 
 
@@ -82,6 +83,10 @@ WEAK = [
     ({"general_settings": {"cancel_on_disconnect": False}}, "cancel_on_disconnect", "weak", ""),
     ({"router_settings": {"retry_policy": TWICE}}, "bad_request_retries", "weak", "12 times"),
     ({"router_settings": {"model_group_retry_policy": {"gpt": TWICE}}}, "bad_request_retries", "weak", ""),
+    ({"callback_settings": policy(summary={"model": "gtp"})}, "summary_model", "fails", "mean 'gpt'?"),
+    ({"callback_settings": policy(archive={"backend": "redis"})}, "archive_redis", "fails", "no Redis"),
+    ({"model_list": [model("gpt", "openai/gpt-4o", max_input_tokens=9_000)]}, "window_misplaced", "weak", "litellm_params"),
+    ({"model_list": [model("gpt", "openai/gpt-4o", {"max_tokens": 9_000})]}, "window_misplaced", "weak", "max_tokens"),
     ({"callback_settings": {"ctx_hooks": {"events": {"path": "/none/here"}}}}, "events_folder", "weak", ""),
     ({"callback_settings": {"ctx_hooks": {"events": {"path": "n" * 300}}}}, "events_folder", "weak", ""),  # no such name
 ]  # fmt: skip
@@ -91,6 +96,12 @@ NOT_WEAK = {
     "a wildcard's window": {"model_list": [model("*", "openai/*")]},
     "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},
     "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(block_below_tokens=0)},
+    "a summary of a listed model": {"callback_settings": policy(summary={"model": "gpt"})},
+    "an archive with a Redis": {
+        "callback_settings": policy(archive={"backend": "redis"}),
+        "router_settings": {"redis_host": "localhost"},
+    },
+    "an output limit beside a window": {"model_list": [model("own", "openai/own-model", {**SMALL, "max_tokens": 900})]},
     "a reserve that holds": {"model_list": [model("gpt", "openai/gpt-4o")], "callback_settings": policy(reserve=32_000)},
     "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
     "a folder of events": {"callback_settings": {"ctx_hooks": {"events": {"path": "/"}}}},
