@@ -10,7 +10,6 @@ from itertools import accumulate, takewhile
 
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import MessageStats
-from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -63,19 +62,13 @@ class Shares:
 
         It is at most half of these: later messages need room as well.
         """
-        quoting = self._budget.policy.quoting
-        most_tokens = max(0.0, min(quoting if isinstance(quoting, int) else MOST_TOKENS, free_tokens / 2))
-        if (stated := fraction_of(quoting)) is not None:
-            share_tokens = min(most_tokens, self._budget.goal_tokens * stated)
-            return Share(share_tokens, share_tokens)
+        most_tokens = max(0.0, min(MOST_TOKENS, free_tokens / 2))
         dialogue_tokens = self._rest_tokens * self._dialogue_fraction(length)
         return Share(*(min(most_tokens, dialogue_tokens * fraction) for fraction in (QUESTION_FRACTION, USUAL_FRACTION)))
 
     def most_target_tokens(self, length: int) -> LocalTokens:
         """Return the most that a compaction of the first `length` messages may leave: in dialogue two shares are free."""
         goal_tokens = self._budget.goal_tokens
-        if fraction_of(self._budget.policy.quoting) is not None:
-            return goal_tokens
         share_tokens = self.behind(length, 2 * goal_tokens).question_tokens
         return LocalTokens(int(goal_tokens - 2 * share_tokens * self._dialogue_fraction(length)))
 
@@ -92,11 +85,7 @@ def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
     message = index[i]
     if i and not message.is_question and index[i - 1].role in ("user", "tool") and not index[i - 1].is_request:
         return False
-    quoting = budget.policy.quoting
-    stated = fraction_of(quoting)
-    longest_fraction = USUAL_FRACTION if stated is None else stated
-    longest_tokens = quoting if isinstance(quoting, int) else LONGEST_TURN_TOKENS
-    return message.is_request and message.tokens <= min(longest_tokens, budget.goal_tokens * longest_fraction)
+    return message.is_request and message.tokens <= min(LONGEST_TURN_TOKENS, budget.goal_tokens * USUAL_FRACTION)
 
 
 def _plain_answers(index: Sequence[MessageStats]) -> Iterator[int]:

@@ -6,7 +6,7 @@ from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
-COMPACTION_FIELDS = frozenset({"compaction", "keep_recent", "language", "quoting", "tool_results"})
+COMPACTION_FIELDS = frozenset({"compaction", "keep_recent", "language", "tool_results"})
 """The policy fields that a compaction depends on beside its budget. No other field may cost a conversation its summary, or
 change a prefix in a provider's prompt cache."""
 MARGIN_FRACTION = 0.02

@@ -88,11 +88,6 @@ class Policy(BaseModel):
         description="How much of the newest exchanges stays whole while older ones shrink: tokens (pi: 20,000), at most "
         "20 % of the budget; or a share of the budget such as `10%`.",
     )
-    quoting: Annotated[Tokens | Share | None, is_amount(None)] = Field(
-        None,
-        description="Most compacted dialogue that is quoted behind a later user turn, in tokens or as a share of the "
-        "budget; 0 is off. Unset: 8,000 tokens, and at most a third of the budget for a question and a tenth for another.",
-    )
     tool_results: ToolResultLimits = Field(
         ToolResultLimits(),
         description="The largest tool result: `{max_chars, max_lines, max_bytes, max_fraction, direction, apply}`; a "

@@ -37,7 +37,7 @@ indices = st.lists(st.builds(stats, roles, st.integers(1, 300)), max_size=60)
 def points_of(
     index, *, preamble_tokens=0, policy=None, target_tokens=TARGET_TOKENS, arrived_tokens=None, trigger=TRIGGER_TOKENS
 ):
-    budget = Budget(trigger, 2 * trigger, Counter("cl100k_base"), policy or Policy(quoting=0))
+    budget = Budget(trigger, 2 * trigger, Counter("cl100k_base"), policy or Policy())
     tokens = arrived_tokens or [m.tokens for m in index]
     history = History(UNREADABLE, tuple(index), preamble_tokens, b"")
     return CutPoints(history, tokens, Thresholds(budget, target_tokens))
@@ -121,10 +121,10 @@ def test_a_result_counts_as_it_was_cut_when_it_arrived():
 
 
 def test_text_for_later_turns_is_reserved_only_behind_a_compaction():
-    policy, cut = Policy(quoting="50%"), Cut(2, 300, 1)
-    assert points_of(turns(9), policy=policy).newest_after(Cut()) == Cut()
-    assert points_of(turns(5)).newest_after(cut) == cut
-    assert points_of(turns(5), policy=policy).newest_after(cut).length == 5
+    cut, tools = Cut(2, 300, 1), [stats(("user", "tool")[n % 2], 100) for n in range(7)]
+    assert points_of(turns(7)).newest_after(Cut()) == points_of(tools).newest_after(Cut()) == Cut()
+    assert points_of(tools).newest_after(cut) == cut
+    assert points_of(turns(7)).newest_after(cut).length == 7
 
 
 @pytest.mark.parametrize("count", [0, 1])

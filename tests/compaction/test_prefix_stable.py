@@ -123,7 +123,7 @@ def test_a_compaction_that_leaves_more_than_its_sizes_tell_is_stable(
     for n in range(60):
         messages.append({"role": "assistant", "content": f"fine line {n}\n" * remark_lines})
         messages.append({"role": "user", "name": "bob", "content": f"please go on with {n}"})
-    assert_stable(messages, "openai-chat", trigger, int(trigger * target_fraction), Policy(quoting=0))
+    assert_stable(messages, "openai-chat", trigger, int(trigger * target_fraction), Policy())
 
 
 def in_a_message(fmt, messages):
@@ -150,7 +150,7 @@ def beside_the_results(fmt, messages):
 def test_a_reminder_that_the_next_request_lacks_rewrites_nothing(fmt, reminder):
     """What stays of a request is sent as it would be without the reminder; each request ends with its own."""
     messages = items_of(agent_session(fmt, turns=36))[:-1]  # the last is a user's
-    policy = Policy(quoting=0)
+    policy = Policy()
     assert assert_stable(messages, fmt, 5_400, None, policy) >= 2
     for n in requests(messages, fmt):
         plain, plain_cut, _ = sent(messages[:n], fmt, trigger=5_400, policy=policy)
@@ -234,7 +234,7 @@ def test_a_cache_marker_that_moves_changes_nothing_but_itself():
 def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
     messages = items_of(agent_session("openai-chat", turns=60))
     messages = [*messages, *called("line of a large file\n" * 1_500, "big")]
-    policy = Policy(tool_results={"max_chars": 4_000}, quoting=0)
+    policy = Policy(tool_results={"max_chars": 4_000})
     first = sent(messages, "openai-chat", trigger=16_000, policy=policy)[0]
     later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
     assert len(first[-1]) < 6_000

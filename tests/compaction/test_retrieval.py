@@ -49,12 +49,6 @@ def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
     assert sent(later, trigger=3_400, target=400)[0][: len(asked)] == asked
 
 
-def test_retrieval_can_be_switched_off():
-    messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
-    last = sent(messages, trigger=3_000, target=1_000, policy=Policy(quoting=0))[0][-1]
-    assert json.loads(last) == messages[-1]
-
-
 def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
     """A pasted file shares words with everything: it is no question."""
     talk = [chatter(n) for n in range(300)]
@@ -134,16 +128,6 @@ def test_a_share_leaves_half_of_what_is_free_and_is_never_negative():
     assert shares.behind(80, -100) == Share(0, 0)
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.5])
-def test_a_fraction_in_the_policy_holds_for_every_turn_and_the_target_stays(fraction):
-    budget = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(quoting=f"{fraction:.0%}"))
-    shares = Shares(history_over(TALK, budget), budget)
-    assert shares.behind(80, 3_000) == Share(3_000 * fraction, 3_000 * fraction)
-    assert shares.most_target_tokens(80) == 3_000
-    capped = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(quoting=7))
-    assert Shares(history_over(TALK, capped), capped).behind(80, 3_000) == Share(7, 7)
-
-
 def test_a_share_depends_on_the_compacted_messages_alone():
     """Otherwise what an earlier turn was given would change with the messages behind it."""
     budget = Budget(3_000, 200_000, Counter("cl100k_base"))
@@ -184,7 +168,7 @@ def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
     questions = [{"role": "user", "content": f"Where does key {n} of the cupboard hang?"} for n in asked]
     answers = [{"role": "assistant", "content": "Let me see."}] * turns
     later = [m for pair in zip(questions, answers, strict=True) for m in pair]
-    budget = Budget(4_000, 8_000, Counter("cl100k_base"), Policy(quoting="2%"))
+    budget = Budget(4_000, 8_000, Counter("cl100k_base"))
     history = history_over([*talk, *later], budget)
     share = Shares(history, budget).behind(len(talk), 4_000)
     texts = Retrieval(history, len(talk), (), digest_behind(b"", history.index[: len(talk)]), budget, share).texts()

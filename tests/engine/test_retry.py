@@ -217,7 +217,6 @@ class TestRetries:
             optional={
                 "compaction": st.sampled_from(["gentle", "cost_aware", "client_first"]),
                 "keep_recent": st.sampled_from([10**6, "99%"]),
-                "quoting": st.just("50%"),
                 "tool_results": st.just({"max_fraction": 1.0}),
                 "reserve": st.just(0),
             },

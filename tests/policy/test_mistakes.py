@@ -182,8 +182,9 @@ def test_words_that_say_off_switch_off(fields, place):
 
 
 @pytest.mark.parametrize("fields", [
-    {"mode": "enforce"}, {"compaction": "full"}, {"retrieval": False}, {"summary": False, "archive": False}, {"quoting": 0},
-    {"compaction": "gentle", "locked": ["compaction"]}, {"block_below_tokens": 0}, {"tool_results": {"max_lines": 9}},
+    {"mode": "enforce"}, {"compaction": "full"}, {"retrieval": False}, {"summary": False, "archive": False},
+    {"keep_recent": 0}, {"compaction": "gentle", "locked": ["compaction"]}, {"block_below_tokens": 0},
+    {"tool_results": {"max_lines": 9}},
 ], ids=str)  # fmt: skip
 def test_other_words_leave_the_plugin_on(fields):
     read, wrong = settings_of({"defaults": fields})
@@ -293,11 +294,11 @@ def test_settings_of_no_mapping_are_told():
     assert wrong == ["callback_settings: a mapping is expected, with the key `ctx_hooks`, not 'observe'"]
 
 
-@pytest.mark.parametrize("name", ["reserve", "keep_recent", "quoting"])
+@pytest.mark.parametrize("name", ["reserve", "keep_recent"])
 @pytest.mark.parametrize("value", [None, "dynamic", "16384", -1, True, 1.5, [], {}])
 def test_an_amount_that_is_none_is_one_mistake_in_plain_words(name, value):
     _, wrong = settings_of({"defaults": {name: value}})
-    if (name, value) in [("reserve", "dynamic"), ("reserve", None), ("quoting", None)]:
+    if (name, value) in [("reserve", "dynamic"), ("reserve", None)]:
         assert wrong == []
     else:
         (line,) = wrong
@@ -305,7 +306,7 @@ def test_an_amount_that_is_none_is_one_mistake_in_plain_words(name, value):
         assert f".defaults.{name}: tokens, or a share below 100 %, are expected" in line
 
 
-@pytest.mark.parametrize("name", ["reserve", "keep_recent", "quoting"])
+@pytest.mark.parametrize("name", ["reserve", "keep_recent"])
 def test_an_amount_that_is_switched_off_is_none(name):
     read, wrong = settings_of({"defaults": {name: False}})
     assert (getattr(Policies(read).resolve(Caller()).policy, name), wrong) == (0, [])

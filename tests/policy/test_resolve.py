@@ -68,7 +68,7 @@ def test_every_hint_is_a_valid_setting(hint):
     assert not resolve({"defaults": yaml.safe_load(written)}).ignored
 
 
-@pytest.mark.parametrize("name", ["deployment_choice", "error_text", "target_fraction", "window_override_tokens"])
+@pytest.mark.parametrize("name", ["deployment_choice", "error_text", "quoting", "target_fraction", "window_override_tokens"])
 def test_a_removed_field_is_named_with_what_holds(name):
     (line,) = resolve({"defaults": {name: 1}}).ignored
     assert f"there is no such field; {KNOWN_ELSEWHERE[name.replace('_', '')]}" in line
@@ -105,11 +105,11 @@ def test_a_faulty_scope_falls_back_to_its_parent_and_harms_no_other():
 def test_named_policies_extend_each_other_and_the_presets():
     settings = {
         "policies": {"careful": {"extends": "balanced", "language": "zh"}, "more": {"extends": "careful", "reserve": 5}},
-        "teams": {"alpha": "more", "beta": {"policy": "careful", "quoting": 0}},
+        "teams": {"alpha": "more", "beta": {"policy": "careful", "max_turns": 9}},
     }
     alpha = resolve(settings, team_names=("alpha",)).policy
     assert (alpha.reserve, alpha.language, alpha.keep_recent) == (5, "zh", 20_000)
-    assert resolve(settings, team_names=("beta",)).policy.quoting == 0
+    assert resolve(settings, team_names=("beta",)).policy.max_turns == 9
 
 
 def test_policies_that_extend_each_other_in_a_circle_are_a_mistake():
@@ -182,7 +182,7 @@ def test_patterns_match_model_groups_and_an_exact_name_wins():
 
 LEAST_AND_MOST = {
     "window_tokens": (1_000, None), "block_below_tokens": (0, None),
-    "reserve": (0, None), "keep_recent": (0, None), "quoting": (0, None),
+    "reserve": (0, None), "keep_recent": (0, None),
     "rescue_attempts": (0, 3), "max_turns": (1, None),
 }  # fmt: skip
 ABOVE_0 = ("compression_timeout_seconds",)
@@ -203,7 +203,7 @@ def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
     ("name", "value"),
     [
         *((name, 0) for name in ABOVE_0),
-        *((n, s) for n in ("reserve", "keep_recent", "quoting") for s in ("100%", "-1%", "much")),
+        *((n, s) for n in ("reserve", "keep_recent") for s in ("100%", "-1%", "much")),
         *(("tool_results", {name: value}) for name, value in LIMITS.items()),
     ],
 )

@@ -13,7 +13,6 @@ from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation.model import Text, ToolCall
 from ctx_hooks.conversation.placeholders import MARK, REMOVED_MESSAGE
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.policy.settings import Policy
 
 SOURCE = "".join(f"def step_{n}(value):\n    return value + table_{n}[{n * 7}]\n" for n in range(60))
 RECORD = re.compile(rf"{re.escape(MARK)} (\d+) messages? (?:was|were) removed here")
@@ -41,7 +40,7 @@ def placed(fmt, turns, texts):
 def pieces(message):
     """Return what a message says itself and the record in it, as it is read, each as its text and how many it stands for."""
     texts = [part.arguments if isinstance(part, ToolCall) else part.text for part in message.parts]
-    text = "\n".join(texts)
+    text, *_ = "\n".join(texts).partition(f"{MARK} Quoted from earlier")
     read = []
     while (found := RECORD.search(text)) and any(isinstance(part, Text) for part in message.parts):
         record, end, behind = text[found.start() :].partition(f"{MARK} End of the record.")
@@ -62,8 +61,7 @@ def test_nothing_before_a_record_is_newer_and_nothing_behind_it_is_older(fmt, ta
     messages = placed(fmt, turns, texts)
     whole = ctx_hooks.compress(messages, format=fmt, budget_tokens=10**9).tokens_before
     budget_tokens = max(600, int(whole * share))
-    policy = Policy(quoting=0)  # what is quoted behind a later turn says that it is older
-    done = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget_tokens, target_tokens=target_tokens, policy=policy)
+    done = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget_tokens, target_tokens=target_tokens)
     newest, removed, left = -1, 0, 0
     for message in WIRE_FORMATS[fmt].read(done.messages).messages:
         found = pieces(message)
