@@ -59,8 +59,7 @@ class RequestFlow:
             return without_request_key(request.fields)
         fields = without_request_key(with_request_id(request.fields, request.call))
         if group.policy.addon_names:
-            to = replace(group, request_id=request_id_of(fields))
-            fields = dict((await self.addons.begun(replace(request, fields=fields), to)).fields)
+            fields = dict((await self.addons.begun(replace(request, fields=fields), group)).fields)
         first = group.policy.fallbacks == "first"
         state = self.running.open(request_id_of(fields))
         state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()
@@ -72,9 +71,7 @@ class RequestFlow:
         if group.window.tokens < (group.policy.block_below_tokens or 0):
             raise refusal(small_window_error(group.window.tokens, group.policy))
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
-        if checks_before_deployment():
-            return await self.fitted_before_choice(replace(request, fields=fields), group)
-        return fields
+        return await self.fitted_before_choice(replace(request, fields=fields), group)
 
     async def fitted_before_choice(self, request: Request, group: Target | None = None) -> dict[str, Any]:
         """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
@@ -89,8 +86,6 @@ class RequestFlow:
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
         """Begin an attempt, decide about it, record the decision, and return the arguments to send.
-
-        A request that is fitted before the choice keeps the caller's flags: it is fitted once more.
 
         Raises:
             ContextWindowExceededError: a retry that would repeat the refused request, or a request for a fallback.
@@ -121,11 +116,9 @@ class RequestFlow:
         sent |= decision.changes
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
         if to.checked or not bound.may_have(FIELD):
-            bare = None
-        elif are_many(items):
-            bare = await pool.run(to.tenant, partial(without_flags, items), Deadline())
-        else:
-            bare = without_flags(items)
+            return sent  # a request that is fitted before the choice is fitted once more: it keeps the caller's flags
+        strip = partial(without_flags, items)
+        bare = await pool.run(to.tenant, strip, Deadline()) if are_many(items) else strip()
         return sent if bare is None else {**sent, name: bare}
 
     def mode(self, call: Call) -> Mode:
@@ -197,11 +190,8 @@ class RequestFlow:
         group = target.of_group(request.call, self.policies, request.call.model_group)
         if group.policy.mode == "off" or not group.policy.addon_names:
             return dict(fields), False
-        marked = with_request_id(fields, request.call)
-        request_id = request_id_of(marked)
-        begun = await self.addons.begun(replace(request, fields=marked), replace(group, request_id=request_id))
-        is_answered = bool(self.running.of(request_id).addons)
-        sent = dict(begun.fields)
+        begun = await self.addons.begun(replace(request, fields=with_request_id(fields, request.call)), group)
+        sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
         if not is_answered:
             sent["litellm_metadata"] = fields.get("litellm_metadata")
         return sent, is_answered
@@ -239,10 +229,7 @@ class RequestFlow:
         return attempt
 
     def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:
-        """Note that an answer, whose call LiteLLM has `logged`, states no usage; return the estimate of the sent tokens.
-
-        None if they were not counted, or if LiteLLM's own figure can stay.
-        """
+        """Note that a logged answer states no usage; return the estimate of its input, None if LiteLLM's can stay."""
         with failing_open("leaves the estimate to LiteLLM"):
             attempt = self.running.of(request_id_of(logged)).attempts.without_usage()
             if attempt is not None and attempt.to.policy.mode == "enforce":
@@ -265,10 +252,7 @@ class RequestFlow:
     ) -> tuple[Attempt, Answer] | None:
         """Learn from an answer, and forget its attempt; return the attempt if known, and the answer without a guessed bill.
 
-        Args:
-            request_id: the request's id in this process.
-            answer: the answer as LiteLLM logs it.
-            name: the answering deployment; by default the deployment of the newest attempt.
+        `name` is the answering deployment; by default the newest attempt is answered.
         """
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
@@ -311,8 +295,7 @@ class RequestFlow:
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client sees it; raise a further call's error if there is no earlier text."""
         state = self.running.of(request_id_of(fields))
-        answer = reported_usage.whole(state, fields, answer)
-        return await self.addons.whole(state, fields, answer) if state.addons else answer
+        return await self.addons.whole(state, fields, reported_usage.whole(state, fields, answer))
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client sees it."""

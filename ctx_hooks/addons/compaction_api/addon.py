@@ -84,7 +84,7 @@ class CompactionApi(Addon):
         if not (is_route or is_triggered) or to.policy.mode != "enforce" or compacts_itself(to.group):
             return request
         said = items[:-1] if is_triggered else items
-        notes = self._running.open(to.request_id)
+        notes = self._running.open(request.call.request_id)
         notes.addons |= {NAME}
         notes.route = ANSWERED_BY if is_route else ""
         kind = COMPACTED if is_route else WHOLE
