@@ -121,16 +121,15 @@ def doctor() -> None:
     """
 
 
-@commands.command(short_help="Add the plugin to a proxy configuration, or take it out.")
+@commands.command(short_help="Add the plugin to a proxy configuration.")
 @click.argument("config", type=FILE)
 @click.option("--observe", is_flag=True, help="Decide and record only: no request is changed.")
-@click.option("--remove", is_flag=True, help="Take the plugin out; its settings stay, and do nothing.")
 @click.option("--events", metavar="FOLDER", help="Record events there, for `ctx-hooks report`.")
 @yes_option
 @json_option
 @_runs("init")
 def init() -> None:
-    """Add the plugin to a proxy configuration, or take it out.
+    """Add the plugin to a proxy configuration.
 
     CONFIG is the YAML file that `litellm --config` is given. What would change is shown, and written if you agree.
     """

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -19,7 +19,6 @@ from ctx_hooks.cli.archive import Places, archives_of, open_places
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
 from ctx_hooks.learning import learned, stored_histories
-from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 
@@ -97,7 +96,7 @@ def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _tables(removed))
     is_found = any(held.entries for held, _ in removed)
     if not as_json():
-        kept = ["What stays, and how long:", *(f"- {line}" for line in stays), *_resembling(read, named, removed)]
+        kept = ["What stays, and how long:", *(f"- {line}" for line in stays)]
         print_text("\n".join(kept if is_found else ["Nothing was found.", *kept]))
     return 0 if is_found else FAILED
 
@@ -174,15 +173,6 @@ def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
         yield "Statistics, summaries and histories of requests with a team belong to the team: name it by --team as well."
     if config.settings.events is not None:
         yield f"Event files in {config.settings.events.path}: figures with ids of team and key, until they are rotated away."
-
-
-def _resembling(config: Configuration, named: Mapping[str, Sequence[str]], removed: Sequence[tuple[Held, int]]) -> list[str]:
-    """Return which team of the configuration a name may mean, if nothing is found of it."""
-    found = {held.owner for held, _ in removed if held.entries}
-    teams = config.settings.teams
-    unknown = [team for team in named["team"] if f"team {team}" not in found and team not in teams]
-    hints = {team: suggestion(team, teams) for team in unknown}
-    return [f"Nothing is kept of the team {team}{hint}" for team, hint in hints.items() if hint]
 
 
 def _tables(removed: Sequence[tuple[Held, int]]) -> Group:

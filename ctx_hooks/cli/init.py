@@ -1,4 +1,4 @@
-"""`ctx-hooks init CONFIG`: add the plugin to a proxy configuration, or remove it; the changes are shown first.
+"""`ctx-hooks init CONFIG`: add the plugin to a proxy configuration; the changes are shown first.
 
 The file is edited as text at the positions of its YAML nodes, so that comments and layout stay. The edited text is parsed
 again: if it does not say what it should, nothing is written.
@@ -26,7 +26,7 @@ PLUGIN = "ctx_hooks.proxy_handler_instance"
 SETTINGS, CALLBACKS, OWN_SETTINGS = "litellm_settings", "callbacks", "callback_settings"
 
 
-def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: bool) -> None:
+def run(*, config: Path, observe: bool, events: str | None, yes: bool) -> None:
     """Show the changes of a configuration, and write them if the user confirms.
 
     Raises:
@@ -41,10 +41,10 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
     for section in (SETTINGS, OWN_SETTINGS):
         if not isinstance(before.get(section) or {}, dict):
             raise CommandError(f"{config}: `{section}` has to be a mapping")
-    wanted = without_plugin(before) if remove else _wanted(config, before, observe=observe, events=events)
+    wanted = _wanted(config, before, observe=observe, events=events)
     changed = text
     if wanted != before:
-        changed = _text_without(text) if remove else _text_with(text, before, wanted)
+        changed = _text_with(text, before, wanted)
         if _read(changed) != wanted:
             raise CommandError(f"{config}: its layout is one that this command cannot edit; see docs/index.md, step 2")
     old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
@@ -58,7 +58,7 @@ def run(*, config: Path, observe: bool, remove: bool, events: str | None, yes: b
     if as_json():
         print_json({"config": str(config), "difference": difference, "written": is_written})
     elif is_written:
-        print_text("Written. Restart the proxy." if remove else f"Written. Next: ctx-hooks check {config}")
+        print_text(f"Written. Next: ctx-hooks check {config}")
         if events and not Path(events).is_dir():
             print_text(f"Nothing is recorded until the folder {events} exists where the proxy runs; it does not exist here.")
 
@@ -85,16 +85,6 @@ def with_plugin(config: Mapping[str, Any], *, observe: bool, events: str | None 
     asked |= {"events": {"path": events}} if events else {}
     added = {OWN_SETTINGS: {**own, "ctx_hooks": asked}} if asked and "ctx_hooks" not in own else {}
     return {**config, SETTINGS: settings, **added}
-
-
-def without_plugin(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without the plugin among its callbacks; its settings stay, and do nothing."""
-    names = _callbacks(config)
-    if PLUGIN not in names:
-        return dict(config)
-    rest = [name for name in names if name != PLUGIN]
-    settings = {k: v for k, v in config[SETTINGS].items() if k != CALLBACKS} | ({CALLBACKS: rest} if rest else {})
-    return {k: v for k, v in config.items() if k != SETTINGS} | ({SETTINGS: settings} if settings else {})
 
 
 def _callbacks(config: Mapping[str, Any]) -> list[Any]:
@@ -144,34 +134,6 @@ def _appended(text: str, node: Node) -> str:
     last = text.find("\n", node.value[-1].end_mark.index)
     at = len(text) if last < 0 else last
     return f"{text[:at]}\n{' ' * node.start_mark.column}- {PLUGIN}{text[at:]}"
-
-
-def _text_without(text: str) -> str:
-    """Return a text without the plugin, and without the list and the section that contain nothing else."""
-    found = _entry(text, SETTINGS, CALLBACKS)
-    section = _entry(text, SETTINGS)
-    if found is None or section is None:
-        return text
-    name, node = found
-    items = node.value if isinstance(node.value, list) else [node]
-    own = next((item for item in items if item.value == PLUGIN), None)
-    if own is None:
-        return text
-    if len(items) == 1:
-        outer = section if len(section[1].value) == 1 else found
-        if outer is found and section[1].flow_style:
-            return text[: name.start_mark.index] + text[node.end_mark.index :].lstrip(", ")
-        return _without_lines(text, outer[0].start_mark.index, own.end_mark.index)
-    if not node.flow_style:
-        return _without_lines(text, own.start_mark.index, own.end_mark.index)
-    others = ", ".join(text[item.start_mark.index : item.end_mark.index] for item in items if item is not own)
-    return f"{text[: node.start_mark.index]}[{others}]{text[node.end_mark.index :]}"
-
-
-def _without_lines(text: str, start: int, end: int) -> str:
-    """Return a text without the lines from the one of `start` to the one of `end`."""
-    first, last = text.rfind("\n", 0, start) + 1, text.find("\n", end)
-    return text[:first] + ("" if last < 0 else text[last + 1 :])
 
 
 def _entry(text: str, *path: str) -> tuple[Node, Any] | None:

@@ -1,12 +1,13 @@
 """`ctx-hooks replay HISTORY...`: recorded requests as the plugin would have sent them, by several policies side by side."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ctx_hooks.cli.rendering import dollars, percent, render, short, whole
+from ctx_hooks.cli.rendering import dollars, percent, short, whole
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay, replayed
 from ctx_hooks.cli.replay.sessions import Bill
@@ -36,9 +37,22 @@ def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
     if replay.sessions:
         out.print()
         out.print(_bills(replay))
-    unpriced = max(bill.unpriced for bill in replay.bills)
-    if notes := render("replay.txt", reading=reading, replay=replay, unpriced=unpriced).rstrip("\n"):
-        out.print(notes)
+    for note in _notes(reading, replay):
+        out.print(f"\n{note}")
+
+
+def _notes(reading: Reading, replay: Replay) -> Iterator[str]:
+    """Yield what the figures do not include, and why."""
+    if unpriced := max(bill.unpriced for bill in replay.bills):
+        yield f"LiteLLM knows no price of the model of {counted(unpriced, 'request')}; name another one with --model."
+    if replay.out_of_order:
+        yield f"{counted(replay.out_of_order, 'request')} follow a later one of their session: sort the export by time."
+    for reason, count in replay.left_out.items():
+        yield f"Left out: {count:,} {reason}."
+    if reading.broken:
+        yield "\n  ".join((f"{counted(reading.broken, 'place')} cannot be read:", *reading.named))
+    if reading.not_read:
+        yield "\n  ".join(("Files that cannot be read:", *reading.not_read))
 
 
 def _bills(replay: Replay) -> Table:
