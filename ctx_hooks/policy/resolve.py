@@ -170,7 +170,9 @@ class Policies:
         fields: dict[str, Any] = {}
         if caller.request_policy:
             named = self._read("x-ctx-hooks", caller.request_policy)
-            if caller.request_policy in policy.request_policies and not named.mistakes:
+            # A field's name allows only the field, also if a policy has the same name.
+            allowed = set(policy.request_may_set) - Policy.model_fields.keys()
+            if caller.request_policy in allowed and not named.mistakes:
                 fields = named.over(policy.mode)
             else:
                 refused.append(f"request: policy {caller.request_policy!r:.60} is not allowed")

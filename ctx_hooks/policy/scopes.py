@@ -64,6 +64,7 @@ KNOWN_ELSEWHERE: Mapping[str, str] = {
     "deploymentchoice": "LiteLLM chooses by size with `enable_pre_call_checks: true` under `router_settings`",
     "targetfraction": "a compaction leaves 0.5625 of the room beside fixed text",
     "quoting": "a question in plain dialogue gets a third of the room, at most 8,000 tokens",
+    "requestpolicies": "write `request_may_set: [gentle]`",
     "errortext": "the final error has its own words",
 }
 """Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""
@@ -231,12 +232,12 @@ def _valid(origin: str, given: Mapping[str, Any], policies: Mapping[str, Scope])
         only = [n for n in _CONFIGURATION_ONLY if n in fields["archive"]]
         wrong += [f"{origin}.archive.{n}: is set in the proxy's configuration only" for n in only]
         fields["archive"] = {n: v for n, v in fields["archive"].items() if n not in only}
-    lists = {"request_may_set": ("field", [*Policy.model_fields]), "request_policies": ("policy", [*PRESETS, *policies])}
-    for key, (kind, known) in lists.items():
-        if isinstance(fields.get(key), (list, tuple)):
-            listed = [with_off(n) for n in fields[key]]
-            wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{suggestion(n, known)}" for n in listed if n not in known]
-            fields[key] = tuple(n for n in listed if n in known)
+    key, known = "request_may_set", [*Policy.model_fields, *PRESETS, *policies]
+    if isinstance(fields.get(key), (list, tuple)):
+        listed = [with_off(n) for n in fields[key]]
+        unknown = [n for n in listed if n not in known]
+        wrong += [f"{origin}.{key}: {n!r:.60} is no field and no policy{suggestion(n, known)}" for n in unknown]
+        fields[key] = tuple(n for n in listed if n in known)
     for whole in (False, True):  # a section that has lost a part may be wrong without it
         try:
             Policy.model_validate(fields)

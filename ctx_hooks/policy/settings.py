@@ -137,8 +137,11 @@ class Policy(BaseModel):
         description="Which input the usage of an answer states to the client: what the provider billed, or, in its tokens, "
         "what the client sent, so that a client that compacts by itself knows its size. Spend and logs stay as billed.",
     )
-    request_may_set: tuple[str, ...] = Field((), description="Fields that a caller may set in `metadata.ctx_hooks`.")
-    request_policies: tuple[str, ...] = Field((), description="Policies that a caller may name in `x-ctx-hooks`; `off` too.")
+    request_may_set: tuple[str, ...] = Field(
+        (),
+        description="Fields that a caller may set in `metadata.ctx_hooks`, and policies that it may name in the header "
+        "`x-ctx-hooks`; `off` too.",
+    )
 
     @field_validator("request_may_set")
     @classmethod

@@ -80,7 +80,7 @@ def test_a_scope_sets_the_limits_of_tool_results_that_it_names():
     assert (limits.max_lines, limits.max_chars, limits.direction) == (9, 400_000, "tail")
     named = {"policies": {"short": {"tool_results": {"max_chars": 5_000}}}}
     own = {"policy": "short", "tool_results": {"max_lines": 7, "direction": "up"}}
-    allowed = {"request_policies": ["short"], "request_may_set": ["tool_results"]}
+    allowed = {"request_may_set": ["tool_results", "short"]}
     asked = {"request": {"tool_results": {"max_lines": 7}}, "request_policy": "short"}
     for settings, caller in (({"defaults": own}, {}), ({"defaults": allowed}, asked)):
         limits = resolve({**named, **settings}, **caller).policy.tool_results
@@ -128,11 +128,12 @@ def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
 
 
 def test_a_request_sets_what_it_may_and_nothing_else():
-    settings = {"defaults": {"request_may_set": ["language"], "request_policies": ["gentle", "off"]}}
+    settings = {"defaults": {"request_may_set": ["language", "gentle", "off"]}, "policies": {"language": {"mode": "off"}}}
     found = resolve(settings, request={"language": "zh", "reserve": 1}, request_policy="gentle")
     assert (found.policy.language, found.policy.compaction, found.policy.reserve) == ("zh", "gentle", None)
     assert any("reserve may not be set" in line for line in found.ignored)
     assert resolve(settings, request_policy="off").policy.mode == "off"
+    assert resolve(settings, request_policy="language").policy.mode == "enforce"  # only the field is allowed
     assert resolve({}, request_policy="off").policy.mode == "enforce"
 
 
@@ -141,7 +142,7 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     ({"defaults": {"reserve": -1}}, "defaults.reserve"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
     ({"defaults": {"locked": ["reserv"]}}, "defaults.locked"),
-    ({"defaults": {"request_policies": ["gentlee"]}}, "'gentlee' is no policy"),
+    ({"defaults": {"request_may_set": ["gentlee"]}}, "'gentlee' is no field and no policy; did you mean 'gentle'?"),
     ({"teams": {"alpha": {"locked": ["reserve_token"]}}}, "'reserve_token' is no field"),
     ({"teams": {"alpha": {"locked": "reserve"}}}, "teams.alpha.locked: 'reserve' is no field"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),

@@ -37,7 +37,7 @@ CACHE_BYTES = 16_000_000
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
 ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
-DEFAULTS = {"rescue_attempts": 3, "locked": ["reserve"], "request_policies": ["off"], "request_may_set": ["language"]}
+DEFAULTS = {"rescue_attempts": 3, "locked": ["reserve"], "request_may_set": ["language", "off"]}
 PARTS = """
 import json, pathlib
 import ctx_hooks
