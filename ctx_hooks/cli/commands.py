@@ -150,6 +150,18 @@ def check() -> None:
     """
 
 
+@commands.command(short_help="Print clients' settings for the windows of your model groups.")
+@click.argument("config", type=FILE)
+@click.option("--url", default="http://localhost:4000", show_default=True, help="The proxy's address.")
+@json_option
+@_runs("clients")
+def clients() -> None:
+    """Print the settings by which clients know the windows of your model groups, and compact before the proxy has to.
+
+    CONFIG is the YAML file that `litellm --config` is given. A group whose window nobody states is left out.
+    """
+
+
 @commands.command(short_help="Say what would be done with a request, and why.")
 @click.argument("request", type=FILE)
 @click.option("--model", help="The model group, or a LiteLLM model name.  [default: the request's own]")
