@@ -9,7 +9,7 @@ from documentation import ROOT
 from ctx_hooks.addons.retrieval import archiving, tool_rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
-from ctx_hooks.compaction import retrieval_share, thresholds
+from ctx_hooks.compaction import thresholds
 from ctx_hooks.learning import attempts, calibration, learned, stats, stored_histories
 from ctx_hooks.litellm_compat import read_ahead
 from ctx_hooks.overflow import retry_plan, texts
@@ -51,7 +51,6 @@ SAYS = [
     ("appendix/output", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
     ("appendix/output", f"the budget and {request.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
     ("appendix/output", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
-    ("policies", f"Unset: {retrieval_share.MOST_TOKENS:,}"),
     ("policies", ", ".join(f"{tokens:,}" for _, tokens in budget.DYNAMIC_RESERVES[:0:-1])),
 ]
 IN_WORDS = {
@@ -59,7 +58,6 @@ IN_WORDS = {
     "at most a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
     "forgotten after a day": stats.RULES["limit"].kept_seconds == DAY,
     "down to half of the window": attempts.OTHERS_FLOOR_FRACTION == 0.5,
-    "a tenth for another turn": (retrieval_share.QUESTION_FRACTION, retrieval_share.USUAL_FRACTION) == (1 / 3, 0.1),
     "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,
 }
