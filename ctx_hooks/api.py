@@ -120,7 +120,9 @@ def compress(
     history = replace(received, messages=reader.selected(newest), index=tuple(index[i] for i in newest))
     if target_tokens is None:
         conversation = history.conversation(counter)
-        outcome = pipeline.compress(message_rules.repair(conversation)[0] if history.tokens > goal else conversation, budget)
+        if history.tokens > goal:
+            conversation, _ = message_rules.repair(conversation, language=policy.language)
+        outcome = pipeline.compress(conversation, budget)
     else:
         target = goal if is_first_request(history.index) else None
         if target_tokens != "auto":

@@ -142,7 +142,7 @@ def compress(
     before = LocalTokens(estimated_tokens(conversation) + (skimmed.tokens if skimmed else 0))
     if before <= budget.goal_tokens:
         return Outcome(conversation, before, before, fits=True, steps=())
-    whole, _ = message_rules.repair(conversation, continues=continues)
+    whole, _ = message_rules.repair(conversation, continues=continues, language=budget.policy.language)
     sizes = [message_tokens(m, whole.format) for m in whole.messages]
     room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
     gone: set[int] = set()
@@ -167,10 +167,13 @@ def compress(
         kept = with_records(whole, {}, gone, records, language)
     sent = whole.with_messages(tuple(kept))
     if sent is not whole:
-        sent = alternation.alternating(skimmed.turns if skimmed else map(turn_of, whole.messages), sent)
+        sent = alternation.alternating(
+            skimmed.turns if skimmed else map(turn_of, whole.messages), sent, budget.policy.language
+        )
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)
-    sent, _ = message_rules.repair(with_elisions(whole, sent) if budget.wants_reasoning else sent, continues=continues)
+    sent = with_elisions(whole, sent) if budget.wants_reasoning else sent
+    sent, _ = message_rules.repair(sent, continues=continues, language=budget.policy.language)
     after = estimated_tokens(sent)
     fits = after <= budget.goal_tokens
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"

@@ -271,7 +271,8 @@ class _Assembly:
         )
 
     def _repaired(self, conversation: Conversation) -> Conversation:
-        return message_rules.repair(conversation, continues=self._history.continues)[0]
+        language = self._thresholds.trigger.policy.language
+        return message_rules.repair(conversation, continues=self._history.continues, language=language)[0]
 
 
 def _instead(steps: tuple[Step, ...], other: Step) -> tuple[Step, ...]:

@@ -36,7 +36,7 @@ def is_request(message: Message) -> bool:
 
     A message that replaces a removed one is no request either. A result that a repair added before words does not count.
     """
-    if message.role != "user" or message.text == placeholders.REMOVED_MESSAGE:
+    if message.role != "user" or message.text in placeholders.REMOVED_MESSAGES:
         return False
     results = message.results
     return not results or (len(results) < len(message.parts) and all(r.is_missing for r in results))

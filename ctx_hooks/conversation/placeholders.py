@@ -20,8 +20,12 @@ Below = Literal["nothing", "record", "summary"]
 MARK = "[ctx_hooks]"
 """Every placeholder starts with it, for the model. The code decides nothing by it: any text may contain it."""
 GAP = "…"
-REMOVED_MESSAGE = f"{MARK} An earlier message was removed here."
+REMOVED_MESSAGE = {"en": f"{MARK} An earlier message was removed here.", "zh": f"{MARK} 此处移除了一条较早的消息。"}
 """The text that replaces a removed message, so that the roles around it alternate."""
+REMOVED_MESSAGES = frozenset(REMOVED_MESSAGE.values())
+"""What such a message may say: an earlier request may have had another language."""
+MISSING_RESULT = {"en": "[No result was recorded for this call.]", "zh": "[此调用没有记录任何结果。]"}
+"""The text of the result that is added for a call without one."""
 RETRIEVE = "ctx_retrieve"
 """The tool that returns removed text."""
 MOST_NAMES = 40

@@ -14,6 +14,7 @@ from ctx_hooks.message_rules.content import (
 )
 from ctx_hooks.message_rules.pairing import calls_answered
 from ctx_hooks.message_rules.rule import Repair, Rule
+from ctx_hooks.policy.settings import Language
 
 RULES: Mapping[Format, tuple[Rule, ...]] = {
     "openai-chat": (chat_content, calls_answered),
@@ -29,17 +30,20 @@ loop's messages begin with their thinking has no repair: the provider signs thin
 """
 
 
-def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
+def repair(
+    conversation: Conversation, *, continues: bool = False, language: Language = "en"
+) -> tuple[Conversation, tuple[Repair, ...]]:
     """Return a conversation that keeps every rule of its format (the same object if none was broken), and the repairs.
 
     `continues`: whether the provider stores earlier messages, which may contain the calls of results here.
+    `language`: of the texts that are added.
     """
     done: list[Repair] = []
     repaired = conversation
     for rule in RULES[conversation.format]:
-        repaired, repairs = rule(repaired, continues=continues)
+        repaired, repairs = rule(repaired, continues=continues, language=language)
         done += repairs
-    alternating = alternation.kept(conversation, repaired)
+    alternating = alternation.kept(conversation, repaired, language)
     if alternating is not repaired:
         done.append(Repair("alternation", 0, "added", "the repaired roles no longer alternated"))
     return alternating, tuple(done)

@@ -17,20 +17,21 @@ from ctx_hooks.conversation.model import Conversation, Format, Message
 from ctx_hooks.conversation.protection import replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair
+from ctx_hooks.policy.settings import Language
 
 Turn = Literal["user", "assistant", "calls", "tool"]
 OTHER: dict[Turn, Turn] = {"user": "assistant", "assistant": "user"}
 
 
-def kept(before: Conversation, after: Conversation) -> Conversation:
+def kept(before: Conversation, after: Conversation, language: Language = "en") -> Conversation:
     """Return `after` with placeholder messages if the turns of `before` alternated and the turns of `after` do not.
 
     The last speaker stays the same, so that messages appended later still alternate.
     """
-    return after if after is before else alternating(map(turn_of, before.messages), after)
+    return after if after is before else alternating(map(turn_of, before.messages), after, language)
 
 
-def alternating(before: Iterable[Turn | None], after: Conversation) -> Conversation:
+def alternating(before: Iterable[Turn | None], after: Conversation, language: Language = "en") -> Conversation:
     """Return `after` as `kept` does, from the turns of the messages before."""
     # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
     gemini = after.format == "gemini"
@@ -49,19 +50,19 @@ def alternating(before: Iterable[Turn | None], after: Conversation) -> Conversat
     for message in after.messages:
         turn = turn_of(message)
         if turn in OTHER and spoken and turn == said:
-            last = said = _fill(filled, OTHER[turn], after.format)
+            last = said = _fill(filled, OTHER[turn], after.format, language)
         elif answered and (last, turn) == ("tool", "user"):
-            last = said = _fill(filled, "assistant", after.format)
+            last = said = _fill(filled, "assistant", after.format, language)
         joined = beside or (gemini and turn == "calls")
         if turn is not None and joined and last is not None and _side(turn) == _side(last) != "tool":
-            said = _fill(filled, "user" if _side(turn) == "assistant" else "assistant", after.format)
+            said = _fill(filled, "user" if _side(turn) == "assistant" else "assistant", after.format, language)
         filled.append(message)
         last = turn or last
         said = turn if turn in OTHER else said
     end = said_in_turn[-1] if said_in_turn else said
     if spoken and said != end:
         place = max((i + 1 for i, m in enumerate(filled) if turn_of(m) in OTHER), default=len(filled))
-        filled.insert(place, _placeholder(end, after.format))
+        filled.insert(place, _placeholder(end, after.format, language))
     return after.with_messages(tuple(filled))
 
 
@@ -87,20 +88,22 @@ def _is_reasoning(message: Message) -> bool:
     return message.raw.get("type") == "reasoning"
 
 
-def _fill(messages: list[Message], turn: Turn, fmt: Format) -> Turn:
+def _fill(messages: list[Message], turn: Turn, fmt: Format, language: Language) -> Turn:
     """Put a message of `turn` at the end, before the reasoning of the item that comes next."""
     place = len(messages)
     while place and _is_reasoning(messages[place - 1]):
         place -= 1
-    messages.insert(place, _placeholder(turn, fmt))
+    messages.insert(place, _placeholder(turn, fmt, language))
     return turn
 
 
-def _placeholder(turn: Turn, fmt: Format) -> Message:
-    return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", placeholders.REMOVED_MESSAGE)
+def _placeholder(turn: Turn, fmt: Format, language: Language) -> Message:
+    return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", placeholders.REMOVED_MESSAGE[language])
 
 
-def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+def first_message_is_users(
+    conversation: Conversation, *, language: Language, **_: bool
+) -> tuple[Conversation, tuple[Repair, ...]]:
     """Insert a user message (it says that earlier messages were removed) if an assistant message would be the first.
 
     Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
@@ -111,12 +114,12 @@ def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conve
     place = next((i for i, m in enumerate(messages) if m.role != "system"), None)
     if place is None or messages[place].role != "assistant" or replaces_history(messages[place]):
         return conversation, ()
-    opened = (*messages[:place], _placeholder("user", conversation.format), *messages[place:])
+    opened = (*messages[:place], _placeholder("user", conversation.format, language), *messages[place:])
     repair = Repair("first_message_is_users", place, "added", "the first message is the assistant's")
     return conversation.with_messages(opened), (repair,)
 
 
-def calls_follow_user(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+def calls_follow_user(conversation: Conversation, **_: object) -> tuple[Conversation, tuple[Repair, ...]]:
     """Join a content that has calls with the model's contents before it, without loss or change.
 
     Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn".

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Format, Message, Part, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import references
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.openai_responses import ANSWERABLE
 from ctx_hooks.message_rules.rule import Repair
+from ctx_hooks.policy.settings import Language
 
 CALLS_ANSWERED = "calls_answered"
-MISSING_RESULT = "[No result was recorded for this call.]"
-"""The text of the result that is added for a call without one."""
 
 
 @dataclass(slots=True)
@@ -21,22 +21,26 @@ class Pairs:
     """Calls and results of a conversation, each as (message index, part index).
 
     `answer` has the result of each answered call. `unanswered` are calls without a result, `orphans` results without a
-    call, `doubles` additional results of an answered call.
+    call, `doubles` additional results of an answered call. `missing_text` is the text of an added result.
     """
 
     answer: dict[tuple[int, int], tuple[int, int]]
     unanswered: list[tuple[int, int]]
     orphans: list[tuple[int, int]]
     doubles: list[tuple[int, int]]
+    missing_text: str = ""
 
 
-def calls_answered(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
+def calls_answered(
+    conversation: Conversation, *, continues: bool, language: Language
+) -> tuple[Conversation, tuple[Repair, ...]]:
     """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one.
 
     Each format's layout function below has the place of its results, with the providers' errors. Anthropic: "each tool_use
     must have a single result". Ids may repeat across turns, as in logs of agents: see `pairs_of`.
     """
     pairs = pairs_of(conversation.messages)
+    pairs.missing_text = placeholders.MISSING_RESULT[language]
     if WIRE_FORMATS[conversation.format].has_items:
         # The provider may have the calls; and only some calls can be answered by a text.
         if continues or references(conversation):
@@ -118,8 +122,8 @@ A message whose results are in their place is yielded unchanged, in any order of
 """
 
 
-def _missing_result(conversation: Conversation, call: Part) -> Message:
-    return WIRE_FORMATS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
+def _missing_result(conversation: Conversation, pairs: Pairs, call: Part) -> Message:
+    return WIRE_FORMATS[conversation.format].tool_result(call, pairs.missing_text, is_error=True)
 
 
 def _wanted(conversation: Conversation, pairs: Pairs, index: int) -> list[ToolResult]:
@@ -130,7 +134,7 @@ def _wanted(conversation: Conversation, pairs: Pairs, index: int) -> list[ToolRe
             answer = pairs.answer.get((index, k))
             found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
             if not isinstance(found, ToolResult):
-                found = replace(_missing_result(conversation, call).results[0], is_missing=True)
+                found = replace(_missing_result(conversation, pairs, call).results[0], is_missing=True)
             results.append(found)
     return results
 
@@ -152,7 +156,7 @@ def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
         for place, _ in sorted(pairs.answer[call] for call in calls if call in pairs.answer):
             yield conversation.messages[place]
         for _, k in (call for call in calls if call not in pairs.answer):
-            yield _missing_result(conversation, message.parts[k])
+            yield _missing_result(conversation, pairs, message.parts[k])
 
 
 # Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
@@ -196,7 +200,7 @@ def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
         if i not in gone and i not in early:
             yield message
         if i in missing:
-            waiting.append(_missing_result(conversation, message.calls[0]))
+            waiting.append(_missing_result(conversation, pairs, message.calls[0]))
         elif (i, 0) in pairs.answer and pairs.answer[i, 0][0] in early:
             waiting.append(conversation.messages[pairs.answer[i, 0][0]])
     yield from waiting

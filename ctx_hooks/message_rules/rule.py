@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Literal, Protocol, TypeAlias
 
 from ctx_hooks.conversation.model import Conversation, Message
+from ctx_hooks.policy.settings import Language
 
 Action = Literal["moved", "dropped", "added", "edited"]
 
@@ -27,10 +28,13 @@ Change: TypeAlias = "tuple[int, Message | None, str]"
 class Rule(Protocol):
     """One rule that a provider enforces with status 400."""
 
-    def __call__(self, conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
+    def __call__(
+        self, conversation: Conversation, *, continues: bool, language: Language
+    ) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return a conversation that keeps the rule, and the repairs; the same object if nothing is broken.
 
         `continues`: whether the provider stores earlier messages, which may contain the calls of results here.
+        `language`: of the texts that are added.
         """
 
 
@@ -38,8 +42,7 @@ def rule_on_messages(find: Callable[[Conversation], Iterator[Change]]) -> Rule:
     """Return the rule whose repairs `find` yields, with its name."""
 
     @wraps(find)
-    def repaired(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
-        del continues  # these rules look at single messages only
+    def repaired(conversation: Conversation, **_: object) -> tuple[Conversation, tuple[Repair, ...]]:
         messages: list[Message | None] = list(conversation.messages)
         repairs = []
         for i, message, what in find(conversation):

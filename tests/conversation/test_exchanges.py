@@ -161,9 +161,10 @@ def test_a_result_that_a_repair_puts_before_a_request_leaves_it_one():
     assert not is_request(Message("user", (added, ToolResult("b", (Text("content"),)), Text("Stop."))))
 
 
-def test_results_and_stand_ins_for_removed_messages_are_no_request():
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_results_and_stand_ins_for_removed_messages_are_no_request(language):
     carried = Message("user", (ToolResult("a", (Text("content"),)), Text("and a remark")))
-    stand_in = said("user", placeholders.REMOVED_MESSAGE)
+    stand_in = said("user", placeholders.REMOVED_MESSAGE[language])
     assert not is_request(carried)
     assert not is_request(stand_in)
     assert talk(said("user"), calls("a"), carried, stand_in).newest_request == 0

@@ -1,10 +1,16 @@
 """Where each format wants results: one that stands there stays, one that does not is moved there."""
 
+import json
+
 import pytest
+from strategies import every_format, spoken, tool_round
 
 import ctx_hooks
+from ctx_hooks.conversation.placeholders import MISSING_RESULT, REMOVED_MESSAGE
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.message_rules.pairing import ARRANGED, MISSING_RESULT
+from ctx_hooks.message_rules.alternation import alternating
+from ctx_hooks.message_rules.pairing import ARRANGED
+from ctx_hooks.policy.settings import Policy
 
 ASKED = {"role": "user", "content": "go"}
 
@@ -84,4 +90,24 @@ def test_a_misplaced_result_moves_where_the_format_wants_it(case):
     ([ASKED, item("a")], RESPONSES, lambda m: m[2]["output"]),
 ], ids=[CHAT, ANTHROPIC, RESPONSES])  # fmt: skip
 def test_a_call_without_a_result_gets_one_that_says_so(messages, fmt, missing):
-    assert missing(ctx_hooks.repair(messages, format=fmt).messages) == MISSING_RESULT
+    assert missing(ctx_hooks.repair(messages, format=fmt).messages) == MISSING_RESULT["en"]
+
+
+@pytest.mark.parametrize("target_tokens", [None, "auto"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+@every_format
+def test_added_results_are_in_the_policys_language(fmt, language, target_tokens):
+    old = [message for n in range(30) for message in tool_round(fmt, [(f"c{n}", "old line\n" * 60)], f"And {n}?")]
+    messages = [spoken(fmt, "user", "Look."), *old, *tool_round(fmt, [("last", None)]), spoken(fmt, "user", "Go on.")]
+    policy = Policy(language=language)
+    done = ctx_hooks.compress(messages, format=fmt, budget_tokens=1_000, target_tokens=target_tokens, policy=policy)
+    assert MISSING_RESULT[language] in json.dumps(done.messages, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@every_format
+def test_added_turns_are_in_the_policys_language(fmt, language):
+    kept = WIRE_FORMATS[fmt].read([spoken(fmt, "user", "Look."), spoken(fmt, "user", "Go on.")])
+    filled = alternating(["user", "assistant", "user"], kept, language)
+    if fmt != "gemini":  # its turns need not alternate
+        assert [m.text for m in filled.messages][1] == REMOVED_MESSAGE[language]

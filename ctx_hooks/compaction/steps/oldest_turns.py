@@ -55,11 +55,11 @@ def _apply(
         selection = _with_questions(chosen, conversation, selector, most)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
-        gaps = [g for g in gaps_of(gone) if any(messages[i].text != placeholders.REMOVED_MESSAGE for i in g)]
+        gaps = [g for g in gaps_of(gone) if any(messages[i].text not in placeholders.REMOVED_MESSAGES for i in g)]
         removed = Removed(messages, gaps, selector.words, actions)
         records = record(removed, budget) if gaps else {}
         kept = with_records(conversation, shortener.messages(selection), gone, records, language)
-        return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
+        return alternation.kept(conversation, conversation.with_messages(tuple(kept)), language)
 
     fitted = []
     for record in forms if budget.cut_newest else forms[:3]:

@@ -66,7 +66,7 @@ def test_nothing_before_a_record_is_newer_and_nothing_behind_it_is_older(fmt, ta
     for message in WIRE_FORMATS[fmt].read(done.messages).messages:
         found = pieces(message)
         removed += sum(count for _, count in found)
-        left += any(text.strip() and not text.startswith(REMOVED_MESSAGE) for text, count in found if not count)
+        left += any(text.strip() and not text.startswith(REMOVED_MESSAGE["en"]) for text, count in found if not count)
     assert removed + left == len(messages)
     for text, count in (piece for m in WIRE_FORMATS[fmt].read(done.messages).messages for piece in pieces(m)):
         places = [int(place) for place in PLACE.findall(text)]
@@ -95,7 +95,7 @@ def test_where_an_answer_is_gone_a_record_says_what_it_was(fmt):
     told = [re.search(pattern, line) for line in lines]
     assert len(lines) > 2
     assert all(found and found[1] == found[2] == found[3] for found in told)
-    assert sum(REMOVED_MESSAGE in text for text in said) <= 1
+    assert sum(REMOVED_MESSAGE["en"] in text for text in said) <= 1
 
 
 def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
@@ -167,7 +167,7 @@ def test_a_conversation_that_was_compacted_is_compacted_again():
     """A client may send what it was returned: what stands there for a removed message is no answer."""
     messages = [{"role": "user", "content": "Three."}]
     for n in range(30):
-        answer = f"Old news {n}. " * 200 if n % 3 else REMOVED_MESSAGE
+        answer = f"Old news {n}. " * 200 if n % 3 else REMOVED_MESSAGE["en"]
         messages[-1:-1] = [spoken("openai-chat", "user", f"Please never do thing {n}. " * 60)]
         messages[-1:-1] = [spoken("openai-chat", "assistant", answer)]
     assert ctx_hooks.compress(messages, format="openai-chat", budget_tokens=8_000).fits
