@@ -153,8 +153,7 @@ class RequestFlow:
             if overflow is not None:
                 state.retry_error = None
                 self.recorder.refused(state, call, overflow)
-            if overflow is not None and mode == "observe" and noted.sent_tokens is None:
-                # Where no retry follows, nothing else would count the request.
+            if overflow is not None and mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
                 await self.deciding.counted(Request(noted.format, fields), noted.to, noted, noted.most_tokens)
         handled = overflow is not None and mode == "enforce"
         if handled:
@@ -197,13 +196,10 @@ class RequestFlow:
         return sent, is_answered
 
     def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
-        """Return the answer or the error with which the Router ends a request as its client sees it.
-
-        If all fallbacks fail the Router raises the first error, an overflow: the client gets the error of the last retry.
-        """
+        """Return the answer or the error with which the Router ends a request as its client sees it."""
         state = self.running.of(request_id_of(fields))
         if isinstance(end, Exception):
-            return state.retry_error or end
+            return state.retry_error or end  # if all fallbacks fail, the Router raises the first error, an overflow
         if state.other_fallbacks is not None:
             hide_retries(fields, end, state.other_fallbacks)
         return end

@@ -18,9 +18,6 @@ class TestWhatIsKnown:
         found = [known_of(to(), stats, NOW + 60).limit_learned_seconds for stats in (by_other, larger)]
         assert found == [NOW - 1, None]
 
-    def test_what_another_tenant_was_told_lowers_the_window_to_its_half_at_most(self):
-        assert known_of(to(), stats_of(("limit", "bob", 8_000)), NOW).window.tokens == 100_000
-
     def test_ratio_and_largest_output_are_learned_and_what_is_old_is_not_known(self):
         stats = stats_of(("ratios", "ann", 1.2, 1.2), ("limit", "ann", 60_000), ("output_limit", "ann", 4_096))
         found = [known_of(to(), stats, now) for now in (NOW, time.time())]
