@@ -130,15 +130,8 @@ class ProxyProcess:
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
         try:
-            with _interrupt_waits(), (folder / "log").open("wb") as log:
-                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
-                    [str(self._program), *arguments],
-                    cwd=folder,
-                    env=self._environment(),
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            with _interrupt_waits():
+                self._process = self._started(arguments, folder)
             _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
         except RuntimeError as error:
             self.__exit__(None, None, None)
@@ -177,6 +170,18 @@ class ProxyProcess:
         if self._process is None:
             raise RuntimeError("the proxy is not running")
         return Path(f"/proc/{self._process.pid}/{name}").read_text(encoding="utf-8")
+
+    def _started(self, arguments: list[str], folder: Path) -> subprocess.Popen[bytes]:
+        """Return the process; the tests fork theirs, which spares most of a start."""
+        with (folder / "log").open("wb") as log:
+            return subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
+                [str(self._program), *arguments],
+                cwd=folder,
+                env=self._environment(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def _environment(self) -> dict[str, str]:
         root = str(Path(__file__).resolve().parents[2])
