@@ -359,3 +359,9 @@ def test_a_cap_on_the_output_shows_no_window(cap, inputs):
 ], ids=["all that was asked for", "nothing was asked for", "more was accepted"])  # fmt: skip
 def test_answers_cut_for_another_reason_show_no_window(answers, asked):
     assert limit_of(after_cut(*answers, asked=asked)) is None
+
+
+def test_cut_answer_confirms_no_refusal():
+    cut = after_cut((11_000, 700))
+    assert limit_of(believed(cut, now=NOW + 1)) is None
+    assert limit_of(believed(believed(cut, now=NOW + 1), now=NOW + 2)) == 12_000
