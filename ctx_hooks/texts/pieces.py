@@ -68,14 +68,6 @@ def tail_start(text: str, chars: int) -> int:
     return 1 + next((end for mark in "\n " if (end := text.find(mark, start, near)) >= 0), start - 1)
 
 
-def lowered(text: str) -> str:
-    """Return `text` in lower case, every character at its offset.
-
-    "İ" (U+0130) is the only character whose lower case is longer than itself.
-    """
-    return text.replace("\u0130", "i").lower()
-
-
 def utf8_bytes(text: str) -> int:
     """Return the size of a text in UTF-8; lone surrogates count three bytes each."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -4,14 +4,19 @@ Figures, names, code and quotations are found by their form, in every script; di
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from ctx_hooks.texts import pieces
+
+LONGEST_SENTENCE_CHARS = 600
+"""A longer stretch without an end is no sentence."""
 LONGEST_CORRECTED_CHARS = 300
 """A correction seldom repeats more text."""
 LONGEST_VALUE_WORDS, LEAST_SAME_WORDS = 3, 3
 """A later sentence corrects an earlier one if at most this many adjacent words differ, all of them values (a date, a name, a
 sum), and at least this many are the same."""
 
+_END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
 _DIRECTIVE = re.compile(
     r"\b(?:must|never|always|do not|don['’]t|should|prefer|rather|want|need|keep|use|not|without|now|changed|only|make sure"
     r"|ensure|instead|avoid|please|remember|from now on|no longer|at most|at least|deadline"
@@ -30,6 +35,16 @@ _VALUE = re.compile(rf"\d|\w[_/@]\w|[a-z][A-Z]|[\"“«„「『《`]|[{_CJK}]\s
 _NOT_FIRST = re.compile(r"(?<![.!?:\n]\s)(?<=\s)[^\W\d_][\w'’]+")
 """A word inside a sentence: if it has a capital, it is a name, or a German noun."""
 _WORD = re.compile(rf"[^\W{_CJK}][\w$€£./@#:-]*|[$€£]\d[\w./:-]*|\S")
+
+
+def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences and lines between two offsets, without gaps; very long ones in pieces."""
+    for a, b in pieces.spans(text[start:end]):
+        begin = start + a
+        for stop in (*(found.end() for found in _END.finditer(text, start + a, start + b)), start + b):
+            for piece in range(begin, stop, LONGEST_SENTENCE_CHARS):
+                yield piece, min(piece + LONGEST_SENTENCE_CHARS, stop)
+            begin = stop
 
 
 def directs(text: str, start: int, end: int) -> bool:

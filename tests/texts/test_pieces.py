@@ -4,13 +4,10 @@ import re
 
 import pytest
 from hostile_texts import behind_header, kinds
-from hypothesis import given
-from strategies import hostile_texts
 
-from ctx_hooks.compaction.selection.scoring import places
-from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments, with_cover
+from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
-from ctx_hooks.texts.pieces import PIECE_CHARS, lines, lowered, pieces, spans, whole_lines
+from ctx_hooks.texts.pieces import PIECE_CHARS, lines, pieces, spans, whole_lines
 
 every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
 
@@ -22,18 +19,6 @@ def test_pieces_are_bounded_and_together_the_text(kind):
     assert max(end - start for start, end in spans(text)) <= 2 * PIECE_CHARS
     assert "".join(whole_lines(text)) == text
     assert list(lines(text)) == text.splitlines(keepends=True)
-
-
-@given(text=hostile_texts)
-def test_lower_case_keeps_every_character_at_its_place(text):
-    assert len(lowered(text)) == len(text)
-
-
-def test_a_word_behind_letters_that_grow_in_lower_case_is_found_where_it_stands():
-    """ "İ" is two characters in lower case: offsets ran ahead of the text, and the search never ended."""
-    text = "İ" * 100 + "\nthe wordword\n"
-    lines = with_cover([(0, 101), (101, len(text))], [set(), set()])
-    assert list(places(("wordword",), text, lines)) == [("wordword", 1)]
 
 
 @every_kind

@@ -9,7 +9,6 @@ Directives and statements with a figure, a name or a place stay first, the newes
 repeated directives; last come other repeated texts.
 """
 
-import re
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -19,8 +18,7 @@ from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
 from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Conversation, Text
 from ctx_hooks.conversation.protection import newest_words, older_messages
-from ctx_hooks.texts import pieces
-from ctx_hooks.texts.statements import corrections, directs, tells
+from ctx_hooks.texts.statements import LONGEST_SENTENCE_CHARS, corrections, directs, sentences, tells
 from ctx_hooks.tokens.budget import Budget
 
 WORDS_FRACTION = 0.3
@@ -48,8 +46,6 @@ EDGE_SENTENCES = 3
 """So many sentences at either end of a long text are the user's: pasted text is between or beside them."""
 LONGEST_ASIDE_CHARS = 300
 """A separate paragraph up to this length in a long text is the user's."""
-LONGEST_SENTENCE_CHARS = 600
-"""A longer stretch without an end is no sentence."""
 REPEATED_TIMES = 3
 """A text repeated so often is a habit, such as "go on", and no news."""
 REPEATED_TAG = 3
@@ -62,7 +58,6 @@ NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
-_END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
 
 
 class _Piece(NamedTuple):
@@ -177,7 +172,7 @@ def _pieces(
     for a, b, tag in pasted:
         if tag not in NO_ELEMENTS and b - a <= most_chars:
             yield _Piece(5, position, a, b)
-    found = [sentence for a, b in _without(typed, pasted) for sentence in _sentences(text, a, b)]
+    found = [sentence for a, b in _without(typed, pasted) for sentence in sentences(text, a, b)]
     for number, (start, end) in enumerate(found):
         rank = REST
         if end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
@@ -191,22 +186,12 @@ def _pieces(
 def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool) -> Iterator[_Piece]:
     """Yield the spans of a short text that may stay: the whole, or the sentences of a longer one."""
     for a, b in typed:
-        for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else _sentences(text, a, b):
+        for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else sentences(text, a, b):
             if directs(text, start, end):
                 rank = SAID if repeated else TELLING
             else:
                 rank = REPEATED if repeated else TELLING if tells(text, start, end) else SAID
             yield _Piece(rank, position, start, end)
-
-
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the sentences and lines between two offsets, without gaps; very long ones in pieces."""
-    for a, b in pieces.spans(text[start:end]):
-        begin = start + a
-        for stop in (*(found.end() for found in _END.finditer(text, start + a, start + b)), start + b):
-            for piece in range(begin, stop, LONGEST_SENTENCE_CHARS):
-                yield piece, min(piece + LONGEST_SENTENCE_CHARS, stop)
-            begin = stop
 
 
 def _without(spans: Spans, gone: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:

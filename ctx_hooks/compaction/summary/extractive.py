@@ -18,7 +18,7 @@ from ctx_hooks.conversation.placeholders import Below
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
-from ctx_hooks.texts.statements import tells
+from ctx_hooks.texts.statements import sentences, tells
 from ctx_hooks.tokens.budget import Budget
 
 SUMMARY_FRACTION = 0.08
@@ -200,10 +200,10 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     answers = [i for i, text in texts.items() if text and times[text] < REPEATED_TIMES and not _acknowledges(removed, i)]
     told: set[str] = set()
     for i in sorted(answers, key=lambda i: (i not in closing, -i)):
-        entry = ends_of(texts[i], BEGINNING_CHARS, END_CHARS) if i in closing else ends_of(texts[i].split("\n", 1)[0])
-        announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # its text is not here
+        text = reported(texts[i], calls=bool(removed.messages[i].calls))
+        entry = ends_of(text, BEGINNING_CHARS, END_CHARS) if i in closing else ends_of(text)
         chars = len(entry) + ENTRY_CHARS
-        if announces or entry in told or chars > room_chars + answers_chars * (i in closing):
+        if not entry or entry in told or chars > room_chars + answers_chars * (i in closing):
             continue
         extra_chars = min(chars, answers_chars) * (i in closing)
         answers_chars -= extra_chars
@@ -219,6 +219,16 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
 
     groups = [(source, list(found)) for (_, source, _), found in groupby(sorted(words), key=source_of)]
     return [(i[0], placeholders.said_by(source, [words[n] for n in i], language)) for source, i in groups], room_chars
+
+
+def reported(text: str, *, calls: bool) -> str:
+    """Return the sentences of the assistant that report: not those that end in a colon, nor the last one before `calls`.
+
+    These announce what follows, which is not there.
+    """
+    found = [text[a:b].strip() for a, b in sentences(text, 0, len(text)) if any(map(str.isalpha, text[a:b]))]
+    found = found[:-1] if calls else found
+    return " ".join(sentence for sentence in found if not sentence.rstrip("*_ ").endswith(COLONS))
 
 
 def _acknowledges(removed: Removed, i: int) -> bool:

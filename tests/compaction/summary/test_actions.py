@@ -7,7 +7,7 @@ from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
 from ctx_hooks.compaction.summary.done import Removed
-from ctx_hooks.compaction.summary.extractive import FILES_TOKENS, extractive_records, sections
+from ctx_hooks.compaction.summary.extractive import FILES_TOKENS, extractive_records, reported, sections
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -373,6 +373,18 @@ def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newe
     assert newer[1:] == [f'- make part_{n}: "ok"' for n in range(60 - len(newer[1:]), 60)]
     assert 0 < len(newer[1:]) < 30
     assert older == []
+
+
+@pytest.mark.parametrize(("said", "reports"), [
+    ("All 27 courses have been created. Now the rooms:", "All 27 courses have been created."),
+    ("All tests pass. Here's a summary:\n- 229 pass", "All tests pass. - 229 pass"),
+    ("Alle 12 Tests laufen. Jetzt baue ich das Paket.", "Alle 12 Tests laufen."),
+    ("全部 12 个测试通过。现在构建:", "全部 12 个测试通过。"),
+    ("Let me look.", ""),
+])  # fmt: skip
+def test_record_keeps_outcomes_without_announcements(said, reports):
+    calling = "summary" not in said
+    assert reported(said, calls=calling) == reports
 
 
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
