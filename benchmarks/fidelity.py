@@ -6,7 +6,7 @@
 
 Reads JSON lines with `messages`, `format` and optionally `system`. Every step measured is appended to the
 results file, where it replaces the same step of an earlier run: ours change and peers are slow. Prints the tables, one over
-the budgets and one over the folds; `--draw` writes them, with the plot, between the marks in docs/appendix/fidelity.md.
+the budgets and one over the sources; `--draw` writes them, with the plot, between the marks in docs/appendix/fidelity.md.
 Times are medians of one run; only their ratios are comparable.
 """
 
@@ -16,12 +16,11 @@ import argparse
 import logging
 import statistics
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from contestants import installed
-from folds import folds_table
-from results import OVER_FRACTION, Result, cell, grouped, load, mean, measure, save, sessions
+from results import MEASURES, OVER_FRACTION, Result, cell, grouped, load, mean, measure, save, sessions
 
 COLUMNS = {"recall": "recall", "in-line": "in_line", "distant": "distant", "used": "used"}
 BEGIN, END = "<!-- written by benchmarks/fidelity.py -->", "<!-- end -->"
@@ -33,11 +32,12 @@ as a share of the budget. Over budget: the share of results above {OVER_FRACTION
 contestant hollow where that is more than a tenth. Broken: the share of results with unpaired calls. Milliseconds are
 medians; contestants were run at different times, so only large differences mean anything.
 """
-FOLDS_EXPLAINED = """\
+BY_SOURCE_EXPLAINED = """\
 Every source, whatever the size of its sessions, at budgets of the system text and a half or a quarter of the rest of each
 session, at least 2,000 tokens. Cells have recall, in-line and distant. The mean counts the sources alike; the worst source
 of each column is bold. A dash: no step of the source named anything distant.
 """
+OURS = ("ctx_hooks, a session", "ctx_hooks, one fit")
 MOST_OVER_FRACTION = 0.1
 """A contestant that is over the budget more often than this is drawn hollow."""
 
@@ -49,6 +49,37 @@ def table(results: Iterable[Result]) -> str:
         cells = [cell(mean(found, measured)) for measured in (*COLUMNS.values(), "over_budget", "broken")]
         lines.append(f"| {budget} | {fmt} | {name} | {' | '.join(cells)} | {statistics.median(r.ms for r in found):.0f} |")
     return "\n".join(lines)
+
+
+def by_source_table(results: Iterable[Result]) -> str:
+    """Return recall, in-line and distant recall of this package by source, at budgets that are shares of the session.
+
+    The sources count alike in the mean; the worst source of each column is bold.
+    """
+    ours = [r for r in results if r.contestant in OURS and not r.budget[:1].isdigit()]
+    columns = [(budget, name) for budget in dict.fromkeys(r.budget for r in ours) for name in OURS]
+    sources = grouped(ours, lambda r: r.source)
+    values = {
+        source: [
+            mean((r for r in found if (r.budget, r.contestant) == column), measured)
+            for column in columns
+            for measured in MEASURES
+        ]
+        for source, found in sources.items()
+    }
+    worst = [min((v for v in column if v is not None), default=None) for column in zip(*values.values(), strict=True)]
+    heads = [f"{name.removeprefix('ctx_hooks, ')}, {budget}" for budget, name in columns]
+    lines = ["| source | " + " | ".join(heads) + " |", "|" + "---|" * (1 + len(heads))]
+    for source, row in values.items():
+        cells = [f"**{cell(v)}**" if v is not None and v == least else cell(v) for v, least in zip(row, worst, strict=True)]
+        lines.append(f"| {source} | {_in_columns(cells)} |")
+    means = [statistics.fmean([v for v in c if v is not None] or [0.0]) for c in zip(*values.values(), strict=True)]
+    return "\n".join([*lines, f"| mean | {_in_columns([cell(v) for v in means])} |"])
+
+
+def _in_columns(cells: Sequence[str]) -> str:
+    """Return the figures with those of one column in one cell."""
+    return " | ".join(", ".join(cells[i : i + len(MEASURES)]) for i in range(0, len(cells), len(MEASURES)))
 
 
 def plot(results: list[Result], path: Path) -> None:
@@ -86,7 +117,7 @@ def plot(results: list[Result], path: Path) -> None:
 def document(results: list[Result]) -> str:
     """Return the sections of docs/appendix/fidelity.md that are written from results."""
     fixed = [r for r in results if r.budget[:1].isdigit()]
-    return f"{EXPLAINED}\n{table(fixed)}\n\n## By source\n\n{FOLDS_EXPLAINED}\n{folds_table(results)}\n"
+    return f"{EXPLAINED}\n{table(fixed)}\n\n## By source\n\n{BY_SOURCE_EXPLAINED}\n{by_source_table(results)}\n"
 
 
 def write(text: str, path: Path) -> None:
