@@ -23,7 +23,8 @@ REQUIRED = {
     "orjson": (PROXY, "JSON of whole requests"),
     "packaging": ("litellm", "whether the LiteLLM that is installed is supported"), "pydantic": ("litellm", "settings"),
     "redis": ("rq", "errors of its client; `litellm[proxy]` requires rq, which requires redis"),
-    "rich": (PROXY, "tables of the command line"), "tiktoken": ("litellm", "local tokens"),
+    "rich": (PROXY, "tables of the command line"), "starlette": (PROXY, "serves the live page"),
+    "tiktoken": ("litellm", "local tokens"),
     "typing_extensions": ("litellm", "Self, for the type checker alone"), "uvicorn": (PROXY, "serves the fake provider"),
     "yaml": ("litellm", "proxy configurations"),
 }  # fmt: skip
