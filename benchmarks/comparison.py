@@ -1,4 +1,4 @@
-"""The measured tables of docs/appendix/comparison.md, as Markdown: this package and others on the same requests and budgets.
+"""The measured tables beside other tools, as Markdown: this package and others on the same requests and budgets.
 
     uv run --group bench python benchmarks/comparison.py FOLDER_OR_FILE... [--budget 32000] [--results FILE]
     uv run --group bench python benchmarks/comparison.py --parts recovery

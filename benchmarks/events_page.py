@@ -21,8 +21,22 @@ HEAD = """\
 
 `benchmarks/events_page.py` writes this page from the classes of the events. [Telemetry](../telemetry.md) says where they go.
 
-Fields have their names in the event file. Beside a field are other sinks that have it: log line, span, spend log, headers.
-Times are in epoch seconds. `call` of an event about a request has:
+Fields have their names in the event file. In brackets are the other sinks that have a field, with its name there if it
+differs: log line, span, spend log, headers. Times are in epoch seconds.
+
+"""
+METRICS = """\
+## Metrics
+
+In brackets are the kind and the labels. `caller` are LiteLLM's labels `requested_model`, `team`, `team_alias` and
+`api_key_alias`.
+
+"""
+CALLER = ("requested_model", "team", "team_alias", "api_key_alias")
+CALL = """
+## `call`
+
+`call` of an event about a request has:
 
 """
 
@@ -35,9 +49,9 @@ def described(kind: type) -> tuple[str, dict[str, str]]:
     return " ".join(text.split()), said
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rows])
+def listed(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Return a Markdown list of names, each with what stands in brackets behind it and what it means."""
+    return "".join(f"- `{name}`{f' ({aside})' * bool(aside)}{f': {what}' * bool(what)}\n" for name, aside, what in rows)
 
 
 def sinks(declared: Field[Any]) -> str:
@@ -46,27 +60,27 @@ def sinks(declared: Field[Any]) -> str:
     return ", ".join(f"{sink} `{name}`" if name else sink for sink, name in named.items() if sink != "column")
 
 
+def _labels(names: Sequence[str]) -> str:
+    """Return the labels of a metric, those of a caller as one."""
+    by_caller = set(CALLER) <= set(names)
+    own = [f"`{name}`" for name in names if not (by_caller and name in CALLER)]
+    return "".join(f", {label}" for label in [*own, *["`caller`"] * by_caller])
+
+
 def page() -> str:
     """Return the whole page."""
-    parts = [HEAD, table(("name", "what"), ((f"`{name}`", what) for name, what in described(CallNames)[1].items()))]
     metrics = {m.name: m for event in EVENTS.values() for _, m in metrics_of(event)}
     rows = [
-        (
-            f"`ctx_hooks_{name}{'_total' * (m.kind == 'counter')}`",
-            m.kind,
-            ", ".join(f"`{label}`" for label in m.label_names),
-            m.text,
-        )
+        (f"ctx_hooks_{name}{'_total' * (m.kind == 'counter')}", f"{m.kind}{_labels(m.label_names)}", m.text)
         for name, m in metrics.items()
     ]
-    parts += ["\n## Metrics\n\n", table(("metric", "kind", "labels", "what"), sorted(rows))]
+    calls = ((name, "", what) for name, what in described(CallNames)[1].items())
+    parts = [HEAD, METRICS, listed(sorted(rows)), CALL, listed(calls)]
     for kind in dict.fromkeys(EVENTS.values()):
         text, said = described(kind)
         names = ", ".join(f"`{name}`" for name, event in EVENTS.items() if event is kind)
-        of_fields = (
-            (f"`{each.name}`", said.get(each.name, ""), sinks(each)) for each in fields(kind) if each.name != "name"
-        )
-        parts += [f"\n## {names}\n\n{text}\n\n", table(("field", "what", "also in"), of_fields)]
+        of_fields = ((each.name, sinks(each), said.get(each.name, "")) for each in fields(kind) if each.name != "name")
+        parts += [f"\n## {names}\n\n{text}\n\n", listed(of_fields)]
     return "".join(parts)
 
 

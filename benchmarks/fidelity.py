@@ -2,11 +2,11 @@
 
     uv run --group bench python benchmarks/fidelity.py FOLDER_OR_FILE... [--budgets 8000 16000 32000] [--steps 8]
     uv run --group bench python benchmarks/fidelity.py FOLDER --only "ctx_hooks, one fit" --results FILE
-    uv run --group bench python benchmarks/fidelity.py --draw --results FILE
+    uv run --group bench python benchmarks/fidelity.py --results FILE --plot FILE.png
 
 Reads JSON lines with `messages`, `format` and optionally `system`. Every step measured is appended to the
 results file, where it replaces the same step of an earlier run: ours change and peers are slow. Prints the tables, one over
-the budgets and one over the sources; `--draw` writes them, with the plot, between the marks in docs/appendix/fidelity.md.
+the budgets and one over the sources; `--plot` draws the first as a picture.
 Times are medians of one run; only their ratios are comparable.
 """
 
@@ -23,8 +23,6 @@ from contestants import installed
 from results import MEASURES, OVER_FRACTION, Result, cell, grouped, load, mean, measure, save, sessions
 
 COLUMNS = {"recall": "recall", "in-line": "in_line", "distant": "distant", "used": "used"}
-BEGIN, END = "<!-- written by benchmarks/fidelity.py -->", "<!-- end -->"
-"""What stands between these lines of docs/appendix/fidelity.md is written anew; the rest stays."""
 EXPLAINED = f"""\
 Recall: of the names that the next step takes from its context, the share that is still there. In-line: the share that is
 still there in a whole line. Distant: recall of the names that stand only before the newest messages that fit. Used: tokens,
@@ -115,31 +113,20 @@ def plot(results: list[Result], path: Path) -> None:
 
 
 def document(results: list[Result]) -> str:
-    """Return the sections of docs/appendix/fidelity.md that are written from results."""
+    """Return both tables with what their columns mean."""
     fixed = [r for r in results if r.budget[:1].isdigit()]
     return f"{EXPLAINED}\n{table(fixed)}\n\n## By source\n\n{BY_SOURCE_EXPLAINED}\n{by_source_table(results)}\n"
 
 
-def write(text: str, path: Path) -> None:
-    """Write `text` between the marks of a document; what stands around them stays."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        message = f"{path} has no line {BEGIN} with {END} behind it"
-        raise ValueError(message)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
-    """Measure, print and write."""
+    """Measure, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--budgets", nargs="*", type=int, default=[8_000, 16_000, 32_000])
     parser.add_argument("--steps", type=int, default=8, help="steps of each session")
     parser.add_argument("--only", nargs="+", help="contestants by name")
     parser.add_argument("--results", type=Path, help="file that results are appended to")
-    parser.add_argument("--draw", action="store_true", help="write docs/appendix/fidelity.md and docs/appendix/fidelity.png")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs" / "appendix")
+    parser.add_argument("--plot", type=Path, help="picture to draw")
     arguments = parser.parse_args()
     logging.disable(logging.ERROR)  # some peers log a traceback a message
     contestants = {n: c for n, c in installed().items() if not arguments.only or n in arguments.only}
@@ -151,11 +138,9 @@ def main() -> None:
         results = load(file)
     order = list(installed())
     results.sort(key=lambda r: (r.budget[:1].isdigit(), len(r.budget), r.budget, order.index(r.contestant), r.format))
-    text = document(results)
-    print(text)
-    if arguments.draw:
-        write(text, arguments.out / "fidelity.md")
-        plot([r for r in results if r.budget[:1].isdigit()], arguments.out / "fidelity.png")
+    print(document(results))
+    if arguments.plot:
+        plot([r for r in results if r.budget[:1].isdigit()], arguments.plot)
 
 
 if __name__ == "__main__":

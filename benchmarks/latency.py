@@ -6,7 +6,7 @@
 2. A conversation of 150,000 tokens grows by a turn: the time of counting and deciding, and of litellm.token_counter.
 3. Twenty requests of 600 KB at once while a task ticks every millisecond: the longest wait between two ticks, with this
    plugin's engine and with litellm.compress in a hook.
-4. Counting a growing conversation turn by turn up to 2 M tokens; the plot goes to docs/appendix/growth.png.
+4. Counting a growing conversation turn by turn up to 2 M tokens; the plot goes to growth.png.
 5. The processor time that the sinks add to a request of 4 KB, untouched and compressed: it is decided and answered with
    all of them (log line, Prometheus, event file, span, headers, logged figures) and with none, in turn, the best of each.
    Beside it the processor time that a proxy without the plugin needs for such a request, with LiteLLM's own Prometheus and
@@ -271,7 +271,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs" / "appendix" / "growth.png")
+    parser.add_argument("--out", type=Path, default=Path("growth.png"))
     arguments = parser.parse_args()
     asyncio.run(growth())
     asyncio.run(stalls())

@@ -1,4 +1,4 @@
-"""The tables of docs/appendix/performance.md that come from the soak's results: pure but for the file."""
+"""The tables of a soak's results, as Markdown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from capacity import DEVELOPERS, WORKERS_A_POD, Assumptions, needed, of_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
-BEGIN, END = "<!-- written by benchmarks/soak/run.py: {} -->", "<!-- end: {} -->"
 PLANES = ("with", "without")
 
 
@@ -149,18 +147,6 @@ def affinity(results: Mapping[str, Any]) -> str:
 SECTIONS = {"load": load, "faults": during, "capacity": capacity, "affinity": affinity}
 
 
-def written(text: str, results: Mapping[str, Any]) -> str:
-    """Return a page with each section between its marks written anew; raises ValueError if a mark is missing."""
-    for name, section in SECTIONS.items():
-        begin, end = BEGIN.format(name), END.format(name)
-        before, found, rest = text.partition(begin)
-        _, ended, after = rest.partition(end)
-        if not (found and ended):
-            raise ValueError(f"no line {begin} with {end} behind it")
-        text = f"{before}{begin}\n\n{section(results)}\n\n{end}{after}"
-    return text
-
-
-def write(results: Mapping[str, Any], path: Path) -> None:
-    """Write the sections into a page."""
-    path.write_text(written(path.read_text(encoding="utf-8"), results), encoding="utf-8")
+def page(results: Mapping[str, Any]) -> str:
+    """Return all sections under their titles."""
+    return "\n\n".join(f"## {name}\n\n{section(results)}" for name, section in SECTIONS.items())

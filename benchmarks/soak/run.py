@@ -1,7 +1,7 @@
 """Two planes under the same load, one with the plugin: what it costs, whether an answer is ever wrong, and what faults do.
 
-    uv run python benchmarks/soak/run.py [--minutes 30] [--rate 2.5] [--sessions 200] [--write]
-    uv run python benchmarks/soak/run.py --results FILE --write-only
+    uv run python benchmarks/soak/run.py [--minutes 30] [--rate 2.5] [--sessions 200]
+    uv run python benchmarks/soak/run.py --results FILE --print-only
 
 Needs haproxy, redis-server, PostgreSQL and Node.js, as the tests of the database do (tests/README.md), and git for the older
 version. Everything runs on loopback, at free ports, and ends with the command.
@@ -12,7 +12,7 @@ on both, and the figures are ratios. The provider answers with the nonce of the 
 that is not the one to its request is counted as wrong, and a request that holds texts of two sessions as mixed.
 
 The time is divided: warming up, a quiet phase from which the figures of the tables come, the faults, and each request size
-one at a time to one worker a plane in turn. `--write` writes the tables of docs/appendix/performance.md.
+one at a time to one worker a plane in turn. Prints its tables at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from driver import Driver
 from faults import OLDER, Bench, connected, each, faults, older_tree
 from figures import PLANES, affinity, ends, loops, percentile, resources, times
 from figures import faults as of_faults
-from page import write
+from page import page
 from redis_process import RedisProcess
 from services import WATCH, Worker, configuration, provider, relays
 from session_memory import session_bytes
@@ -280,7 +280,7 @@ def soak(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, save and write."""
+    """Measure, save and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--rate", type=float, default=2.5, help="steps a second; each is a request to both planes")
@@ -289,16 +289,14 @@ def main() -> None:
     parser.add_argument("--older", default=OLDER, help="the commit that a rolling restart goes back to")
     parser.add_argument("--no-faults", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--write", action="store_true", help="write docs/appendix/performance.md")
-    parser.add_argument("--write-only", action="store_true", help="write it from the results of an earlier run")
+    parser.add_argument("--print-only", action="store_true", help="print the tables of an earlier run")
     arguments = parser.parse_args()
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # so that what runs is stopped
-    if not arguments.write_only:
+    if not arguments.print_only:
         results = soak(arguments)
         arguments.results.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    if arguments.write or arguments.write_only:
-        write(json.loads(arguments.results.read_text(encoding="utf-8")), ROOT / "docs" / "appendix" / "performance.md")
+    print(page(json.loads(arguments.results.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ MOST_GENERATIONS = 8
 """At most so many compactions build on the first: a process that knows none of them must make each once."""
 NEWER_FRACTION = 0.3
 """A compaction that builds on another leaves this share of the messages since, beside its newest exchange. A smaller share
-rewrites less, and loses the names that were read last (docs/appendix/fidelity.md)."""
+rewrites less, and loses the names that were read last (docs/appendix/design_notes.md)."""
 LEAST_FREE_FRACTION = 0.03
 """If a compaction would leave less of the room free, it starts from the first message: answers need room, too."""
 LEAST_SETTLING_TOKENS = 8_000

@@ -14,7 +14,7 @@ MARGIN_FRACTION = 0.02
 requests agree on whether a compaction was due."""
 TARGET_FRACTION, SMALL_TARGET_FRACTION = 0.5625, 0.625
 SMALL_GOAL_TOKENS = 20_000
-"""A compaction leaves this share of the room beside fixed text; more below this goal (docs/appendix/compaction_depth.md)."""
+"""A compaction leaves this share of the room beside fixed text; more below this goal (docs/appendix/design_notes.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One command prints the tables of docs/appendix/comparison.md: here for two small sessions, without extra packages."""
+"""One command prints the tables beside other tools: here for two small sessions, without extra packages."""
 
 import json
 import os

@@ -22,14 +22,13 @@ NAMES = {"/var/lib/ctx_hooks": "events", "HANDLE": HANDLE, "6ec2…": CALL.call_
 ELSEWHERE = {
     "docs/install.md": "tests/deploy/test_recipes.py",  # every recipe, step by step
     "docs/index.md": "tests/docs/test_recipes.py",  # its steps in their order, in front of a real proxy
-    "docs/appendix/database.md": "tests/proxy/test_database.py",  # the same calls of LiteLLM's API, with a real PostgreSQL
 }
 """Pages whose commands another test runs."""
 NOT_RUN = {
     r"pip install (\.|(--upgrade )?ctx-hooks)": "installs; tests/deploy installs the wheel into a fresh environment",
     r"mkdir -p /var/lib/ctx_hooks": "makes a folder of the machine's",
     r"ctx-hooks init .* --observe --events .*": "asks; tests/docs/test_recipes.py answers it",
-    r"curl -i http://0.0.0.0:4000/v1/chat/completions .*": "asks the proxy; tests/docs/test_recipes.py does",
+    r"curl .*\$PROXY/.*": "needs a database; tests/proxy/test_database.py makes the same calls of LiteLLM's API",
     r"litellm --config \S+": "is the proxy; tests/docs/test_recipes.py sends requests to it",
     r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",

@@ -32,25 +32,25 @@ SAYS = [
     ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB for both"),
-    ("appendix/threat_model", f"in one of {WORDS[worker.PLACES]} threads"),
+    ("appendix/design_notes", f"in one of {WORDS[worker.PLACES]} threads"),
     (
-        "appendix/threat_model",
+        "appendix/design_notes",
         f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages",
     ),
-    ("appendix/threat_model", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
-    ("appendix/threat_model", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
+    ("appendix/design_notes", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
+    ("appendix/design_notes", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[read_ahead.MOST_READ]} events"),
-    ("archive", f"A read takes at most {archive.GET_SECONDS} s"),
-    ("archive", f"The texts of one turn, {archiving.MOST_CALLS} at most"),
+    ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
+    ("addons", f"The texts of one turn, {archiving.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
     ("policies", f"overrides of more than {resolve.LONGEST_OVERRIDES_CHARS:,} characters"),
     ("policies", f"names of more than {resolve.LONGEST_NAME_CHARS}"),
-    ("appendix/output", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
-    ("appendix/output", f"the budget and {request.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
-    ("appendix/output", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
+    ("appendix/design_notes", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
+    ("appendix/design_notes", f"the budget and {request.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
+    ("appendix/design_notes", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
     ("policies", ", ".join(f"{tokens:,}" for _, tokens in budget.DYNAMIC_RESERVES[:0:-1])),
 ]
 IN_WORDS = {
@@ -74,7 +74,7 @@ def test_a_figure_is_the_packages(page, sentence):
 
 @pytest.mark.parametrize("sentence", IN_WORDS)
 def test_a_figure_in_words_is_the_packages(sentence):
-    assert any(sentence in text_of(page) for page in ("appendix/threat_model", "security", "policies", "how_it_works"))
+    assert any(sentence in text_of(page) for page in ("appendix/design_notes", "security", "policies", "how_it_works"))
     assert IN_WORDS[sentence]
 
 

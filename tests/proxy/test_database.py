@@ -150,7 +150,7 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
     (query,) = blocks("sql")
     of_the_team = [line.split("|") for line in database.rows(query.text) if line.startswith(team)]
     assert of_the_team == [[team, "1", "0", str(figures["tokens_saved"]), str(figures["dollars_saved"])]], (
-        "docs/appendix/database.md"
+        "docs/telemetry.md"
     )
 
 
