@@ -92,12 +92,18 @@ def oversized(
     )
 
 
-def lines_left_out(language: Language, reference: Reference | None = None, *, may_repeat: bool) -> str:
-    """Return the placeholder above the kept lines of an older result."""
+def lines_left_out(
+    language: Language, reference: Reference | None = None, left: int = 0, records: int = 0, *, may_repeat: bool
+) -> str:
+    """Return the placeholder above the kept lines of an older result; of `records` in it `left` are left out."""
     if language == "zh":
         where = _again(reference, ",需要时请重新调用", language, may_repeat=may_repeat)
+        if left:
+            return f"{MARK} 为节省上下文,此输出的 {records} 条记录中有 {left} 条未发送,缺失处以 {GAP} 标记{where}。"
         return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{where}。"
     where = _again(reference, "; repeat the call for all", language, may_repeat=may_repeat)
+    if left:
+        return f"{MARK} {left} of the {records} records in this output were removed to save context ({GAP}){where}."
     return f"{MARK} Parts of this output were removed to save context ({GAP}){where}."
 
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from hostile_texts import behind_header, kinds
 
+from ctx_hooks.compaction.selection.records import MOST_RECORD_CHARS
 from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
 from ctx_hooks.texts.pieces import PIECE_CHARS, lines, pieces, spans, whole_lines
@@ -26,7 +27,7 @@ def test_units_cover_a_text_side_by_side_and_are_of_bounded_size_and_number(kind
     for text in (kind(60_000), behind_header(kind)(60_000)):
         found = segments(text).spans
         assert "".join(text[start:end] for start, end in found) == text
-        assert max(end - start for start, end in found) <= LONGEST_SEGMENT_CHARS
+        assert max(end - start for start, end in found) <= max(LONGEST_SEGMENT_CHARS, MOST_RECORD_CHARS)
         assert len(found) <= MOST_SEGMENTS + 1
 
 

@@ -1,9 +1,11 @@
 """Applying a selection: kept lines stay in their own part, with a placeholder and a mark at each gap."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
+from ctx_hooks.compaction.selection.records import saved_line
 from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
 from ctx_hooks.compaction.selection.select import Selection
 from ctx_hooks.compaction.selection.user_words import Position
@@ -64,15 +66,22 @@ def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)
     may_repeat = changes_nothing(ToolCall("", *call))
+    segments, saved = source.segments, saved_line(source.text)
     if kept:
-        placeholder = placeholders.lines_left_out(language, reference, may_repeat=may_repeat)
+        left = len(segments.records) - sum(n in segments.records for n in kept)
+        if segments.records:  # without the head nobody knows whose keys these are
+            kept = kept.union(range(segments.records.start), range(segments.records.stop, len(segments)))
+        if saved:
+            kept |= {bisect_right(segments.bounds, saved[0]) - 1}
+        placeholder = placeholders.lines_left_out(language, reference, left, len(segments.records), may_repeat=may_repeat)
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
     action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target
     chars, end = len(original), action.outcome
-    return placeholders.removed(name, chars, language, reference, end=end, may_repeat=may_repeat)
+    line = placeholders.removed(name, chars, language, reference, end=end, may_repeat=may_repeat)
+    return f"{line}\n{source.text[slice(*saved)]}" if saved else line
 
 
 def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from sys import getsizeof
 from typing import Any, TypeAlias
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ctx_hooks.compaction.selection.records import record_spans
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.identifiers import names_bytes, telling, words_in
 from ctx_hooks.texts.pieces import lines
@@ -44,12 +45,14 @@ class Segments:
         cover: the segments with identifiers that the text has not shown before, densest first.
         added: how many identifiers each of these brings.
         identifiers: every identifier of the text once, in the order in which the cover brings them.
+        records: the numbers of the segments that are records of a structured text; the others are before and after them.
     """
 
     bounds: Integers
     cover: Integers
     added: Integers
     identifiers: tuple[str, ...]
+    records: range = range(0)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -79,10 +82,15 @@ def remembered(key: Hashable, analyse: Callable[[], Segments]) -> Segments:
 
 
 def _analyse(text: str) -> Segments:
-    spans = segment_spans(text)
+    found = record_spans(text)
+    head, tail = (found[0][0], found[-1][1]) if found else (0, 0)
+    before = [(0, head)] if head else []
+    after = [(tail, len(text))] if tail < len(text) else []
+    spans = [*before, *found, *after] if found else segment_spans(text)
     words = words_in(text, spans)
     names = set(telling(chain.from_iterable(words)))
-    return with_cover(spans, [names.intersection(of_segment) for of_segment in words])
+    segments = with_cover(spans, [names.intersection(of_segment) for of_segment in words])
+    return replace(segments, records=range(len(before), len(before) + len(found)))
 
 
 def with_cover(spans: Sequence[tuple[int, int]], names: Sequence[AbstractSet[str]]) -> Segments:
