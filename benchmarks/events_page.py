@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,13 @@ def described(kind: type) -> tuple[str, dict[str, str]]:
     return " ".join(text.split()), said
 
 
-def listed(rows: Iterable[tuple[str, str, str]]) -> str:
-    """Return a Markdown list of names, each with what stands in brackets behind it and what it means."""
-    return "".join(f"- `{name}`{f' ({aside})' * bool(aside)}{f': {what}' * bool(what)}\n" for name, aside, what in rows)
+def listed(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Return a Markdown list of names with their sinks or labels and their meaning; names without either share a line."""
+    plain = [f"`{name}`" for name, aside, what in rows if not aside and not what]
+    lines = [
+        f"- `{name}`{f' ({aside})' * bool(aside)}{f': {what}' * bool(what)}\n" for name, aside, what in rows if aside or what
+    ]
+    return "".join([*[f"- {', '.join(plain)}\n"] * bool(plain), *lines])
 
 
 def sinks(declared: Field[Any]) -> str:
@@ -74,12 +78,12 @@ def page() -> str:
         (f"ctx_hooks_{name}{'_total' * (m.kind == 'counter')}", f"{m.kind}{_labels(m.label_names)}", m.text)
         for name, m in metrics.items()
     ]
-    calls = ((name, "", what) for name, what in described(CallNames)[1].items())
+    calls = [(name, "", what) for name, what in described(CallNames)[1].items()]
     parts = [HEAD, METRICS, listed(sorted(rows)), CALL, listed(calls)]
     for kind in dict.fromkeys(EVENTS.values()):
         text, said = described(kind)
         names = ", ".join(f"`{name}`" for name, event in EVENTS.items() if event is kind)
-        of_fields = ((each.name, sinks(each), said.get(each.name, "")) for each in fields(kind) if each.name != "name")
+        of_fields = [(each.name, sinks(each), said.get(each.name, "")) for each in fields(kind) if each.name != "name"]
         parts += [f"\n## {names}\n\n{text}\n\n", listed(of_fields)]
     return "".join(parts)
 
