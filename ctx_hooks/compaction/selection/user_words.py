@@ -9,6 +9,7 @@ Directives and statements with a figure, a name or a place stay first, the newes
 repeated directives; last come other repeated texts.
 """
 
+import re
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -58,6 +59,11 @@ NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
+
+
+_CODE = re.compile(r"^(?://|/\*|\*/|<!--|--\s)|[;{}(\[,]$")
+"""Lines of code by their shape: indented, a comment, or with an end that no sentence has. Directives in them are not the
+user's, and dozens of them displaced the user's last sentence."""
 
 
 class _Piece(NamedTuple):
@@ -176,7 +182,9 @@ def _pieces(
     for number, (start, end) in enumerate(found):
         rank = REST
         if end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
-            if min(number, len(found) - 1 - number) < EDGE_SENTENCES or directs(text, start, end):
+            is_code = text[max(0, start - 2) : start].isspace() and text[start - 1] != "\n"
+            is_code = is_code or _CODE.search(text[start:end].strip()) is not None
+            if min(number, len(found) - 1 - number) < EDGE_SENTENCES or (directs(text, start, end) and not is_code):
                 rank = 2
             elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
                 rank = 3

@@ -235,3 +235,18 @@ def test_a_question_stays_in_front_of_the_answer_that_stays_and_no_message_says_
             number = after["content"].split(":")[0].rsplit("#", 1)[1]
             assert f"Do #{number}, please." in before["content"]
     assert not any(m["content"].strip() in ("[ctx_hooks] …", "") for m in sent)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("wish", [
+    "Please write no comments into the code.", "Bitte schreibe keine Kommentare.", "Ne mets jamais de commentaires.",
+    "No escribas nunca comentarios.", "Пожалуйста, не пиши комментарии.", "请不要在代码里写注释。",
+])  # fmt: skip
+def test_own_sentences_precede_directives_of_code(wish, place):
+    code = [f"  // Should list item {n}, must never fail\n  const value_{n} = load({n});\n" for n in range(300)]
+    code.insert(place * 60, f"\n{wish}\n\n")
+    said = [{"role": "user", "content": "".join(code)}]
+    rest = [{"role": ("assistant", "user")[n % 2], "content": f"Turn {n} says little. " * 40} for n in range(41)]
+    messages = [*said, *rest, {"role": "user", "content": "Go on."}]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=3_000).messages
+    assert wish in json.dumps(sent, ensure_ascii=False)
