@@ -33,7 +33,7 @@ SHOWN_TOKENS = 70_000
 DONE = f"All {FILES} files are read."
 PANELS = ("LiteLLM without ctx_hooks", "LiteLLM with ctx_hooks")
 
-WIDTH, LEFT, BAR_WIDTH, STEP_WIDTH = 560, 24, 14, 20
+WIDTH, LEFT, BAR_WIDTH, STEP_WIDTH = 640, 24, 14, 20
 """Narrow, so that a phone shows its words in a size that can be read."""
 PANEL_HEIGHT, FIRST_BASE, PANEL_DISTANCE = 130, 256, 206
 STEPS = FILES + 1
@@ -116,7 +116,7 @@ def _file(path: str) -> str:
 PICTURE = Template("""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 $width $height" width="$width" height="$height" role="img" \
 aria-labelledby="title what">
-<title id="title">An agent session that would have died</title>
+<title id="title">An agent session without and with ctx_hooks</title>
 <desc id="what">$description</desc>
 <style>
 svg { --paper: #ffffff; --edge: #d0d7de; --ink: #1f2328; --faint: #59636e; --served: #9fd8b0;
@@ -143,8 +143,8 @@ text { font: 14px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-s
 <text class="small" x="24" y="54">Each bar is one request, as the provider counted it.</text>
 <rect class="served" x="24" y="68" width="12" height="12"/>
 <text class="small" x="42" y="78">served from the prompt cache</text>
-<rect class="new" x="236" y="68" width="12" height="12"/>
-<text class="small" x="254" y="78">read anew</text>
+<rect class="new" x="290" y="68" width="12" height="12"/>
+<text class="small" x="308" y="78">not cached</text>
 $panels
 </svg>
 """)
@@ -158,7 +158,7 @@ def picture(sessions: tuple[Session, ...]) -> str:
         height=height,
         inner_width=WIDTH - 1,
         inner_height=height - 1,
-        headline=f"An agent reads {FILES} files. Its model's window holds {WINDOW_TOKENS:,} tokens.",
+        headline=f"An agent reads {FILES} files in a window of {WINDOW_TOKENS:,} tokens.",
         description=" ".join(
             f"{name}: {len(s.requests)} requests, then: {escape(s.last_text)}"
             for name, s in zip(PANELS, sessions, strict=True)
