@@ -18,7 +18,7 @@ from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import request_of
-from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.serving.request_flow import COMPACTION_ROUTE, RequestFlow
 from ctx_hooks.serving.startup import start
 from ctx_hooks.telemetry.log import share_log_output
 
@@ -47,6 +47,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             request = request_of(call_type, data)
             if request is not None:
                 return await self.flow.before_choice(request)
+            if str(getattr(call_type, "value", call_type)) == COMPACTION_ROUTE and not switched_off():
+                return await self.flow.before_compaction(data)
             return data
         self.flow.note_fault(data)
         return data

@@ -1,4 +1,4 @@
-"""The fallback if a compression would take too long: drop whole exchanges, oldest first, without counting tokens.
+"""The fallback if a compression would take too long or fails: drop whole exchanges, oldest first, without counting tokens.
 
 Time is linear in the request, with a small factor: it reads each message once, measures its text and uses no vocabulary. It
 keeps objects of only those messages that may be sent: Python's garbage collector, which stops all threads, would take twice
@@ -28,6 +28,7 @@ from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.units import LocalTokens
 
+TOO_LONG = "too long or too large to choose what stays"
 NAME = "last_resort"
 BYTES_PER_TOKEN = 2
 """English, code and JSON have three to four UTF-8 bytes a token, hex digits and base64 about two. So the estimate is rarely
@@ -180,7 +181,7 @@ def compress(
     if sent is conversation:
         return Outcome(sent, before, after, fits, (), reason)
     touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages}) + sum(runs.values())
-    report = StepReport(NAME, before - after, touched, "a compression would have taken too long")
+    report = StepReport(NAME, before - after, touched, "a compression would have taken too long, or has failed")
     return Outcome(sent, before, after, fits, (report,), reason)
 
 

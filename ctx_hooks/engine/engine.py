@@ -11,7 +11,15 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.engine import fitting
-from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, LeftToFallback, NotRetried, Untouched
+from ctx_hooks.engine.decision import (
+    Compressed,
+    Decision,
+    Figures,
+    GaveUp,
+    LeftToFallback,
+    NotRetried,
+    Untouched,
+)
 from ctx_hooks.engine.planning import plan_attempt, without_remedy
 from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
@@ -80,8 +88,8 @@ def holds(request: Request, to: Target, known: Known, deadline: Deadline) -> boo
     return not isinstance(decided.decision, LeftToFallback)
 
 
-def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided:
-    """Return the decision to drop the oldest turns: nothing is counted, and the sent size is an estimate.
+def decide_by_last_resort(request: Request, to: Target, known: Known, reason: str = last_resort.TOO_LONG) -> Decided:
+    """Return the decision to drop the oldest turns for this reason: nothing is counted, and the sent size is an estimate.
 
     Raises:
         MalformedConversationError: the request has no conversation.
@@ -97,9 +105,10 @@ def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided
         return last_resort.compress(messages, budget, continues=continues, skimmed=left)
 
     measure = partial(estimated_history, left_out=skimmed.tokens)
-    return _decide(
-        request.with_only(skimmed.kept), to, known, Counter(vocabulary_of(to.model)), Timings(), measure, compress
-    )
+    counter = Counter(vocabulary_of(to.model))
+    decided = _decide(request.with_only(skimmed.kept), to, known, counter, Timings(), measure, compress)
+    is_cut = isinstance(decided.decision, (Compressed, GaveUp))
+    return decided._replace(decision=replace(decided.decision, reason=reason)) if is_cut else decided
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:

@@ -115,7 +115,7 @@ def _write(message: Message) -> Any:
 
 WIRE = WireFormat(
     name="openai-responses",
-    call_types=("responses", "acompact_responses", "aresponses"),
+    call_types=("responses", "aresponses"),
     messages_field="input",
     read_message=_read,
     write_message=_write,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -47,7 +47,8 @@ def note_fault(consequence: str, error: Exception) -> None:
     """Log a failure and its consequence, and report it to the listeners."""
     logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
     for hear in tuple(_listeners):
-        hear(consequence)
+        with suppress(Exception):  # a listener that fails must not fail what goes on after the first fault
+            hear(consequence)
 
 
 def on_fault(listener: Callable[[str], object]) -> Callable[[], None]:

@@ -12,8 +12,9 @@ from typing import TypeVar
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
+from ctx_hooks.engine.plain import decide_by_plain_cut
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import Attempt, known_of, sent_unchanged, with_counts
+from ctx_hooks.learning.attempts import Attempt, Known, known_of, sent_unchanged, with_counts
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories
@@ -35,6 +36,7 @@ T = TypeVar("T")
 LOOP_BYTES = 16_000
 """A thread handles a larger request: text of this size blocks the event loop for at most 3 ms (40 to 190 ms a million
 characters, `tokens/counter.py`)."""
+TOOK_TOO_LONG = "took too long"
 LEAST_WINDOW_TOKENS = 4_096
 """Hardly any model in use has a smaller window: no refusal at another worker matters for a shorter request."""
 
@@ -51,9 +53,9 @@ class Deciding:
     async def decide(self, request: Request, to: Target, bound: Bound | None = None) -> Decision:
         """Return the decision about an attempt, and remember the attempt.
 
-        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would repeat the refused
-        request is NotRetried, whatever the reason. `to` has the number that its `RequestState` gives it. `bound` is what
-        `read_at` has returned, if it was called before.
+        Raises nothing: after any failure a request that may be too long loses its oldest turns, with one warning. A retry
+        that would repeat the refused request is NotRetried. `to` has the number that its `RequestState` gives it. `bound`
+        is what `read_at` has returned, if it was called before.
         """
         attempts, timings = self.running.of(to.request_id).attempts, Timings()
         previous = attempts.last(to)
@@ -66,14 +68,9 @@ class Deciding:
             return NotRetried(reason=reason)
         try:
             with timings.phase("total"):
-                most_tokens = (bound or read_at(request, to)).tokens
-                decision, attempt, *_ = await self._decided(request, to, previous, most_tokens, timings)
+                decision, attempt, *_ = await self._decided_or_cut(request, to, previous, bound, timings)
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
-        except Exception as error:  # noqa: BLE001 - it is logged there
-            # A failure here must not fail the request.
-            note_fault("forwards the request unchanged", error)
-            decision = FailedOpen(reason=f"failed: {type(error).__name__}")
         else:
             attempt = replace(attempt, milliseconds=dict(timings))
             if to.policy.mode == "observe":
@@ -83,6 +80,19 @@ class Deciding:
         if to.attempt and isinstance(decision, Untouched):
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
+
+    async def _decided_or_cut(
+        self, request: Request, to: Target, previous: Attempt | None, bound: Bound | None, timings: Timings
+    ) -> Decided:
+        """Return the decision, by the last resort if what the others need has failed."""
+        try:
+            most_tokens = (bound or read_at(request, to)).tokens
+            return await self._decided(request, to, previous, most_tokens, timings)
+        except MalformedConversationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is logged there
+            known = Known(to.window, previous=previous if to.attempt else None, counts=True)
+            return await self._by_last_resort(Undecided(request, to, known, fits_by_size=False), error)
 
     async def _decided(
         self, request: Request, to: Target, previous: Attempt | None, most_tokens: int, timings: Timings
@@ -165,9 +175,30 @@ class Deciding:
             return await self.off_loop(to, most_tokens, work, deadline)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-        work = partial(engine.decide_by_last_resort, request, to, known)
-        decided = await self.off_loop(to, most_tokens, work, Deadline())
-        return decided._replace(attempt=replace(decided.attempt, timed_out=True))
+            decided = await self._by_last_resort(undecided)
+            return decided._replace(attempt=replace(decided.attempt, timed_out=True))
+        except MalformedConversationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is logged there
+            return await self._by_last_resort(undecided, error)
+
+    async def _by_last_resort(self, undecided: Undecided, fault: Exception | None = None) -> Decided:
+        """Return the decision to drop the oldest turns, after a failure or at the deadline: it needs less of our code."""
+        request, to, known, _ = undecided
+        reason = TOOK_TOO_LONG if fault is None else f"failed: {type(fault).__name__}"
+        try:
+            work = partial(engine.decide_by_last_resort, request, to, known, reason)
+            decided = await self.off_loop(to, LOOP_BYTES + 1, work, Deadline())
+            if fault is not None and isinstance(decided.decision, Untouched):
+                decided = decided._replace(decision=FailedOpen(reason=reason))
+        except MalformedConversationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is logged below
+            fault, reason = error, f"failed: {type(error).__name__}"
+            decided = decide_by_plain_cut(request, to, known.previous, reason)
+        if fault is not None:
+            note_fault("drops the oldest turns of a request that may be too long", fault)
+        return decided
 
     async def off_loop(self, to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Run long work in a thread, and short work here."""

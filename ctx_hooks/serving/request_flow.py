@@ -12,8 +12,16 @@ from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.litellm_compat.call import Call, DeploymentName, request_id_of
-from ctx_hooks.litellm_compat.deployments import checks_before_deployment, shared_cache
-from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of, refusal, text_of, worded_error
+from ctx_hooks.litellm_compat.deployments import checks_before_deployment, compacts_itself, shared_cache
+from ctx_hooks.litellm_compat.errors import (
+    as_overflow,
+    failing_open,
+    note_fault,
+    overflow_of,
+    refusal,
+    text_of,
+    worded_error,
+)
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, fallback_groups, hide_retries, retry_of, spare_deployment
@@ -22,7 +30,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request, format_of, request_of
+from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
@@ -32,11 +40,16 @@ from ctx_hooks.serving.deciding import Deciding, read_at
 from ctx_hooks.serving.final_error import CODE, readable_error, small_window_error
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
+from ctx_hooks.serving.websocket_turns import turn_of
 from ctx_hooks.store.shared_store import SharedCache, SharedStore
-from ctx_hooks.telemetry.headers import FAILED_OPEN, of_ignored
+from ctx_hooks.telemetry.events import Outcome
+from ctx_hooks.telemetry.headers import of_ignored, of_unrecorded
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.units import ProviderTokens
+
+COMPACTION_ROUTE = "acompact_responses"
+"""LiteLLM's call type of `/v1/responses/compact`."""
 
 
 class RequestFlow:
@@ -73,6 +86,14 @@ class RequestFlow:
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
         return await self.fitted_before_choice(replace(request, fields=fields), group)
 
+    async def before_compaction(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request on the route for compaction as the Router gets it: unchanged unless an add-on answers it."""
+        request = Request("openai-responses", fields)
+        group = target.of_group(request.call, self.policies)
+        if group.policy.mode != "enforce" or not group.policy.compaction_api or compacts_itself(group.group):
+            return dict(fields)
+        return await self.before_choice(request)
+
     async def fitted_before_choice(self, request: Request, group: Target | None = None) -> dict[str, Any]:
         """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
         if not checks_before_deployment():
@@ -93,7 +114,9 @@ class RequestFlow:
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
-        to, bound = state.numbered(to), read_at(request, to)
+        to, bound = state.numbered(to), None
+        with failing_open("decides without the bound of a request"):
+            bound = read_at(request, to)
         if to.defers and to.group == state.group:
             options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
             decision = await self.deciding.decide_before(request, to, options, bound)
@@ -102,7 +125,12 @@ class RequestFlow:
             defers = to.defers and to.policy.mode == "enforce"
             decision = await self.deciding.decide(request, replace(to, defers=defers), bound)
         attempt = state.attempts.last(to)
-        self.recorder.decided(state, request, to, decision, attempt)
+        try:
+            self.recorder.decided(state, request, to, decision, attempt)
+        except Exception as error:  # noqa: BLE001 - it is logged there; what is sent does not depend on the record
+            note_fault("keeps no record of a decision", error)
+            outcome: Outcome = "fits" if not decision.changes else "retried" if to.attempt else "compressed"
+            state.headers |= of_unrecorded(outcome, f"failed: {type(error).__name__}")
         sent = with_forwarded_metadata(request.call)
         if to.policy.mode == "observe":
             return sent
@@ -110,15 +138,21 @@ class RequestFlow:
             if to.checked:
                 return sent  # the Router refuses it, and asks the fallback
             raise as_overflow(f"The request exceeds the window of {to.model}; a configured fallback comes first.", sent)
-        reported_usage.note(state, to, decision, attempt)
+        with failing_open("reports the usage as it is billed"):
+            reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise as_overflow(attempt.refusal if attempt is not None else "", sent)
         sent |= decision.changes
+        with failing_open("leaves the caller's flags in the messages"):
+            if not to.checked and (bound is None or bound.may_have(FIELD)):  # what is fitted once more keeps the flags
+                return await self._without_flags(request, to, sent)
+        return sent
+
+    @staticmethod
+    async def _without_flags(request: Request, to: Target, sent: dict[str, Any]) -> dict[str, Any]:
         name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
-        if to.checked or not bound.may_have(FIELD):
-            return sent  # a request that is fitted before the choice is fitted once more: it keeps the caller's flags
-        strip = partial(without_flags, items)
-        bare = await pool.run(to.tenant, strip, Deadline()) if are_many(items) else strip()
+        work = partial(without_flags, items)
+        bare = await pool.run(to.tenant, work, Deadline()) if are_many(items) else work()
         return sent if bare is None else {**sent, name: bare}
 
     def mode(self, call: Call) -> Mode:
@@ -132,7 +166,7 @@ class RequestFlow:
     def note_fault(self, fields: Mapping[str, Any]) -> None:
         """Note that the plugin has failed: the headers say so, unless the request is changed later."""
         if self.handles(fields):
-            self.running.of(request_id_of(fields)).headers |= FAILED_OPEN
+            self.running.of(request_id_of(fields)).headers |= of_unrecorded("failed_open")
 
     def handles(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the plugin is on for an attempt with these arguments."""
@@ -149,10 +183,12 @@ class RequestFlow:
         if overflow is None and retry_of(fields)[0]:
             state.retry_error = error
         if noted is not None:
-            reported_usage.note_failed(state, noted.to.name)
             if overflow is not None:
                 state.retry_error = None
-                self.recorder.refused(state, call, overflow)
+            with failing_open("keeps no record of a refusal"):
+                reported_usage.note_failed(state, noted.to.name)
+                if overflow is not None:
+                    self.recorder.refused(state, call, overflow)
             if overflow is not None and mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
                 await self.deciding.counted(Request(noted.format, fields), noted.to, noted, noted.most_tokens)
         handled = overflow is not None and mode == "enforce"
@@ -183,17 +219,7 @@ class RequestFlow:
 
     async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """Return the fields of a turn on a WebSocket with what add-ons change, and whether an add-on answers it."""
-        request = request_of("aresponses", fields)
-        if request is None:
-            return dict(fields), False
-        group = target.of_group(request.call, self.policies, request.call.model_group)
-        if group.policy.mode == "off" or not group.policy.addon_names:
-            return dict(fields), False
-        begun = await self.addons.begun(replace(request, fields=with_request_id(fields, request.call)), group)
-        sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
-        if not is_answered:
-            sent["litellm_metadata"] = fields.get("litellm_metadata")
-        return sent, is_answered
+        return await turn_of(fields, self.policies, self.addons, self.running)
 
     def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
         """Return the answer or the error with which the Router ends a request as its client sees it."""
@@ -221,7 +247,8 @@ class RequestFlow:
         if attempt is not None:
             if attempt.to.policy.addon_names:
                 self.addons.ended(attempt, None)
-            await self.learned.from_refusal(attempt)
+            with failing_open("learns nothing from a refusal"):
+                await self.learned.from_refusal(attempt)
         return attempt
 
     def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:

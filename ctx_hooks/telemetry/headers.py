@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ctx_hooks.runtime.warnings import CUT, one_line
-from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent
+from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent, Outcome
 from ctx_hooks.telemetry.figures import figures_for
 
 DONE = "x-ctx-hooks"
@@ -13,7 +13,6 @@ DONE = "x-ctx-hooks"
 IGNORED = f"{DONE}-ignored"
 """Which of the request's own settings the policy does not allow."""
 ATTEMPTS = f"{DONE}-attempts"
-FAILED_OPEN = {DONE: "failed_open", f"{DONE}-decision": "failed_open"}
 MOST_CHARS = 1_024
 """Limit of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, mostly LiteLLM's."""
 
@@ -36,8 +35,15 @@ def with_decision(
         words.append(f"before={event.provider_tokens_before}; after={event.provider_tokens_after}")
     asked = f" of {event.requested_output_tokens}" if event.requested_output_tokens else ""
     words += [f"{field}={tokens}{asked}" for field, tokens in output_limits.items()]
+    if is_changed and event.reason and event.decision in ("compressed", "retried"):
+        words.append(f"reason={event.reason}")
     told = {DONE: header_value(words), ATTEMPTS: str(event.attempt + 1), **_declared(event)}
     return {**headers, **told} if is_changed else {**told, **headers}
+
+
+def of_unrecorded(outcome: Outcome, reason: str = "") -> dict[str, str]:
+    """Return the headers of a request whose record has failed; `reason` names an exception, or is ""."""
+    return {DONE: f"{outcome}; reason={reason}" if reason else outcome, f"{DONE}-decision": outcome}
 
 
 def of_failed(headers: Mapping[str, str], event: FailureEvent) -> dict[str, str]:

@@ -67,7 +67,7 @@ def test_a_session_tells_of_each_request_what_happened_and_why(order):
     turns = list(session.turns.values())
     assert [(t.received_tokens, t.sent_tokens) for t in turns[:3]] == [(4_000, 4_000), (9_900, 4_400), (11_000, 5_500)]
     assert [t.at_seconds - 1_700_000_000 for t in turns] == [0, 60, 120, 180, 240, 300]
-    compacted = ["oldest turns: 5,500 tokens of 12 messages", "repeats: 110 tokens of 1 message"]
+    compacted = ["oldest turns: 5,000 tokens of 12 messages", "repeats: 100 tokens of 1 message"]
     assert [[happened.words for happened in turn.happened()] for turn in turns] == [
         [],
         compacted,

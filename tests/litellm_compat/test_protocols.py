@@ -27,7 +27,7 @@ WINDOW = 8_000
 BELIEVED = 200_000
 UNKNOWN_TURNS, KNOWN_TURNS = range(8, 18, 3), range(9, 16, 3)
 """Those around which a session outgrows the window, and the compacted session once more."""
-LEAST_FRACTION = 0.4
+LEAST_FRACTION = 0.35
 """A session is compacted to half of the window or a little below."""
 TRUNCATED_WINDOW, TRUNCATED_TURNS = 2_000, range(3, 26)
 """Of a provider that cuts what is longer: a session has to outgrow it several times before that shows for certain."""

@@ -150,7 +150,7 @@ def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_ar
     for _ in range(2):
         row, read = asked(spending, roomy, name, "compressed")
     assert read["cached_tokens"] > 0
-    assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"], abs=PLAIN / 2)
+    assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"], abs=PLAIN)
     assert 0 < row["daily_tokens"] < row["savings"]["tokens_before"] - row["savings"]["tokens_after"]
     assert row["spend"] == cost_of(read)
 
