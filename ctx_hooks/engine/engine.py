@@ -60,7 +60,8 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
-    if fitting.may_cut(to.policy, known.window.tokens, most_tokens):  # a token has at least one character of the bound
+    may_cut = fitting.may_cut(to.policy, known.window.tokens, most_tokens)
+    if may_cut or to.policy.repair == "always":  # a token has at least one character of the bound
         return None
     return _unchanged(request, attempt_at(request, to, known, most_tokens=most_tokens), "fits by its size alone")
 
@@ -190,12 +191,15 @@ def _settled(request: Request, attempt: Attempt, plan: RetryPlan, tokens: LocalT
 
 
 def _arrived(settled: Decision, received: History, budget: Budget) -> Outcome | None:
-    """Return a request that need not be compressed with its oversized results cut; None if it is sent whole."""
-    longest_chars = max((stats.result_chars for stats in received.index), default=0)
-    if isinstance(settled, LeftToFallback) or not fitting.may_cut(budget.policy, budget.window_tokens, longest_chars):
+    """Return a request that need not be compressed, repaired or with its oversized results cut; None if it is sent whole."""
+    if isinstance(settled, LeftToFallback):
         return None
-    outcome = fitting.arrived(received, budget)
-    return outcome if any(message.edited for message in outcome.conversation.messages) else None
+    longest_chars = max((stats.result_chars for stats in received.index), default=0)
+    if fitting.may_cut(budget.policy, budget.window_tokens, longest_chars):
+        outcome = fitting.arrived(received, budget)
+        if any(message.edited for message in outcome.conversation.messages):
+            return outcome
+    return fitting.repaired(received, budget)
 
 
 def _fitted(

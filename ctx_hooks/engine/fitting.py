@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from ctx_hooks import message_rules
 from ctx_hooks.compaction import cost
 from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain, asked_again
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import is_first_request
-from ctx_hooks.compaction.pipeline import Outcome
+from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars
 from ctx_hooks.compaction.thresholds import Thresholds
@@ -68,6 +69,19 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, recei
 def may_cut(policy: Policy, window_tokens: ProviderTokens, longest_chars: int) -> bool:
     """Whether a result of so many characters may be cut although its request fits."""
     return policy.tool_results.apply == "always" and longest_chars > least_capped_chars(window_tokens, policy)
+
+
+def repaired(history: History, budget: Budget) -> Outcome | None:
+    """Return the history with what its provider refuses repaired; None if the policy does not ask, or nothing is broken."""
+    if budget.policy.repair != "always":
+        return None
+    conversation = history.conversation(budget.counter)
+    made, repairs = message_rules.repair(conversation, continues=history.continues, language=budget.policy.language)
+    if not repairs:
+        return None
+    after = budget.counter.conversation(made)
+    step = StepReport("repair", history.tokens - after, len(repairs), "the provider refuses the messages as they came")
+    return Outcome(made, history.tokens, after, fits=True, steps=(step,))
 
 
 def arrived(history: History, budget: Budget) -> Outcome:

@@ -103,6 +103,11 @@ class Policy(BaseModel):
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )
+    repair: Literal["compressed", "always"] = Field(
+        "compressed",
+        description="In which requests messages that the provider refuses, such as an orphaned tool result, are repaired. "
+        "`always`: also in one that fits.",
+    )
     compression_timeout_seconds: float = Field(
         10.0, gt=0, description="A request that takes longer to compress loses its oldest turns instead."
     )

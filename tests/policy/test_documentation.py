@@ -19,8 +19,8 @@ def test_every_field_is_documented_and_no_other():
 
 
 def test_there_are_few_settings():
-    """An operator reads all of them in one sitting: 18 fields and 8 sections at most."""
-    assert len(Policy.model_fields) <= 18
+    """An operator reads all of them in one sitting: 19 fields and 8 sections at most."""
+    assert len(Policy.model_fields) <= 19
     assert len(Settings.model_fields) <= 8
 
 

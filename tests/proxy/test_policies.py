@@ -11,6 +11,8 @@ LIMITS = {"tool_results": {"max_lines": 3, "direction": "head", "apply": "always
 CALLERS = {
     "limited": {"team_metadata": {"ctx_hooks": LIMITS}},
     "watched": {"team_metadata": {"ctx_hooks": {**LIMITS, "mode": "observe"}}},
+    "repaired": {"team_metadata": {"ctx_hooks": {"repair": "always"}}},
+    "repair-watched": {"team_metadata": {"ctx_hooks": {"repair": "always", "mode": "observe"}}},
     "chinese": {"team_metadata": {"ctx_hooks": {"language": "zh"}}},
     "plain": {"team_model_aliases": {"house-model": "fitted"}, "aliases": {"my-model": "fitted"}},
 }
@@ -70,3 +72,36 @@ def test_limits_of_every_request_hold_in_one_that_fits(route, proxy, provider):
         answer, sent = ask(proxy, provider, team, route=route, group="large")
         assert answer.status_code == 200, answer.text
         assert sum(line in sent for line in LAST_LINES) == whole
+
+
+def orphaned(payload, field):
+    """Return a payload without its first call, whose result stays."""
+    items = payload[field]
+    first = next(n for n, item in enumerate(items) if '"call' in json.dumps(item) or "tool_use" in json.dumps(item))
+    item = items[first]
+    if field == "messages" and isinstance(item.get("content"), list):
+        kept = [{**item, "content": [part for part in item["content"] if part.get("type") != "tool_use"] or "Let me see."}]
+    elif field == "messages":
+        kept = [{"role": "assistant", "content": "Let me see."}]
+    else:
+        kept = []
+    return {**payload, field: [*items[:first], *kept, *items[first + 1 :]]}
+
+
+@pytest.mark.parametrize(
+    ("route", "field"),
+    [(CHAT, "messages"), (MESSAGES, "messages"), (RESPONSES, "input")],
+    ids=["chat", "messages", "responses"],
+)
+def test_policy_repairs_request_that_fits(route, field, proxy, provider):
+    whole = agent_session(route.fmt, model=route.fitted, turns=2, result_chars=200)
+    for team, payload, status, changed in (
+        ("plain", orphaned(whole, field), 400, False),
+        ("repair-watched", orphaned(whole, field), 400, False),
+        ("repaired", orphaned(whole, field), 200, True),
+        ("repaired", whole, 200, False),
+    ):
+        provider.reset()
+        answer = route.post(proxy, payload, headers={"authorization": f"Bearer sk-{team}"})
+        assert answer.status_code == status, (team, answer.text)
+        assert answer.headers.get("x-ctx-hooks", "").startswith("compressed") is changed, team
