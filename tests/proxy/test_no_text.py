@@ -64,7 +64,7 @@ def written(tmp_path_factory):
             events, spend = folder / "events.1.jsonl", folder / "spend"
             # What cannot be read is answered, but nothing is known that its answer could say more of.
             proxy.wait_until(
-                lambda: events.read_text().count('"name":"answer"') == _answered(sessions), "the answers' events"
+                lambda: events.read_text().count('"name":"answer"') >= _answered(sessions), "the answers' events"
             )
             given = _answered([*sessions, *unread])
             proxy.wait_until(lambda: spend.read_text().count('"status": "success"') == given, "the answers' spend")
@@ -78,7 +78,7 @@ def _answered(answers: list[httpx.Response]) -> int:
 
 def test_every_kind_of_decision_was_made_about_marked_texts_and_every_kind_of_error_quoted_them(written):
     decisions = [event for event in written.lines("events.1.jsonl") if event["name"] == "decision"]
-    assert {d["decision"] for d in decisions} == {"fits", "compressed", "retried", "failed", "failed_open"}
+    assert {d["decision"] for d in decisions} == {"fits", "compressed", "retried", "failed"}
     assert {d["trigger"] for d in decisions} == {"none", "budget", "overflow", "timeout"}
     assert {d["mode"] for d in decisions} == {"enforce", "observe"}
     assert {d["format"] for d in decisions} == {"openai-chat", "anthropic", "openai-responses", "gemini"}
@@ -95,7 +95,7 @@ def test_no_line_of_the_log(written):
         "event=decision",
         "event=answer",
         "too long to compress",
-        "failed and forwards",
+        "failed and drops the oldest turns",
         "a listener to overflow failed",
     ):
         assert what in told
