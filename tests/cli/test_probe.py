@@ -59,7 +59,7 @@ def test_server_states_its_window(answers, window, config, capsys):
         found = answers.get(request.url.path)
         return JSONResponse(found, 404 if found is None else 200)
 
-    with answering(answer) as url:
+    with answering(answer, "GET") as url:
         probe(config, url)
     (row,) = json.loads(capsys.readouterr().out)["probed"]
     assert (row["model_group"], row["window_tokens"]) == ("local", window)
@@ -77,7 +77,7 @@ def test_window_is_written_on_request(config, capsys):
     async def answer(request: Request) -> JSONResponse:
         return JSONResponse(answers[request.url.path])
 
-    with answering(answer) as url:
+    with answering(answer, "GET") as url:
         probe(config, url)
         assert "max_input_tokens" not in config.read_text()
         probe(config, url, "--write", "--yes")

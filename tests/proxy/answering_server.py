@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that gives every request to one function."""
+"""An HTTP server on loopback that gives every POST request to one function, and others if a test asks for them."""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,10 +11,10 @@ from ctx_hooks.testing import free_port
 
 
 @contextmanager
-def answering(answer: Callable[[Request], Awaitable[Response]]) -> Iterator[str]:
+def answering(answer: Callable[[Request], Awaitable[Response]], *methods: str) -> Iterator[str]:
     """Serve `answer` in a thread, and yield the server's address."""
     app, port = FastAPI(), free_port()
-    app.api_route("/{path:path}", methods=["GET", "POST"])(answer)
+    app.api_route("/{path:path}", methods=["POST", *methods])(answer)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
