@@ -88,4 +88,4 @@ def test_a_session_goes_on_past_the_window_unless_its_developer_opts_out(client,
     refused = [r for r in requests if r["status"] != 200]
     assert (bool(refused), DONE in ended.output) == (is_out, not is_out), ended.output[-2_000:]
     largest_tokens = max(r["input_tokens"] for r in requests if r["status"] == 200)
-    assert largest_tokens > 0.9 * WINDOW_TOKENS, "a client that compacts by itself is waited for"
+    assert largest_tokens > 0.85 * WINDOW_TOKENS, "a client that compacts by itself is waited for"
