@@ -1,16 +1,23 @@
-"""What a session's requests cost behind a contestant, one after another, with a provider that caches prefixes."""
+"""What a session's requests cost behind a contestant, one after another, with a provider that caches prefixes.
+
+    uv run --group bench python benchmarks/request_costs.py SESSIONS.jsonl... [--window 64000]
+
+prints it for whole sessions in a window: a request that exceeds it is neither answered nor paid.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import Any
 
 import litellm
-from contestants import SUMMARISED, Contestant, size
-from results import OVER_FRACTION, Session
+from contestants import SUMMARISED, Contestant, replayed, size
+from results import OVER_FRACTION, Session, sessions
 
 PRICED = {"openai-chat": "gpt-5", "anthropic": "claude-sonnet-4-5"}
 """A model of each format whose prices LiteLLM knows: one caches by itself, one has a price for writing to the cache."""
@@ -40,17 +47,17 @@ class Requests:
 
 
 def contexts(session: Session, budget_tokens: int, most: int) -> list[list[Any]]:
-    """Return the last context that fits the budget and up to `most` that follow it; none where the session is smaller.
-
-    A context is what stands before an assistant's message that follows another's.
-    """
-    messages = session.messages
-    places = [
-        t for t in range(1, len(messages)) if messages[t]["role"] == "assistant" and messages[t - 1]["role"] != "assistant"
-    ]
-    found = [messages[:t] for t in places]
+    """Return the last context that fits the budget and up to `most` that follow it; none where the session is smaller."""
+    found = every_context(session)
     fitting = sum(1 for _ in takewhile(lambda context: size(context) <= budget_tokens, found))
     return found[fitting - 1 :][: most + 1] if 0 < fitting < len(found) else []
+
+
+def every_context(session: Session) -> list[list[Any]]:
+    """Return what stands before each assistant's message that follows another's."""
+    roles = [message["role"] for message in session.messages]
+    places = [t for t in range(1, len(roles)) if roles[t] == "assistant" and roles[t - 1] != "assistant"]
+    return [session.messages[:t] for t in places]
 
 
 def sent(name: str, contestant: Contestant, session: Session, found: list[list[Any]], budget: int) -> Iterator[list[Any]]:
@@ -67,10 +74,26 @@ def measured(name: str, contestant: Contestant, session: Session, found: list[li
     """Return what a contestant sends for all contexts but the first; a cache holds what the request before has sent."""
     total = Requests()
     for before, messages in pairwise(sent(name, contestant, session, found, budget_tokens)):
-        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(messages, before, strict=False)))
-        tokens, cached_tokens = size(messages), size(messages[:shared])
-        usd = input_usd(PRICED[session.format], tokens - cached_tokens, cached_tokens)
-        total += Requests(1, int(tokens > OVER_FRACTION * budget_tokens), tokens, cached_tokens, usd)
+        total += priced(session.format, messages, before, int(OVER_FRACTION * budget_tokens))
+    return total
+
+
+def priced(fmt: str, messages: list[Any], before: list[Any], most_tokens: int) -> Requests:
+    """Return one request after another, whose messages the provider has in its cache."""
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(messages, before, strict=False)))
+    tokens, cached_tokens = size(messages), size(messages[:shared])
+    usd = input_usd(PRICED[fmt], tokens - cached_tokens, cached_tokens)
+    return Requests(1, int(tokens > most_tokens), tokens, cached_tokens, usd)
+
+
+def answered(contestant: Contestant, session: Session, window_tokens: int) -> Requests:
+    """Return the answered requests of a whole session; `over_budget` are those that exceed the window."""
+    total, before = Requests(), []
+    for context in every_context(session):
+        messages = contestant(context, None, session.format, window_tokens * 4 // 5)
+        request = priced(session.format, messages, before, window_tokens)
+        total += Requests(over_budget=1) if request.over_budget else request
+        before = before if request.over_budget else messages
     return total
 
 
@@ -79,3 +102,21 @@ def input_usd(model: str, new_tokens: int, cached_tokens: int) -> float:
     prices = litellm.model_cost[model]
     written = prices.get("cache_creation_input_token_cost", prices["input_cost_per_token"])
     return new_tokens * written + cached_tokens * prices["cache_read_input_token_cost"]
+
+
+def main() -> None:
+    """Print the requests and their price without the package and with it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--window", type=int, default=64_000)
+    given = parser.parse_args()
+    found = list(sessions(given.paths))
+    for name, contestant in {"without": lambda messages, *_: messages, "with": replayed}.items():
+        sums = sum((answered(contestant, session, given.window) for session in found), Requests())
+        share = sums.cached_tokens / max(1, sums.tokens)
+        figures = f"{sums.number} answered, {sums.over_budget} refused, {sums.tokens:,} tokens, {share:.2f} cached"
+        print(f"{name}: {figures}, ${sums.usd:.2f}, ${sums.usd / max(1, sums.number):.3f} an answer")
+
+
+if __name__ == "__main__":
+    main()

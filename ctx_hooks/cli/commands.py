@@ -180,23 +180,6 @@ def explain() -> None:
     """
 
 
-@commands.command(short_help="Replay recorded sessions: tokens, cache and cost.")
-@click.argument("histories", nargs=-1, required=True)
-@click.option("--policy", "policies", multiple=True, help="A policy by name, or fields: 'reserve: 8192'. Repeatable.")
-@click.option("--config", type=FILE, help="The proxy's configuration: models, prices, policies.")
-@click.option("--model", default="", help="Replay all for this model or model group.")
-@click.option("--window", type=click.IntRange(min=1), help="Replay all for a window of so many tokens.")
-@json_option
-@_runs("replay.printed")
-def replay() -> None:
-    """Replay recorded requests: compactions, prompt cache, cost, and what would have overflowed.
-
-    HISTORIES are files, folders or patterns: LiteLLM's spend log (JSON lines or a JSON array), logs of requests to
-    OpenAI, Anthropic and Google, or lines with `format` and `messages`. Each is recognised by its content. Nothing is sent
-    anywhere.
-    """
-
-
 @commands.command(short_help="Make a page of what was done, from event files.")
 @click.argument("events", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page; - prints it.")

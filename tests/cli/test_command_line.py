@@ -116,7 +116,6 @@ RIGHT = {
     "init": ["init", "plain.yaml", "--yes"],
     "check": ["check", CONFIG],
     "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
-    "replay": ["replay", "request.json", "--policy", "balanced", "--window", "16000"],
     "report": ["report", "events", "-o", "page.html"],
     "archive ls": ["archive", "ls", "--config", "archive.yaml"],
     "archive prune": ["archive", "prune", "--config", "archive.yaml"],
@@ -125,15 +124,10 @@ RIGHT = {
 """Those that need neither a proxy nor a Redis; `demo`, `limits` and `archive show` have tests of their own."""
 
 
-NEED_LITELLM = ("replay",)
-"""It runs in this process, which has LiteLLM: it takes seconds to load."""
-
-
 @pytest.fixture(scope="module")
 def right(inputs):
-    """Code, output, errors and what was loaded of each command that needs no LiteLLM, by its name."""
-    named = {name: arguments for name, arguments in RIGHT.items() if name not in NEED_LITELLM}
-    return dict(zip(named, loaded_by(inputs, named.values(), ("litellm",)), strict=True))
+    """Code, output, errors and what was loaded of each command, by its name."""
+    return dict(zip(RIGHT, loaded_by(inputs, RIGHT.values(), ("litellm",)), strict=True))
 
 
 def loaded_by(inputs, commands_run, names):
@@ -144,10 +138,7 @@ def loaded_by(inputs, commands_run, names):
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_command_prints_within_80_columns_without_colour_and_loads_litellm_only_if_it_needs_it(name, right, here):
-    if name in NEED_LITELLM:
-        done = here(*RIGHT[name])
-        right = {name: [done.returncode, done.stdout, done.stderr.strip(), []]}
+def test_command_prints_80_columns_without_loading_litellm(name, right):
     code, printed, *rest = right[name]
     assert (code, *rest) == (0, "", [])
     assert printed.strip()
@@ -182,12 +173,9 @@ CANNOT_BE_DONE = {
         *([*command, "none.yaml"] for command in (["archive", "ls", "--config"], ["limits", "ls", "--config"])),
         *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
         ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
-        ["replay", "request.json", "--config", "mistake.yaml"], ["replay", "request.json", "--policy", "pii"],
-        ["replay", "request.json", "--policy", "released: 2026-13-45"],
-        ["replay", "request.json", "--policy", "[\n" * 2_000],
         ["archive", "ls"], ["archive", "show", "b" * 12, "--config", "archive.yaml"],
         ["erase", CONFIG, "--team", "red"], ["limits", "ls"],
-        ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
+        ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG],
         ["report", "events", "-o", "none/page.html"], ["report", "events", "-o", "events"],
     ],
     "Redis cannot be reached": [["limits", "ls", "--config", "unheard.yaml"]],
@@ -204,8 +192,6 @@ CANNOT_BE_DONE = {
     "did you mean 'small.yaml'?": [["check", "smal.yaml"]],
     "did you mean 'events'?": [["report", "event"]],
     "did you mean 'local'?": [["explain", "request.json", "--model", "locale", "--config", CONFIG]],
-    "did you mean 'gentle'?": [["replay", "request.json", "--policy", "gentel"]],
-    "did you mean 'reserve'?": [["replay", "request.json", "--policy", "resrve: 9"]],
 }  # fmt: skip
 """By what stands in the line."""
 CASES = [(words, arguments) for words, listed in CANNOT_BE_DONE.items() for arguments in listed]
@@ -255,7 +241,6 @@ def test_a_request_may_come_from_standard_input_and_what_a_terminal_cannot_show_
     ["explain", "controls.json", "--config", "small.yaml"],
     ["explain", "controls.json", "--config", "small.yaml", "--sent"], ["explain", "--model", CONTROLS],
     ["explain", f"{CONTROLS}/none"], ["explain", "controls.json", CONTROLS],
-    ["replay", "controls.json", "--window", "6000"], ["replay", CONTROLS],
     ["report", "events", "-o", CONTROLS.replace("/", "") + ".html"],
 ], ids=lambda arguments: ascii(" ".join(arguments)))  # fmt: skip
 def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments, here):
@@ -320,5 +305,5 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
 
 
 def test_the_options_of_a_command_are_completed(inputs):
-    words = {"COMP_WORDS": "ctx-hooks replay --po", "COMP_CWORD": "2"}
-    assert run(inputs, _CTX_HOOKS_COMPLETE="bash_complete", **words).stdout == "plain,--policy\n"
+    words = {"COMP_WORDS": "ctx-hooks report --ou", "COMP_CWORD": "2"}
+    assert run(inputs, _CTX_HOOKS_COMPLETE="bash_complete", **words).stdout == "plain,--output\n"

@@ -34,7 +34,6 @@ NOT_RUN = {
     r"pip install uv && uv run pytest": "is what runs this test",
     r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
     r"ctx-hooks serve \S+": "serves until it is stopped; tests/cli/test_live.py asks it",
-    r"psql .*": "needs a database with a spend log; tests/cli/test_replay.py reads what it writes",
     r'export \w+=(\S+|"[^"]+")': "sets what the next line reads",
     r"claude --model \S+": "needs the client; benchmarks/clients runs it",
     r"uv run (--group \w+ )*python benchmarks/.*": "measures for minutes, some of them recorded sessions of one's own",
@@ -54,17 +53,11 @@ LISTED = [(block, command) for block, command in HERE if reason(command) is not 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, redis_server):
-    """What the pages speak of, in the working folder: a request, recorded sessions, events, an archive with a text."""
+    """What the pages speak of, in the working folder: a request, events, an archive with a text."""
     session = agent_session("openai-chat", model="gpt", turns=20)
-    recorded = {"id": "one", "format": "openai-chat", "messages": session["messages"]}
-    spent = {"request_id": "1", "call_type": "acompletion", "startTime": "2026-11-22 07:52:50.247963+00:00"}
-    spent |= {"model": "openai/gpt-4o", "model_group": "gpt", "prompt_tokens": "20000", "status": "success"}
-    spent["proxy_server_request"] = json.dumps(session)
     texts = {
         "litellm_config.yaml": (ROOT / "litellm_config.yaml").read_text(encoding="utf-8"),
         "request.json": json.dumps(session),
-        "sessions.jsonl": json.dumps(recorded),
-        "spend.jsonl": json.dumps(spent),
         "events/events.0.jsonl": "".join(f"{to_json(event)}\n" for event in (DECISION, ANSWER)),
     }
     for name, text in texts.items():

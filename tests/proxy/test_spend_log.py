@@ -1,7 +1,4 @@
-"""What LiteLLM's spend log says of a request, by LiteLLM's own code: on native and translated routes, streamed or not.
-
-And `ctx-hooks replay` reads it.
-"""
+"""What LiteLLM's spend log says of a request, by LiteLLM's own code: on native and translated routes, streamed or not."""
 
 import json
 
@@ -10,7 +7,6 @@ from configurations import GENERAL, PLUGIN, deployment, importable
 from proxies import Proxy
 from routes import MODELS, NAMES, ROUTES
 
-from ctx_hooks.cli import main
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -29,7 +25,6 @@ class Spend(CustomLogger):
 
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
         group = kwargs["standard_logging_object"]["model_group"]
-        os.environ["MAX_STRING_LENGTH_PROMPT_IN_DB"] = "10000000" if "-replayed" in group else "2048"
         given = (kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
         log = get_logging_payload(*given[: len(signature(get_logging_payload).parameters)])  # 1.100 takes no Router
         add = DBSpendUpdateWriter()._common_add_spend_log_transaction_to_daily_transaction
@@ -46,8 +41,6 @@ class Spend(CustomLogger):
             "daily_tokens": daily["compression_saved_tokens"],
             "daily_dollars": daily["compression_savings_spend"],
         }
-        if "replayed" in group or group == "shortened":
-            row["whole"] = json.dumps(log, default=str)
         print("row", kwargs["litellm_call_id"], json.dumps(row), "end", flush=True)
 
 async def user_api_key_auth(request, api_key):
@@ -70,7 +63,6 @@ over_every_route = pytest.mark.parametrize("name", LOGGED)
 over_every_route_in_turn = pytest.mark.parametrize(
     ("name", "stream"), [(name, n % 2 == 1) for n, name in enumerate(LOGGED)], ids=LOGGED
 )
-REPLAYED_TURNS = (4, 6, 8)
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +74,16 @@ def roomy():
 @pytest.fixture(scope="module")
 def spending(roomy, tmp_path_factory):
     """A proxy that asks the test's logger before the plugin."""
-    windows = {"compressed": TIGHT, "whole": 1_000_000, "replayed": 1_000_000}
+    windows = {"compressed": TIGHT, "whole": 1_000_000}
     models = [
         deployment(roomy.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
         for name in LOGGED
         for group, window in windows.items()
     ]
-    models += [deployment(roomy.url, "shortened", "openai/served", max_input_tokens=1_000_000, **PRICES)]
     config = {
         "model_list": models,
         "litellm_settings": {"callbacks": ["spend_rows.handler", PLUGIN]},
-        "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True, "custom_auth": "spend_rows.user_api_key_auth"},
+        "general_settings": {**GENERAL, "custom_auth": "spend_rows.user_api_key_auth"},
         "callback_settings": {"ctx_hooks": {"defaults": {"reserve": f"{RESERVE:.0%}"}}},
     }
     with Proxy(config, importable(tmp_path_factory.mktemp("spend"), "spend_rows", CALLBACKS)) as running:
@@ -153,52 +144,3 @@ def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_ar
     assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"], abs=PLAIN)
     assert 0 < row["daily_tokens"] < row["savings"]["tokens_before"] - row["savings"]["tokens_after"]
     assert row["spend"] == cost_of(read)
-
-
-def replayable(proxy, provider, name, group):
-    """Return the rows of the requests of a session over a route, each longer than the one before."""
-    route = ROUTES[NAMES.index(name)]
-    field = {"openai-responses": "input", "gemini": "contents"}.get(route.fmt, "messages")
-    turns, thinking = max(REPLAYED_TURNS), route.fmt == "anthropic"
-    session = agent_session(route.fmt, model=group, turns=turns, result_chars=2_000, thinking=thinking)
-    lengths = request_lengths(session[field])
-    return [sent(proxy, provider, route, {**session, field: session[field][:n]})[0]["whole"] for n in lengths]
-
-
-def request_lengths(items):
-    """Return some lengths at which a client has sent a request: at its end, and before an answer."""
-    answers = [i for i, item in enumerate(items) if i and is_answer(item) and not is_answer(items[i - 1])]
-    return [answers[n] for n in REPLAYED_TURNS[:-1]] + [len(items)]
-
-
-def is_answer(item):
-    return item.get("role") in ("assistant", "model") or item.get("type") in ("function_call", "reasoning")
-
-
-def replayed(rows, folder, capsys, exit_code=0):
-    (folder / "log.jsonl").write_text("\n".join(rows))
-    assert main(["replay", str(folder / "log.jsonl"), "--json"]) == exit_code
-    return json.loads(capsys.readouterr().out)
-
-
-@over_every_route
-def test_a_replay_counts_the_tokens_cache_and_dollars_of_the_proxy(name, spending, roomy, tmp_path, capsys):
-    """Where nothing is compacted, the prefixes that sessions share are what the provider's cache has served."""
-    roomy.reset()
-    rows = replayable(spending, roomy, name, f"{name}-replayed")
-    read = roomy.requests()
-    found = replayed(rows, tmp_path, capsys)
-    total = found["total"]
-    assert found["kinds"] == {"LiteLLM spend log": 1}
-    assert total["without"] == total["policies"]["balanced"]
-    assert total["without"]["requests"] == len(REPLAYED_TURNS)
-    assert total["without"]["input_tokens"] == sum(r["input_tokens"] for r in read)
-    assert total["without"]["cached_tokens"] == pytest.approx(sum(r["cached_tokens"] for r in read), rel=0.05)
-    assert total["recorded"]["dollars"] == pytest.approx(sum(json.loads(row)["spend"] for row in rows))
-    assert total["without"]["dollars"] == pytest.approx(total["recorded"]["dollars"], rel=0.05)
-
-
-def test_texts_that_litellm_has_shortened_are_not_replayed(spending, roomy, tmp_path, capsys):
-    found = replayed(replayable(spending, roomy, "chat", "shortened"), tmp_path, capsys, exit_code=1)
-    assert found["sessions"] == 0
-    assert [(n, "shortened" in why) for why, n in found["left_out"].items()] == [(len(REPLAYED_TURNS), True)]

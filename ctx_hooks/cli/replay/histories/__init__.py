@@ -1,1 +1,0 @@
-"""The readers of histories: one module for each kind, from rows to recorded requests."""
