@@ -16,7 +16,6 @@ from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import dollars, nice, percent, short, whole
 from ctx_hooks.cli.report.figures import MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Series
 from ctx_hooks.cli.report.page import page
-from ctx_hooks.cli.report.rollout import Group
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed
@@ -54,53 +53,6 @@ KNOWN = [
     replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
 ]
-
-
-def rolled_out(mode, n, kind=ANSWER, **fields):
-    """Return an event of the n-th session of a group."""
-    names = replace(CALL, rollout="10%", session=f"{n % 500:04x}", call_id=f"{mode} {n}")
-    return replace(kind, mode=mode, call=names, **fields)
-
-
-class TestTheRollOut:
-    def test_the_page_compares_the_groups_with_intervals_and_has_no_table_without_a_share(self, report):
-        enforced = [
-            rolled_out("enforce", n, duration_seconds=2.0 + n % 2, dollars=0.5, rereads={"read": 1}) for n in range(100)
-        ]
-        observed = [rolled_out("observe", n, duration_seconds=2.0, billed=Billed(1_000, 900)) for n in range(90)]
-        refused = [rolled_out("observe", n, FAILURE, attempts=1) for n in range(90, 100)]
-        refused += [rolled_out("observe", n, OVERFLOW) for n in range(90, 100)]
-        text = report(*KNOWN, *enforced, *observed, *refused)
-        shown = {row[0]: row[1:] for row in rows(text, "Each figure with its interval of 95 %")}
-        assert shown["Sessions, up to 65,536"] == shown["Requests"] == ["100", "100"]
-        assert shown["Answers"] == ["100", "90"]
-        assert shown["Errors: refused in the end"] == ["0 (0 – 0.037)", "0.1 (0.0551 – 0.175)"]
-        assert shown["Overflows: attempts refused as too long"] == shown["Errors: refused in the end"]
-        assert shown["Re-reads a request"] == ["1 (1 – 1)", "0 (0 – 0)"]
-        assert shown["Dollars a request"] == ["0.5 (0.5 – 0.5)", "–"]
-        assert shown["Seconds to the end of the answer"] == ["2.5 (2.4 – 2.6)", "2 (2 – 2)"]
-        assert shown["Input from prompt caches"][1].startswith("0.9 (")
-        assert "Roll-out by share" not in report(*KNOWN)
-
-    def test_requests_of_one_session_are_no_further_evidence(self):
-        wide, narrow = Group(), Group()
-        for n in range(400):
-            failed = FAILURE if n % 8 < 4 else ANSWER
-            wide.count(rolled_out("enforce", n % 8, failed, attempts=1))
-            narrow.count(rolled_out("enforce", n, failed, attempts=1))
-        name = "Errors: refused in the end"
-        widths = [found.high - found.low for found in (wide.rows()[name], narrow.rows()[name])]
-        assert widths[0] > 5 * widths[1]
-
-    def test_the_interval_holds_the_truth_in_nineteen_of_twenty_rollouts(self):
-        draw, held = random.Random(5), 0
-        for _ in range(300):
-            group = Group()
-            for n in range(200):
-                group.count(rolled_out("enforce", n, FAILURE if draw.random() < 0.1 else ANSWER, attempts=1))
-            found = group.rows()["Errors: refused in the end"]
-            held += found.low <= 0.1 <= found.high
-        assert 275 <= held <= 296
 
 
 @pytest.fixture

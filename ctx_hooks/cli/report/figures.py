@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from typing import TypeAlias
 
 from ctx_hooks.cli.rendering import all_steps
-from ctx_hooks.cli.report.rollout import Group
 from ctx_hooks.cli.report.sessions import LATEST_SECONDS, Largest
 from ctx_hooks.telemetry.events import UNCHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import names_for
@@ -157,7 +156,6 @@ class Figures:
         by_team: the same by the team's alias, or its id.
         ends: the number of requests with each outcome, by mode and decision.
         notable: how often each rarer event happened, by its name.
-        rollout: the groups of a roll-out by share, by their mode.
         step_times: how often each step changed a request.
         step_tokens: the provider tokens that each removed.
         largest: which sessions are shown.
@@ -173,7 +171,6 @@ class Figures:
     by_team: dict[str, Tally] = field(default_factory=dict)
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     notable: Counter[str] = field(default_factory=Counter)
-    rollout: dict[str, Group] = field(default_factory=lambda: {"enforce": Group(), "observe": Group()})
     step_times: Counter[str] = field(default_factory=Counter)
     step_tokens: Counter[str] = field(default_factory=Counter)
     largest: Largest = field(default_factory=Largest)
@@ -201,8 +198,6 @@ class Figures:
                 return
         elif not isinstance(event, OverflowEvent):
             self.ends[event.mode, event.decision] += 1
-        if event.call.rollout and event.mode in self.rollout and not isinstance(event, DecisionEvent):
-            self.rollout[event.mode].count(event)
         self.total.count(event)
         self.by_time.at(at).count(event)
         for tallies, name in (

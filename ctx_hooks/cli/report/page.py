@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from ctx_hooks.cli.files import STDIN, files_of
-from ctx_hooks.cli.rendering import render, whole
+from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
-from ctx_hooks.cli.report.rollout import Interval
 from ctx_hooks.cli.report.sessions import MARKS, Session
 from ctx_hooks.cli.terminal import CommandError, counted, tell, working
 from ctx_hooks.telemetry.event_file import from_json
@@ -19,7 +18,6 @@ from ctx_hooks.telemetry.listeners import EVENTS, Event
 
 MOST_ROWS = 12
 """Rows of a table; further names share one row."""
-COUNTS = {"Requests": "requests", "Answers": "answers"}
 WORDS = {
     "silent_truncation": "Answers to requests that a provider cut silently",
     "limit_learned": "Limits learned from providers",
@@ -84,30 +82,9 @@ def page(figures: Figures, events: Mapping[str, Any] = EVENTS, sessions: Sequenc
         names={"Model": _rows(figures.by_model), "Team": _rows(figures.by_team)},
         steps=figures.step_tokens.most_common(MOST_ROWS),
         ends=_ends(figures),
-        rollout=_rollout(figures),
         sessions=sessions,
         marks=MARKS,
     )
-
-
-def _rollout(figures: Figures) -> list[tuple[str, list[str]]]:
-    """Return the rows of the table of a roll-out by share: words, and the figure of each group; none without one."""
-    groups = list(figures.rollout.values())
-    if not any(group.sessions for group in groups):
-        return []
-    counts = [(words, [whole(group.total(name)) for group in groups]) for words, name in COUNTS.items()]
-    sessions = ("Sessions, up to 65,536", [whole(len(group.sessions)) for group in groups])
-    found = [group.rows() for group in groups]
-    return [sessions, *counts, *((words, [_interval(rows[words]) for rows in found]) for words in found[0])]
-
-
-def _interval(figure: Interval | None) -> str:
-    """Return a figure with its bounds in three digits, a dash for none."""
-    if figure is None:
-        return "–"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.3g}"
-    return f"{figure.value:.3g} ({figure.low:.3g} – {figure.high:.3g})"
 
 
 def _rows(tallies: Mapping[str, Tally]) -> list[tuple[str, Tally]]:
