@@ -61,7 +61,7 @@ def listed(rows: Sequence[tuple[str, str, str]]) -> str:
 def sinks(declared: Field[Any]) -> str:
     """Return the sinks that have a field, with its name there if that is another one."""
     named = declared.metadata.get("sinks", {})
-    return ", ".join(f"{sink} `{name}`" if name else sink for sink, name in named.items() if sink != "column")
+    return ", ".join(f"{sink} `{name}`" if name else sink for sink, name in named.items())
 
 
 def _labels(names: Sequence[str]) -> str:

@@ -265,13 +265,13 @@ class AnswerEvent(RequestEvent):
     trigger: Trigger
     attempts: int = field(metadata=shown("log"))
     local_tokens_sent: LocalTokens | None
-    beyond_window: bool = field(metadata=shown("log", "spend", BEYOND_WINDOW, column="Beyond window"))
+    beyond_window: bool = field(metadata=shown("log", "spend", BEYOND_WINDOW))
     billed: Billed | None = field(metadata=shown("log", SENT, CACHED, UNCACHED))
     provider_tokens_saved: int | None = field(
         metadata=shown("log", "spend", SAVED_TOKENS, SPENT_TOKENS, SAVED, name="tokens_saved")
     )
     dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
-    rereads: Mapping[str, int] = field(default_factory=dict, metadata=shown(REREADS, column="Re-reads"))
+    rereads: Mapping[str, int] = field(default_factory=dict, metadata=shown(REREADS))
     repeats: Mapping[str, int] = field(default_factory=dict, metadata=shown(REPEATS))
     dollars: float | None = None
     duration_seconds: float | None = field(default=None, metadata=shown(ANSWERS))

@@ -1,7 +1,7 @@
 """The common fields of all events about a request, and the sinks of each field: declared with the field.
 
-A field of an event is one figure. `shown` declares its names in log lines, spans, the spend log, response headers and the
-report, and its metrics. Each sink reads this from the event's class and knows no figure by itself.
+A field of an event is one figure. `shown` declares its names in log lines, spans, the spend log and response headers, and
+its metrics. Each sink reads this from the event's class and knows no figure by itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ctx_hooks.formats.fields import MAPPINGS
 
-Sink = Literal["log", "span", "spend", "header", "column"]
+Sink = Literal["log", "span", "spend", "header"]
 
 TOKENS = tuple(float(2**n) for n in range(10, 22))
 """Buckets from 1,024 to 2,097,152 provider tokens: windows are powers of two, or near one."""
@@ -117,7 +117,7 @@ def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
     Args:
         to: the sinks that have the field, and the metrics that its value adds to.
         name: its name there; "" for the field's own.
-        names: different names in single sinks, as `column`: the heading in the report's tables.
+        names: different names in single sinks, as `span`.
     """
     sinks = {each: name for each in to if isinstance(each, str)}
     return {"sinks": {**sinks, **names}, "metrics": tuple(each for each in to if isinstance(each, Metric))}

@@ -15,7 +15,7 @@ from ctx_hooks.cli import main
 from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import dollars, nice, percent, short, whole
 from ctx_hooks.cli.report.figures import MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Series
-from ctx_hooks.cli.report.page import page
+from ctx_hooks.cli.report.page import EVENT_FILES, page
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed
@@ -35,24 +35,19 @@ def answer(n, **fields):
 KNOWN = [
     replace(DECISION, time_seconds=START, call=call(0)),
     answer(0, provider_tokens_saved=5_500, dollars_saved=-0.5, billed=Billed(4_500, 0, 4_500, 10)),
-    answer(
-        1,
-        rereads={"read": 1, "grep": 1},
-        repeats={"read": 5},
-        provider_tokens_saved=20_000,
-        dollars_saved=2.25,
-        billed=Billed(5_500, 4_500, 0, 10),
-    ),
+    answer(1, rereads={"read": 1, "grep": 1}, provider_tokens_saved=20_000, dollars_saved=2.25,
+           billed=Billed(5_500, 4_500, 0, 10)),
     answer(2, decision="fits", provider_tokens_saved=0, dollars_saved=0.0, billed=Billed(10_000, 6_500, 0, 1)),
     answer(3, decision="retried", beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0, billed=None),
     replace(OVERFLOW, mode="enforce", time_seconds=START + 3 * DAY, call=call(3)),
-    replace(OVERFLOW, mode="enforce", time_seconds=START + 4 * DAY, call=call(4)),
     replace(DECISION, decision="failed", time_seconds=START + 4 * DAY, call=call(4), provider_tokens_after=9_000),
     replace(FAILURE, time_seconds=START + 4 * DAY, call=call(4)),
     answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=0.75, billed=Billed(30_000, 0, 0, 3)),
     replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
+    replace(FAILURE, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
+    answer(7, decision="fallback", provider_tokens_saved=0, dollars_saved=0.0, billed=None),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
-]
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -68,7 +63,7 @@ def report(tmp_path):
     return made
 
 
-def shown(text):
+def tiles(text):
     """Return each name on the page with its figure."""
     return dict(re.findall(r'<dt>([^<]+)</dt><dd class="[^"]*" title="[^"]*">([^<]+)</dd>', text))
 
@@ -76,8 +71,7 @@ def shown(text):
 def rows(text, title):
     """Return the cells of each row of the table with that title."""
     (table,) = re.findall(rf"<caption>{title}</caption>.*?</table>", text, re.DOTALL)
-    found = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", table)]
-    return [[re.sub(r"<[^>]*>", "", cell) for cell in row if not cell.startswith("<i ")] for row in found]
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", table)]
 
 
 class Words(HTMLParser):
@@ -95,167 +89,170 @@ class Words(HTMLParser):
         self.words.append(data)
 
 
-class TestTheFiguresOnThePage:
-    def test_what_was_done_is_apart_from_what_would_have_been(self, report):
-        text = report(*KNOWN)
-        done, would = text.split("Observed: what would have been done")
-        assert shown(done) == {
-            "Input tokens saved": "25.5 k",
-            "Dollars saved": "$1.75",
-            "Answered beyond the window": "1",
-            "Read from prompt caches": "55 %",
-        }
-        assert shown(would) == {
-            "Input tokens that would have been saved": "7,000",
-            "Dollars that would have been saved": "$0.75",
-            "Attempts refused as too long": "1",
-            "Read from prompt caches": "0 %",
-        }
-        assert "$2.25 saved, <span>−$0.50</span> for rewriting caches" in done
-        assert "23 % of what was billed, in 1 of 1 answered request, all sent unchanged" in would
-        assert "$0.75 would have been saved, <span>$0.00</span> for rewriting caches" in would
-        assert "1 retried, 1 failed; 2 attempts refused on the way" in done
-        assert "56 % of what would have been billed" in done
-
-    def test_a_price_of_0_is_no_saving_of_0(self, report):
-        assert shown(report(answer(0, dollars_saved=0.0)))["Dollars saved"] == "–"
-
-    def test_each_name_has_its_own_figures(self, report):
-        other = replace(answer(8), call=call(8, team_alias="", team_id="t9", client="curl/8", model_group="other"))
-        text = report(*KNOWN, other, other)
-        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "2", "1", "0", "22 %"]
-        assert rows(text, "Model") == [
-            ["group", *head],
-            ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "0", "0", "23 %"],
-        ]
-        assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
-
-    def test_steps_decisions_and_rarer_events_are_counted(self, report):
-        text = report(*KNOWN)
-        assert rows(text, "Steps of compactions") == [
-            ["oldest turns", "2", "10,000"],
-            ["earlier compactions", "2", "−3,600"],
-        ]
-        assert rows(text, "What requests ended in, and rarer events") == [
-            ["compressed", "2"],
-            ["failed", "1"],
-            ["fits", "1"],
-            ["retried", "1"],
-            ["compressed, observed", "1"],
-            ["Limits learned from providers", "1"],
-        ]
-
-    def test_lines_that_are_no_events_are_told(self, report):
-        text = report(*KNOWN, "{not json", json.dumps({"name": "decision"}), to_json(replace(ANSWER, time_seconds=1e300)))
-        assert "Left out: 3 lines, no events." in text
-
-    def test_only_observed_events_make_a_page_of_what_would_have_been(self, report):
-        text = report(answer(0, mode="observe"))
-        assert "<h1>What ctx_hooks would have done</h1>" in text
-        assert "Answered beyond the window" not in text
-
-    def test_the_order_of_events_and_the_split_into_files_change_nothing(self, tmp_path, capsys):
-        shuffled = random.Random(1).sample(KNOWN, len(KNOWN))
-        (tmp_path / "events.1.jsonl").write_text("".join(to_json(e) + "\n" for e in shuffled[:5]))
-        (tmp_path / "events.2.jsonl.1").write_text("".join(to_json(e) + "\n" for e in shuffled[5:]))
-        assert main(["report", str(tmp_path), str(tmp_path / "*.jsonl"), "-o", str(tmp_path / "page.html")]) == 0
-        figures = counted(KNOWN)
-        assert (tmp_path / "page.html").read_text() == page(figures, sessions=figures.largest.sessions(KNOWN))
-        assert main(["report", str(tmp_path), "-o", "-"]) == 0
-        assert (tmp_path / "page.html").read_text() in capsys.readouterr().out
+def words_of(text):
+    return " ".join("".join(Words(text).words).split())
 
 
-def counted(events):
+def test_headline_counts_what_became_of_long_requests(report):
+    done, would = map(words_of, report(*KNOWN).split("Observed: what would have been done"))
+    assert "Of 6 requests 5 were too long for their model: 1 failed, 1 went to a fallback, and 3 were answered" in done
+    assert "1 request cost $0.50 more than without it, $0.50 each" in done
+    assert "Of 2 requests 2 were too long for their model: 1 failed, 0 went to a fallback" in would
+    assert "and 1 would have been answered shorter" in would
+
+
+def test_tiles_keep_enforced_and_observed_apart(report):
+    done, would = report(*KNOWN).split("Observed: what would have been done")
+    assert tiles(done) == {
+        "Too long for their model": "5",
+        "Input tokens saved": "25.5 k",
+        "Dollars saved": "$1.75",
+        "Read from prompt caches": "55 %",
+    }
+    assert tiles(would) == {
+        "Too long for their model": "2",
+        "Input tokens that would have been saved": "7,000",
+        "Dollars that would have been saved": "$0.75",
+        "Read from prompt caches": "0 %",
+    }
+    assert "$2.25 saved, −$0.50 for rewriting caches" in words_of(done)
+
+
+@pytest.mark.parametrize(("event", "reason"), [
+    (answer(0, dollars_saved=0.0), "the prices of these models are 0 or not known to LiteLLM"),
+    (answer(0, decision="fits", provider_tokens_saved=0), "no request was answered shorter"),
+    (answer(0, beyond_window=True, provider_tokens_saved=0), "the shorter requests exceed their window"),
+    (answer(0, mode="observe", decision="fits", provider_tokens_saved=0), "no request would have been answered shorter"),
+])  # fmt: skip
+def test_saved_tile_of_zero_says_why(event, reason, report):
+    assert reason in words_of(report(event))
+
+
+def test_each_name_has_its_own_figures(report):
+    other = replace(answer(8), call=call(8, team_alias="", team_id="t9", model_group="other"))
+    text = report(*KNOWN, other, other)
+    head = ["6", "5", "1", "1", "3", "25,500", "$1.75", "2", "55 %"]
+    assert rows(text, "Model groups") == [
+        ["group", *head],
+        ["other", "2", "2", "0", "0", "2", "11,000", "$0.025", "0", "23 %"],
+    ]
+    assert rows(text, "Teams, observed") == [["Research", "2", "2", "1", "0", "1", "7,000", "$0.75", "0", "0 %"]]
+
+
+def test_steps_outcomes_and_other_events_are_counted(report):
+    text = report(*KNOWN)
+    assert rows(text, "Steps of compactions") == [["oldest turns", "2", "10,000"], ["earlier compactions", "2", "−3,600"]]
+    assert dict(rows(text, "Outcomes of requests, and other events")) == {
+        "fits": "1", "fallback": "1", "compressed": "2", "retried": "1", "failed": "1",
+        "compressed, observed": "1", "failed, observed": "1",
+        "Limits learned from providers": "1", "Attempts that a provider refused as too long": "2",
+    }  # fmt: skip
+
+
+def test_lines_that_are_no_events_are_counted(report):
+    text = report(*KNOWN, "{not json", json.dumps({"name": "decision"}), to_json(replace(ANSWER, time_seconds=1e300)))
+    assert "Left out: 3 lines, no events." in text
+
+
+def test_observed_events_make_an_observed_page(report):
+    text = report(*(replace(event, mode="observe") for event in KNOWN[:-1]))
+    assert "<h1>What ctx_hooks would have done</h1>" in text
+    for words in ("refused and retried", "were answered shorter", "Input tokens saved", "Enforced"):
+        assert words not in text
+
+
+def test_order_and_files_of_events_change_nothing(tmp_path, capsys):
+    shuffled = random.Random(1).sample(KNOWN, len(KNOWN))
+    (tmp_path / "events.1.jsonl").write_text("".join(to_json(e) + "\n" for e in shuffled[:5]))
+    (tmp_path / "events.2.jsonl.1").write_text("".join(to_json(e) + "\n" for e in shuffled[5:]))
+    assert main(["report", str(tmp_path), str(tmp_path / "*.jsonl"), "-o", str(tmp_path / "page.html")]) == 0
     figures = Figures()
-    for event in events:
+    for event in KNOWN:
         figures.count(event)
-    return figures
+    assert (tmp_path / "page.html").read_text() == page(figures, figures.largest.sessions(KNOWN))
+    assert main(["report", str(tmp_path), "-o", "-"]) == 0
+    assert (tmp_path / "page.html").read_text() in capsys.readouterr().out
 
 
-class TestThePage:
-    HOSTILE = """</td><script>alert(1)</script><img src=x onerror='alert("2")'>"""
-
-    @pytest.mark.parametrize("field", ["model_group", "team_alias", "client", "call_id", "key_alias"])
-    def test_a_hostile_name_is_shown_and_not_run(self, report, field):
-        name = self.HOSTILE.replace("/", "\\") if field == "client" else self.HOSTILE  # a client's version is left out
-        hostile = replace(CALL, **{field: name})
-        text = report(replace(DECISION, call=hostile), replace(ANSWER, call=hostile), replace(OVERFLOW, call=hostile))
-        parsed = Words(text)
-        assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
-        assert name in "".join(parsed.words)
-
-    def test_a_hostile_step_reason_or_decision_is_not_run(self, report):
-        step = replace(DECISION.steps[0], name=self.HOSTILE)
-        event = replace(DECISION, steps=(step,), reason=self.HOSTILE, decision=self.HOSTILE)
-        parsed = Words(report(event, LimitEvent("limit_learned", self.HOSTILE, self.HOSTILE, 1, 2)))
-        assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
-
-    def test_it_asks_for_nothing_from_elsewhere(self, report):
-        text = report(*KNOWN)
-        assert not re.findall(r"https?:|//\w|@import|url\(", text)
-        assert not [tag for tag, attrs in Words(text).tags if tag in ("script", "link") or {"src", "href"} & set(attrs)]
-        assert "default-src 'none'" in html.unescape(text)
-
-    @pytest.mark.parametrize(
-        "text", ["", "{}\n", json.dumps({"messages": [{"role": "user", "content": "hello"}]}, indent=1)]
-    )
-    def test_without_an_event_the_page_of_before_stays(self, tmp_path, capsys, text):
-        given, page = tmp_path / "request.json", tmp_path / "report.html"
-        given.write_text(text)
-        page.write_text("a good report")
-        assert main(["report", str(given), "-o", str(page)]) == 2
-        assert page.read_text() == "a good report"
-        assert "no events" in capsys.readouterr().err
-
-    @pytest.mark.parametrize("event", [*KNOWN, replace(SUMMARY, name="before_summary")], ids=lambda e: e.name)
-    def test_one_event_is_a_page_too(self, report, event):
-        parsed = Words(report(event))
-        assert parsed.tags[-1]
-        assert "nan" not in "".join(parsed.words)
+HOSTILE = """</td><script>alert(1)</script><img src=x onerror='alert("2")'>"""
 
 
-class TestWhichFiles:
-    def test_a_folder_is_its_files_of_events_and_a_pattern_what_it_matches(self, tmp_path):
-        for name in ("events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl", ".events.1.lock", "report.html"):
-            (tmp_path / name).touch()
-        for name, expected in (
-            ("", ["events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"]),
-            ("*.2.*", ["events.2.jsonl"]),
-            ("report.html", ["report.html"]),
-        ):
-            found = files_of([str(tmp_path / name), str(tmp_path / "." / name)], "events.*.jsonl*")
-            assert [path.name for path in found] == expected
+@pytest.mark.parametrize("field", ["model_group", "team_alias", "client", "call_id", "key_alias"])
+def test_hostile_name_is_shown_and_not_run(field, report):
+    hostile = replace(CALL, **{field: HOSTILE})
+    text = report(replace(DECISION, call=hostile), replace(ANSWER, call=hostile), replace(OVERFLOW, call=hostile))
+    assert not {tag for tag, _ in Words(text).tags} & {"script", "img"}
+    assert HOSTILE in "".join(Words(text).words)
 
 
-class TestAnyNumberOfEventsFits:
-    def test_memory_does_not_grow_with_events_names_or_time(self):
-        def fed(figures, numbers):
-            for n in numbers:
-                name = str(n)
-                who = replace(CALL, call_id=name, model_group=name, team_alias=name, client=name)
-                figures.count(replace(ANSWER, call=who, time_seconds=n * 1e4))
-                figures.count(replace(DECISION, call=who, provider_tokens_before=9_900 + n))
+def test_hostile_step_or_reason_is_not_run(report):
+    step = replace(DECISION.steps[0], name=HOSTILE)
+    text = report(replace(DECISION, steps=(step,), reason=HOSTILE), LimitEvent("limit_learned", HOSTILE, HOSTILE, 1, 2))
+    assert not {tag for tag, _ in Words(text).tags} & {"script", "img"}
 
-        figures = Figures()
-        fed(figures, range(MOST_NAMES + 100))
-        tracemalloc.start()
-        fed(figures, range(MOST_NAMES + 100, 2 * MOST_NAMES))
-        grown_bytes, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert grown_bytes < 500_000
-        assert figures.total.done["answers"] == 2 * MOST_NAMES
-        assert figures.by_team[OTHERS].done["answers"] == MOST_NAMES
-        assert len(page(figures)) < 200_000
 
-    @pytest.mark.parametrize("span", [1, 60, 5_400, 90_000, 3e6, 3e8, 3e10])
-    def test_time_of_any_length_has_as_many_slots_as_a_chart_shows(self, span):
-        series = Series()
-        for n in random.Random(2).sample(range(101), 101):
-            series.at(START / 2 + span * n / 100).count(ANSWER)
-        slots = series.slots()
-        assert len(slots) <= MOST_SLOTS
-        assert sum(tally.done["answers"] for _, tally in slots) == 101
-        assert len(slots) >= min(MOST_SLOTS // 8, span // 60)
+def test_page_asks_for_nothing_from_elsewhere(report):
+    text = report(*KNOWN)
+    assert not re.findall(r"https?:|//\w|@import|url\(", text)
+    assert not [tag for tag, attrs in Words(text).tags if tag in ("script", "link") or {"src", "href"} & set(attrs)]
+    assert "default-src 'none'" in html.unescape(text)
+
+
+@pytest.mark.parametrize("text", ["", "{}\n"])
+def test_without_an_event_the_old_page_stays(tmp_path, capsys, text):
+    given, made = tmp_path / "request.json", tmp_path / "report.html"
+    given.write_text(text)
+    made.write_text("a good report")
+    assert main(["report", str(given), "-o", str(made)]) == 2
+    assert made.read_text() == "a good report"
+    assert "no events" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("event", [*KNOWN, SUMMARY], ids=lambda e: e.name)
+def test_one_event_makes_a_page(event, report):
+    assert "nan" not in "".join(Words(report(event)).words)
+
+
+def test_folder_has_its_event_files(tmp_path):
+    for name in ("events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl", ".events.1.lock", "report.html"):
+        (tmp_path / name).touch()
+    for name, expected in (
+        ("", ["events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"]),
+        ("*.2.*", ["events.2.jsonl"]),
+        ("report.html", ["report.html"]),
+    ):
+        found = files_of([str(tmp_path / name), str(tmp_path / "." / name)], EVENT_FILES)
+        assert [path.name for path in found] == expected
+
+
+def test_memory_does_not_grow_with_events():
+    def fed(figures, numbers):
+        for n in numbers:
+            who = replace(CALL, call_id=str(n), model_group=str(n), team_alias=str(n), client=str(n))
+            figures.count(replace(ANSWER, call=who, time_seconds=n * 1e4))
+            figures.count(replace(DECISION, call=who, provider_tokens_before=9_900 + n))
+
+    figures = Figures()
+    fed(figures, range(MOST_NAMES + 100))
+    tracemalloc.start()
+    fed(figures, range(MOST_NAMES + 100, 2 * MOST_NAMES))
+    grown_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown_bytes < 500_000
+    assert figures.done.total["answers"] == 2 * MOST_NAMES
+    assert figures.done.by_team[OTHERS]["answers"] == MOST_NAMES
+    assert len(page(figures)) < 200_000
+
+
+@pytest.mark.parametrize("span", [1, 60, 5_400, 90_000, 3e6, 3e8, 3e10])
+def test_time_of_any_length_fits_a_chart(span):
+    series = Series()
+    for n in random.Random(2).sample(range(101), 101):
+        series.at(START / 2 + span * n / 100)["enforce"].count(ANSWER)
+    slots = series.slots()
+    assert len(slots) <= MOST_SLOTS
+    assert sum(counts["enforce"]["answers"] for _, counts in slots) == 101
+    assert len(slots) >= min(MOST_SLOTS // 8, span // 60)
 
 
 @pytest.mark.parametrize(("written", "expected"), [

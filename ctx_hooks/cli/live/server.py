@@ -26,12 +26,15 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ctx_hooks.cli.files import files_of
-from ctx_hooks.cli.live.watching import SHORTENED, Row, Watched
+from ctx_hooks.cli.live.watching import Watched
 from ctx_hooks.cli.rendering import render
+from ctx_hooks.cli.report.figures import Figures
+from ctx_hooks.cli.report.page import EVENT_FILES, shown
+from ctx_hooks.cli.report.requests import Turn
 from ctx_hooks.cli.terminal import CommandError, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -40,7 +43,7 @@ KEY_VARIABLE, SALT_VARIABLE = "CTX_HOOKS_DASHBOARD_KEY", "LITELLM_SALT_KEY"
 ADMINS = frozenset({"proxy_admin", "proxy_admin_viewer"})
 CLAIM_SECONDS, SESSION_SECONDS = 30, 8 * 3_600
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
-MOST_SHOWN, MOST_SLOTS, MOST_CHOICES = 200, 60, 500
+MOST_SHOWN, MOST_CHOICES = 200, 500
 FILTERS = ("group", "team", "session", "mode")
 MANIFEST = {
     "name": NAME,
@@ -61,8 +64,8 @@ def run(*, events: Sequence[str], host: str, port: int) -> None:
     key = dashboard_key()
     if host not in LOOPBACK and not key:
         raise CommandError(f"{host} is reachable from elsewhere: set {SALT_VARIABLE} or {KEY_VARIABLE}, or leave --host out")
-    files_of(events, "events.*.jsonl*")  # a misspelt folder is named at once
-    watched = Watched(lambda: files_of(events, "events.*.jsonl*"))
+    files_of(events, EVENT_FILES)  # a misspelt folder is named at once
+    watched = Watched(events)
     threading.Thread(target=watched.follow, daemon=True, name="ctx_hooks events").start()
     tell({"url": f"http://{host}:{port}"}, f"http://{host}:{port}   (Ctrl-C ends it)")
     uvicorn.run(application(watched, key), host=host, port=port, log_level="warning")
@@ -105,17 +108,6 @@ class Admission:
         self._sessions[token] = now + SESSION_SECONDS
         return JSONResponse({"token": token})
 
-    def guarded(self, answer: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
-        """Return a route that gives what `answer` returns to those who may see it; None is not found."""
-
-        async def guard(request: Request) -> Response:
-            if not self.allows(request):
-                return JSONResponse({"error": "not allowed"}, 401)
-            found = await run_in_threadpool(answer, request)
-            return JSONResponse(found, 404 if found is None else 200, {"cache-control": "no-store"})
-
-        return guard
-
 
 def application(watched: Watched, key: bytes = b"") -> Starlette:
     """Return the server; with a `key` its figures are for admins with a claim, without one for this machine only."""
@@ -124,8 +116,15 @@ def application(watched: Watched, key: bytes = b"") -> Starlette:
     async def page(_: Request) -> Response:
         nonce, framed_by = secrets.token_urlsafe(16), "*" if key else "'none'"
         policy = f"default-src 'none'; connect-src 'self'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'"
-        headers = {"content-security-policy": f"{policy}; frame-ancestors {framed_by}"}
+        policy = f"{policy}; style-src-attr 'unsafe-inline'; frame-ancestors {framed_by}"
+        headers = {"content-security-policy": policy}
         return HTMLResponse(render("live.html", nonce=nonce, is_locked=bool(key)), headers=headers)
+
+    async def state(request: Request) -> Response:
+        if not admission.allows(request):
+            return JSONResponse({"error": "not allowed"}, 401)
+        found = await run_in_threadpool(state_of, watched, request.query_params)
+        return JSONResponse(found, headers={"cache-control": "no-store"})
 
     async def manifest(_: Request) -> Response:
         return JSONResponse({**MANIFEST, "version": version("ctx-hooks")})
@@ -135,65 +134,37 @@ def application(watched: Watched, key: bytes = b"") -> Starlette:
             Route("/", page),
             Route("/api/plugin-manifest", manifest),
             Route("/api/plugin-auth", admission.sign_in, methods=["POST"]),
-            Route("/api/state", admission.guarded(lambda request: state_of(watched, dict(request.query_params)))),
-            Route("/api/requests/{id}", admission.guarded(lambda request: details_of(watched, request.path_params["id"]))),
+            Route("/api/state", state),
         ]
     )
 
 
-def state_of(watched: Watched, asked: dict[str, str]) -> dict[str, Any]:
-    """Return what the page shows: totals, a series in time, the newest requests, and what else happened."""
-    rows = watched.rows(**{name: asked.get(name, "") for name in FILTERS})
-    everything = watched.rows()
-    named = {name: Counter(getattr(row, name) for row in everything) for name in FILTERS}
+def state_of(watched: Watched, asked: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the page shows of the requests with the asked names, and the names to choose from."""
+    turns = watched.turns()
+    named = [names_of(turn) for turn in turns]
+    wanted = {name: asked[name] for name in FILTERS if asked.get(name)}
+    found = [turn for turn, names in zip(turns, named, strict=True) if wanted.items() <= names.items()]
+    figures = Figures()
+    for turn in found:
+        for event in turn.events:
+            figures.count(event)
+    chosen = next((turn for turn in turns if turn.call.request_id == asked.get("chosen")), None)
+    notes = {kind: list(events)[::-1] for kind, events in watched.notes.items()}
+    choices = {name: Counter(names[name] for names in named).most_common(MOST_CHOICES) for name in FILTERS}
     return {
         "progress": min(1.0, watched.read_bytes / watched.all_bytes) if watched.all_bytes else 1.0,
-        "events": sum(watched.kinds.values()),
+        "events": watched.events,
         "unreadable": watched.unreadable,
-        "totals": {mode: totals_of([row for row in rows if row.mode == mode]) for mode in ("enforce", "observe")},
-        "series": series_of(rows),
-        "requests": [row.shown() for row in rows[: -MOST_SHOWN - 1 : -1]],
-        "limits": list(watched.notes["limits"])[::-1],
-        "faults": list(watched.notes["faults"])[::-1],
-        "choices": {name: [each for each, _ in found.most_common(MOST_CHOICES) if each] for name, found in named.items()},
+        "choices": {name: [each for each, _ in common if each] for name, common in choices.items()},
+        "html": render(
+            "live_figures.html", turns=found[: -MOST_SHOWN - 1 : -1], chosen=chosen, notes=notes, **shown(figures)
+        ),
     }
 
 
-def totals_of(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the sums over requests of one mode."""
-    long = [row for row in rows if row.is_too_long]
-    return {
-        "requests": len(rows),
-        "too_long": len(long),
-        "failed": sum(row.outcome == "failed" for row in long),
-        "fallback": sum(row.outcome == "fallback" for row in long),
-        "shortened": sum(row.outcome in SHORTENED for row in long),
-        "refused": sum(row.refused for row in rows),
-        "saved": sum(row.saved or 0 for row in rows),
-        "dollars": sum(row.dollars or 0.0 for row in rows),
-        "input": sum(row.input or 0 for row in rows),
-        "cached": sum(row.cached or 0 for row in rows),
-    }
-
-
-def series_of(rows: Sequence[Row]) -> list[dict[str, float]]:
-    """Return counts of requests in slots of equal time."""
-    if not rows:
-        return []
-    first, last = min(row.at for row in rows), max(row.at for row in rows)
-    width = max(1.0, (last - first) / MOST_SLOTS)
-    slots = [{"at": first + n * width, "fits": 0.0, "shortened": 0.0, "failed": 0.0} for n in range(MOST_SLOTS)]
-    for row in rows:
-        slot = slots[min(MOST_SLOTS - 1, int((row.at - first) / width))]
-        slot["failed" if row.outcome == "failed" else "shortened" if row.is_too_long else "fits"] += 1
-    return slots
-
-
-def details_of(watched: Watched, request_id: str) -> dict[str, Any] | None:
-    """Return a request with its events, None for an unknown one."""
-    row = watched.row(request_id)
-    return None if row is None else {**row.shown(), "events": [_without_call(line) for line in row.lines]}
-
-
-def _without_call(line: bytes) -> dict[str, Any]:
-    return {name: value for name, value in json.loads(line).items() if name != "call"}
+def names_of(turn: Turn) -> dict[str, str]:
+    """Return the names by which requests are filtered."""
+    call = turn.call
+    team = call.team_alias or call.team_id
+    return {"group": call.model_group or call.model, "team": team, "session": call.session, "mode": turn.mode}

@@ -1,82 +1,41 @@
-"""Event files that grow, read in a thread: the newest requests, and what else happened. Bounded memory."""
+"""Event files that grow: the newest requests, and what else happened. Bounded memory."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING
 
+from ctx_hooks.cli.files import files_of
+from ctx_hooks.cli.report.page import EVENT_FILES
+from ctx_hooks.cli.report.requests import Turn
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent
-from ctx_hooks.telemetry.process_events import FaultEvent
+from ctx_hooks.telemetry.figures import RequestEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ctx_hooks.telemetry.listeners import Event
 
-MOST_REQUESTS = 50_000
-"""Rows of about 1 KB; older requests are forgotten."""
+MOST_REQUESTS = 20_000
+"""Requests of about 5 KB; older ones are forgotten."""
 MOST_NOTES = 200
 POLL_SECONDS = 0.5
-SHORTENED = ("compressed", "retried")
-
-
-@dataclass(slots=True)
-class Row:
-    """What is known of one request; figures in provider tokens."""
-
-    id: str
-    at: float = 0.0
-    group: str = ""
-    team: str = ""
-    key: str = ""
-    session: str = ""
-    client: str = ""
-    mode: str = ""
-    outcome: str = "running"
-    before: int | None = None
-    after: int | None = None
-    window: int | None = None
-    refused: int = 0
-    beyond: bool = False
-    input: int | None = None
-    cached: int | None = None
-    saved: int | None = None
-    dollars: float | None = None
-    seconds: float | None = None
-    lines: list[bytes] = field(default_factory=list)
-
-    @property
-    def is_too_long(self) -> bool:
-        """Whether the request was too long for its model, as counted or as a provider said."""
-        return self.beyond or self.refused > 0 or self.outcome in ("failed", "fallback", *SHORTENED)
-
-    def shown(self) -> dict[str, Any]:
-        """Return the row without the lines of its events."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "lines"}
 
 
 class Watched:
-    """The state of event files. Thread-safe.
+    """The state of event files, which are named by files, folders and patterns. Thread-safe."""
 
-    Args:
-        paths: returns the present files.
-    """
-
-    def __init__(self, paths: Callable[[], list[Path]]) -> None:
-        self._paths = paths
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
         self._read: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
-        self._rows: dict[str, Row] = {}
-        self.notes: dict[str, deque[dict[str, Any]]] = {kind: deque(maxlen=MOST_NOTES) for kind in ("limits", "faults")}
-        self.kinds: Counter[str] = Counter()
-        self.unreadable = 0
+        self._turns: dict[str, Turn] = {}
+        self.notes: dict[str, deque[Event]] = {kind: deque(maxlen=MOST_NOTES) for kind in ("limit_learned", "fault")}
+        self.events = self.unreadable = 0
         self.read_bytes = self.all_bytes = 0
-        self.version = 0
 
     def follow(self) -> None:
         """Read until the process ends."""
@@ -87,7 +46,7 @@ class Watched:
 
     def new_events(self) -> Iterator[Event]:
         """Read what was added since the last call, and yield each event."""
-        paths = self._paths()
+        paths = files_of(self._names, EVENT_FILES)
         self.all_bytes = sum(path.stat().st_size for path in paths if path.exists())
         self.read_bytes = 0
         for path in paths:
@@ -114,52 +73,21 @@ class Watched:
                 except ValueError:
                     self.unreadable += 1
                     continue
-                self._note(event, line)
+                self._note(event)
                 yield event
 
-    def _note(self, event: Event, line: bytes) -> None:
+    def _note(self, event: Event) -> None:
         with self._lock:
-            self.version += 1
-            self.kinds[event.name] += 1
-            if isinstance(event, LimitEvent):
-                self.notes["limits"].append(asdict(event))
-            elif isinstance(event, FaultEvent):
-                self.notes["faults"].append(asdict(event))
-            elif isinstance(event, (DecisionEvent, OverflowEvent, AnswerEvent, FailureEvent)):
-                self._add(event, line)
+            self.events += 1
+            if event.name in self.notes:
+                self.notes[event.name].append(event)
+            if isinstance(event, RequestEvent):
+                if event.call.request_id not in self._turns:
+                    while len(self._turns) >= MOST_REQUESTS:
+                        del self._turns[next(iter(self._turns))]
+                self._turns.setdefault(event.call.request_id, Turn()).events.append(event)
 
-    def _add(self, event: DecisionEvent | OverflowEvent | AnswerEvent | FailureEvent, line: bytes) -> None:
-        call = event.call
-        row = self._rows.get(call.request_id)
-        if row is None:
-            while len(self._rows) >= MOST_REQUESTS:
-                del self._rows[next(iter(self._rows))]
-            row = self._rows[call.request_id] = Row(call.request_id, event.time_seconds)
-            row.group, row.session = call.model_group or call.model, call.session
-            row.team, row.key, row.client = call.team_alias or call.team_id, call.key_alias, call.client
-        row.mode = event.mode
-        row.lines.append(line)
-        if isinstance(event, DecisionEvent):
-            row.before = event.provider_tokens_before if row.before is None else row.before
-            row.after, row.window = event.provider_tokens_after, event.window_tokens
-        elif isinstance(event, OverflowEvent):
-            row.refused += 1
-        elif isinstance(event, FailureEvent):
-            row.outcome = "failed"
-        else:
-            row.outcome, row.beyond = event.decision, event.beyond_window
-            row.saved, row.dollars, row.seconds = event.provider_tokens_saved, event.dollars_saved, event.duration_seconds
-            if event.billed is not None:
-                row.input, row.cached = event.billed.input_tokens, event.billed.cached_tokens
-
-    def rows(self, **wanted: str) -> list[Row]:
-        """Return the requests whose fields have the wanted values, the oldest first; "" is any value."""
+    def turns(self) -> list[Turn]:
+        """Return the requests, the oldest first."""
         with self._lock:
-            rows = list(self._rows.values())
-        asked = {name: value for name, value in wanted.items() if value}
-        return [row for row in rows if all(getattr(row, name) == value for name, value in asked.items())]
-
-    def row(self, request_id: str) -> Row | None:
-        """Return a request, None for an unknown one."""
-        with self._lock:
-            return self._rows.get(request_id)
+            return list(self._turns.values())

@@ -1,4 +1,4 @@
-"""Charts over time, with the positions of their bars and words."""
+"""Charts over time: bars with their positions, and words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,21 @@ from typing import NamedTuple
 from ctx_hooks.cli.rendering import nice, short
 from ctx_hooks.cli.report.figures import Series
 
-DAY_SECONDS = 86_400
-HOUR_SECONDS = 3_600
+DAY_SECONDS, HOUR_SECONDS = 86_400, 3_600
+DRAWN = {
+    "Savings of input tokens": (
+        ("saved", "done", "enforce", "tokens_saved"),
+        ("would have been saved", "would", "observe", "tokens_saved"),
+    ),
+    "Too long for their model": (
+        ("answered shorter", "done", "enforce", "shorter"),
+        ("would have been answered shorter", "would", "observe", "shorter"),
+        ("went to a fallback", "other", "enforce", "fallback"),
+        ("failed", "bad", "enforce", "failed"),
+        ("failed, observed", "bad", "observe", "failed"),
+    ),
+}
+"""The layers of each chart: its words, the class of its colour, a mode and a name of `Counts`."""
 
 
 class Layer(NamedTuple):
@@ -22,11 +35,7 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of bars, the layers upon each other.
-
-    Attributes:
-        times: the time of each slot in words: in full, and as short as the axis needs it.
-    """
+    """A chart of bars, the layers upon each other; `times` has each slot's in words: in full, and short for the axis."""
 
     title: str
     layers: Sequence[Layer]
@@ -39,35 +48,34 @@ class Chart:
 
     def bars(self) -> Iterator[tuple[str, int, float, float]]:
         """Yield each bar: the class of its colour, its slot, its upper edge and its height in percent of the chart's."""
-        below = [0.0] * len(self.times)
+        below, most = [0.0] * len(self.times), self.most
         for layer in self.layers:
             for slot, value in enumerate(layer.values):
                 below[slot] += value
                 if value:
-                    yield layer.style, slot, 100 - 100 * below[slot] / self.most, 100 * value / self.most
+                    yield layer.style, slot, 100 - 100 * below[slot] / most, 100 * value / most
 
-    def hint(self, slot: int) -> str:
-        """Return the values of a slot in words."""
-        return ", ".join(f"{short(layer.values[slot])} {layer.label}" for layer in self.layers)
+    def hints(self) -> list[str]:
+        """Return the values of each slot in words."""
+        shown = [
+            [f"{short(value)} {layer.label}" for layer in self.layers for value in (layer.values[n],)]
+            for n in range(len(self.times))
+        ]
+        return [f"{time}: {', '.join(words)}" for (time, _), words in zip(self.times, shown, strict=True)]
 
 
 def charts(series: Series) -> list[Chart]:
-    """Return the charts of savings, and of the outcomes of requests beyond the window; empty charts are left out."""
-    times = [_time(start, series.width_seconds) for start, _ in series.slots()]
-    done, would = ([getattr(tally, mode) for _, tally in series.slots()] for mode in ("done", "would"))
-    drawn = {
-        "Input tokens saved": (
-            Layer("saved", "done", [max(0, counts["tokens_saved"]) for counts in done]),
-            Layer("would have been saved", "would", [max(0, counts["tokens_saved"]) for counts in would]),
-        ),
-        "Beyond the window": (
-            Layer("answered", "done", [counts["beyond_window"] for counts in done]),
-            Layer("failed", "bad", [counts["failed"] for counts in done]),
-            Layer("failed, observed", "would", [counts["failed"] for counts in would]),
-        ),
-    }
-    shown = {title: [layer for layer in layers if any(layer.values)] for title, layers in drawn.items()}
-    return [Chart(title, layers, times) for title, layers in shown.items() if layers]
+    """Return the charts of savings and of requests that are too long; empty charts are left out."""
+    slots = series.slots()
+    times = [_time(start, series.width_seconds) for start, _ in slots]
+    found = []
+    for title, layers in DRAWN.items():
+        drawn = [
+            Layer(label, style, [max(0, counts[mode][name]) for _, counts in slots]) for label, style, mode, name in layers
+        ]
+        if shown := [layer for layer in drawn if any(layer.values)]:
+            found.append(Chart(title, shown, times))
+    return found
 
 
 def _time(start: datetime, width_seconds: int) -> tuple[str, str]:

@@ -1,21 +1,16 @@
-"""The sessions of a report: what the client sent, what was sent, and what was done with each request and why.
-
-Events identify a session by four digits of its conversation, and its team, key, client and model.
-"""
+"""The sessions of a report. Events identify one by four digits of its conversation, its team, key, client and model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ctx_hooks.cli.rendering import nice
-from ctx_hooks.cli.terminal import counted
-from ctx_hooks.telemetry.addon_events import RetrievalEvent, SummaryEvent
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
-from ctx_hooks.telemetry.figures import CallNames, RequestEvent
+from ctx_hooks.cli.report.requests import MARKS, Happened, Turn, removed_tokens
+from ctx_hooks.telemetry.events import DecisionEvent
+from ctx_hooks.telemetry.figures import RequestEvent
 from ctx_hooks.telemetry.listeners import Event
-from ctx_hooks.tokens.usage import Billed
 
 MOST_SESSIONS = 8
 """Each is a chart and a table: nobody reads a page with more."""
@@ -26,123 +21,11 @@ MOST_WINDOWS = 3
 LATEST_SECONDS = 32_503_680_000
 """The year 3000: a later time is a mistake, and no calendar has it."""
 Key: TypeAlias = tuple[str, ...]
-MARKS = {
-    "compaction": "newly compacted",
-    "rescue": "refused and retried",
-    "failure": "failed",
-    "reread": "read again",
-    "retrieval": "retrieved",
-    "summary": "summary written",
-}
-"""What happens to a request, in the words of the legend."""
-
-
-class Happened(NamedTuple):
-    """One thing that happened to a request: a key of MARKS or "", and its description."""
-
-    mark: str
-    words: str
-
-
-@dataclass(slots=True)
-class Turn:
-    """One request, by all its attempts.
-
-    Attributes:
-        call: its names.
-        at_seconds: when its first event was, in epoch seconds.
-        decided: the decision for its last attempt.
-        billed: the usage of its answer.
-        refused: attempts that were refused as too long.
-        compacts: whether a new compaction is made: the sent request shrinks, or begins to differ from the received one.
-    """
-
-    call: CallNames
-    at_seconds: float
-    decided: DecisionEvent | None = None
-    billed: Billed | None = None
-    refused: int = 0
-    failed: bool = False
-    compacts: bool = False
-    rereads: Counter[str] = field(default_factory=Counter)
-    others: list[Happened] = field(default_factory=list)
-
-    def note(self, event: RequestEvent) -> None:
-        """Add one event."""
-        self.at_seconds = min(self.at_seconds, event.time_seconds)
-        if isinstance(event, DecisionEvent):
-            self.decided = event if self.decided is None or event.attempt >= self.decided.attempt else self.decided
-        elif isinstance(event, OverflowEvent):
-            self.refused += 1
-        elif isinstance(event, FailureEvent):
-            self.failed = True
-        elif isinstance(event, AnswerEvent):
-            self.billed = event.billed
-            self.rereads.update(event.rereads)
-        elif isinstance(event, SummaryEvent):
-            who = f"summary of {counted(event.messages, 'message')} by {event.summary_model}: {event.outcome}"
-            self.others.append(Happened("summary" if event.outcome == "accepted" else "", who))
-        elif isinstance(event, RetrievalEvent):
-            where = "not available" if event.source == "none" else f"from the {event.source}"
-            self.others.append(Happened("retrieval", f"{event.returned_chars:,} characters retrieved, {where}"))
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether the request was sent unchanged, whatever was decided."""
-        return self.decided is not None and self.decided.mode != "enforce"
-
-    @property
-    def received_tokens(self) -> int | None:
-        """The provider tokens that the client sent; as billed if that is known, else estimated."""
-        if self.billed is not None and (self.is_observed or not self.is_shorter):
-            return self.billed.input_tokens
-        return self.decided.provider_tokens_before if self.decided else None
-
-    @property
-    def sent_tokens(self) -> int | None:
-        """The provider tokens that were sent, or would have been."""
-        if self.billed is not None and not (self.is_observed and self.is_shorter):
-            return self.billed.input_tokens
-        return self.decided.provider_tokens_after if self.decided else None
-
-    @property
-    def cached_tokens(self) -> int | None:
-        """The provider tokens that the prompt cache served."""
-        return self.billed.cached_tokens if self.billed else None
-
-    @property
-    def window_tokens(self) -> int | None:
-        """The window that the request was fitted to."""
-        return self.decided.window_tokens if self.decided else None
-
-    @property
-    def is_shorter(self) -> bool:
-        """Whether the sent request is, or would have been, smaller than the received one."""
-        return self.decided is not None and taken_from(self.decided) > 0
-
-    def happened(self) -> Iterator[Happened]:
-        """Yield what happened, in order."""
-        decided = self.decided
-        if decided is not None and (self.compacts or (self.refused and self.is_shorter)):
-            for step in decided.steps:
-                size = f"{step.tokens_saved:,.0f} tokens of {counted(step.messages_touched, 'message')}"
-                yield Happened("compaction" * self.compacts, f"{step.name.replace('_', ' ')}: {size}")
-        if decided is not None and decided.decision == "output_lowered":
-            yield Happened("", f"requested output lowered to {decided.sent_output_tokens or 0:,} tokens")
-        if self.refused:
-            end = "" if self.billed is None else ", then answered"
-            yield Happened("" if self.failed else "rescue", f"{counted(self.refused, 'attempt')} refused{end}")
-        if self.failed:
-            why = decided.reason if decided else ""
-            yield Happened("failure", f"refused in the end{why and f': {why}'}")
-        for tool, times in self.rereads.items():
-            yield Happened("reread", f"read again: {tool}{f', {times} times' * (times > 1)}")
-        yield from sorted(self.others)
 
 
 @dataclass(slots=True)
 class Session:
-    """One session, its turns by the id of their requests; after MOST_TURNS further ones are only counted by events."""
+    """One session, its turns by the id of their requests; `is_longer` if it has more than MOST_TURNS."""
 
     key: Key
     turns: dict[str, Turn] = field(default_factory=dict)
@@ -162,18 +45,27 @@ class Session:
         seen = Counter(mark for turn in self.turns.values() for mark in {happened.mark for happened in turn.happened()})
         return {mark: seen[mark] for mark in MARKS if seen[mark]}
 
-    @property
-    def reasons(self) -> dict[str, str]:
-        """The reasons for steps of each name, in the words that `explain` prints."""
-        decided = filter(None, (turn.decided for turn in self.turns.values()))
-        return {step.name.replace("_", " "): step.why for event in decided for step in event.steps if step.why}
+    def line(self, name: str, *, filled: bool = False) -> str:
+        """Return the path of a figure of each turn, 1 wide each, in percent of the height; a gap if it is not known."""
+        path, is_open, most = "", False, self.most_tokens
+        for i, turn in enumerate(self.turns.values()):
+            value = getattr(turn, name)
+            if value is None:
+                path += "V100" if is_open and filled else ""
+            else:
+                y = f"{100 - 100 * value / most:.1f}"
+                path += (f"M{i} 100V{y}" if filled else f"M{i} {y}") * (not is_open) + f"V{y}" * is_open + f"H{i + 1}"
+            is_open = value is not None
+        return path + "V100" * (is_open and filled)
 
-    @property
-    def cache_fraction(self) -> float | None:
-        """The share of billed input that the prompt cache served; None if none was billed."""
-        bills = [turn.billed for turn in self.turns.values() if turn.billed]
-        whole = sum(bill.input_tokens for bill in bills)
-        return sum(bill.cached_tokens for bill in bills) / whole if whole else None
+    def marks(self) -> Iterator[tuple[float, float, Happened]]:
+        """Yield each mark with its place in percent: one of each kind a turn, the marks of one turn above each other."""
+        most = self.most_tokens
+        for i, turn in enumerate(self.turns.values()):
+            seen = {happened.mark: happened for happened in turn.happened() if happened.mark}
+            for n, happened in enumerate(seen.values()):
+                y = 100 - 100 * (turn.sent_tokens or turn.received_tokens or 0) / most
+                yield 100 * (i + 0.5) / len(self.turns), max(0, y - 9 * n), happened
 
     def note(self, event: RequestEvent) -> None:
         """Add one event."""
@@ -181,37 +73,15 @@ class Session:
         if name not in self.turns and len(self.turns) >= MOST_TURNS:
             self.is_longer = True
         else:
-            self.turns.setdefault(name, Turn(event.call, event.time_seconds)).note(event)
-
-    def line(self, name: str, *, filled: bool = False) -> str:
-        """Return the path of a figure of each turn, 1 wide each, in percent of the height; a gap if it is not known."""
-        path, is_open = "", False
-        for i, turn in enumerate(self.turns.values()):
-            value = getattr(turn, name)
-            if value is None:
-                path += "V100" if is_open and filled else ""
-            else:
-                y = f"{100 - 100 * value / self.most_tokens:.1f}"
-                path += (f"M{i} 100V{y}" if filled else f"M{i} {y}") * (not is_open) + f"V{y}" * is_open + f"H{i + 1}"
-            is_open = value is not None
-        return path + "V100" * (is_open and filled)
-
-    def marks(self) -> Iterator[tuple[float, float, Happened]]:
-        """Yield each mark with its place in percent: one of each kind a turn, the marks of one turn above each other."""
-        for i, turn in enumerate(self.turns.values()):
-            seen = {happened.mark: happened for happened in turn.happened() if happened.mark}
-            for n, happened in enumerate(seen.values()):
-                y = 100 - 100 * (turn.sent_tokens or turn.received_tokens or 0) / self.most_tokens
-                yield 100 * (i + 0.5) / len(self.turns), max(0, y - 9 * n), happened
+            self.turns.setdefault(name, Turn()).events.append(event)
 
     def ended(self) -> "Session":
         """Return the session with its turns in the order of time, and the new compactions among them."""
-        ordered = sorted(self.turns.items(), key=lambda item: (item[1].at_seconds, item[0]))
-        for (_, before), (_, turn) in pairwise([("", Turn(CallNames(), 0.0)), *ordered]):
-            turn.compacts = turn.is_shorter and (
-                not before.is_shorter or (turn.sent_tokens or 0) < (before.sent_tokens or 0)
-            )
-        return Session(self.key, dict(ordered), self.is_longer)
+        turns = dict(sorted(self.turns.items(), key=lambda item: (item[1].at_seconds, item[0])))
+        for before, turn in pairwise([Turn(), *turns.values()]):
+            is_first = not before.is_shorter
+            turn.compacts = turn.is_shorter and (is_first or (turn.sent_tokens or 0) < (before.sent_tokens or 0))
+        return Session(self.key, turns, self.is_longer)
 
 
 class Largest:
@@ -222,7 +92,7 @@ class Largest:
 
     def note(self, event: DecisionEvent) -> None:
         """Add one event."""
-        key, score = key_of(event), (taken_from(event), event.provider_tokens_before or 0)
+        key, score = key_of(event), (removed_tokens(event), event.provider_tokens_before or 0)
         self.scores[key] = max(score, self.scores.get(key, score))
         if len(self.scores) > MOST_SESSIONS:
             del self.scores[min(self.scores, key=lambda known: (self.scores[known], known))]
@@ -231,28 +101,13 @@ class Largest:
         """Read the same events once more; return the sessions with their turns, the largest loss first."""
         found = {key: Session(key) for key in sorted(self.scores, key=lambda key: (self.scores[key], key), reverse=True)}
         for event in events:
-            if not isinstance(event, RequestEvent) or not 0 <= event.time_seconds < LATEST_SECONDS:
-                continue
-            if (session := found.get(key_of(event))) is not None:
-                session.note(event)
+            if isinstance(event, RequestEvent) and 0 <= event.time_seconds < LATEST_SECONDS and key_of(event) in found:
+                found[key_of(event)].note(event)
         return [session.ended() for session in found.values() if session.turns]  # a pipe cannot be read twice
 
 
 def key_of(event: RequestEvent) -> Key:
     """Return the key of an event's session; events of earlier versions name no session, so each request is one."""
     call = event.call
-    return (
-        call.session or call.request_id,
-        call.team_id,
-        call.organization_id,
-        call.key_alias,
-        call.client,
-        call.model_group,
-    )
-
-
-def taken_from(event: DecisionEvent) -> int:
-    """Return by how many provider tokens the sent request is smaller than the received one, estimated; 0 if not counted."""
-    if event.provider_tokens_before is None or event.provider_tokens_after is None:
-        return 0
-    return max(0, event.provider_tokens_before - event.provider_tokens_after)
+    named = (call.team_id, call.organization_id, call.key_alias, call.client, call.model_group)
+    return (call.session or call.request_id, *named)
