@@ -2,16 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import click
 
-from ctx_hooks.cli.configuration import Configuration, Listed, configuration_without_mistakes
+from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision
@@ -31,17 +30,9 @@ from ctx_hooks.tokens.units import to_provider
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What would be done with a request.
+    """What would be done with a request; sizes are provider tokens, and `factor` of them are one local token.
 
-    Attributes:
-        group: the requested model group, or model.
-        deployments: how many the group has; 0 if no configuration lists it. The first one is used.
-        request: as received.
-        target: the deployment that is used, with its window.
-        sent: the request as it would be sent.
-        factor: provider tokens per local token.
-        context_tokens: the counted request, in provider tokens; None if its messages cannot be read.
-        budget_tokens: the threshold above which it is compressed, in provider tokens.
+    The first of a group's `deployments` is used. `context_tokens` is None if the messages cannot be read.
     """
 
     group: str
@@ -59,9 +50,7 @@ class Decided:
 def decided(*, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None) -> Decided:
     """Return the decision about the request of a file; the arguments are the options of the command.
 
-    Raises:
-        CommandError: a file cannot be read, contains no request, or the configuration is wrong; or it has no such model,
-            team, or key.
+    Raises CommandError for an unreadable file, no request, a wrong configuration, or an unknown model, team or key.
     """
     fields = read_json(request)
     if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
@@ -81,17 +70,11 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     resolved = proxy.resolved(listed[0] if listed else Listed("", group, deployment, {}), **names)
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
-    others = [
-        (name, proxy.group_of(name) or [Listed("", name, Deployment(name, {}), {})])
-        for name in _first(proxy, group, fields, resolved)
-    ]
-    options = [
-        max(
-            (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries),
-            key=attrgetter("window.tokens"),
-        )
-        for name, entries in others
-    ]
+    options = []
+    for name in proxy.fallbacks_of(group, fields) if resolved.policy.fallbacks == "first" else ():
+        entries = proxy.group_of(name) or [Listed("", name, Deployment(name, {}), {})]
+        reached = (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries)
+        options.append(max(reached, key=attrgetter("window.tokens")))
     decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
     sent = Request(received.format, {**fields, **decision.changes})
     known = known_of(target, DeploymentStats(), time.time())
@@ -109,11 +92,6 @@ def _sizes(request: Request, target: Target, known: Known) -> tuple[int | None, 
         return None, budget_tokens_of(target.window, target.policy)
     budget = known.budget_tokens(target.policy, request, history)
     return to_provider(history.tokens, known.factor), to_provider(budget, known.factor)
-
-
-def _first(proxy: Configuration, group: str, fields: Mapping[str, Any], resolved: Resolved) -> Iterable[str]:
-    """Return the fallbacks that come before compression."""
-    return proxy.fallbacks_of(group, fields) if resolved.policy.fallbacks == "first" else ()
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:

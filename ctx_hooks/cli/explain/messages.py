@@ -12,6 +12,7 @@ from ctx_hooks.formats import WIRE_FORMATS
 
 Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
+Pair = tuple[int | None, int | None]
 SHARED_CHARS = 60
 """Two texts that share this much of their beginning or end are forms of one text: cuts keep one of the two."""
 EMPTIED = "text replaced by a notice"
@@ -22,16 +23,9 @@ REASONING = "reasoning of an older turn removed"
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A message of the request, or one that is sent with it.
+    """A message of the request, or one that is sent with it: its numbers there, from 1, and None if it is not there.
 
-    Attributes:
-        received: its number in the request, from 1; None for one that was added.
-        sent: its number in the sent request; None for one that was removed.
-        who: its role, or the tool that it calls or whose result it is.
-        kind: whether it calls tools or brings their results.
-        tokens_before: its size as received, 0 for one that was added.
-        tokens_after: its size as sent, 0 for one that was removed.
-        placeholder: the notice that the model reads, "" for none.
+    `who` is its role, or the tool that it calls or whose result it is.
     """
 
     received: int | None
@@ -42,7 +36,6 @@ class Changed:
     tokens_before: int
     tokens_after: int
     why: str = ""
-    placeholder: str = ""
 
 
 def changed(
@@ -57,7 +50,7 @@ def changed(
     found: list[Changed] = []
     for tag, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
-            pairs: Iterator[tuple[int | None, int | None]] = zip(range(i, i_end), range(j, j_end), strict=True)
+            pairs: Iterator[Pair] = zip(range(i, i_end), range(j, j_end), strict=True)
         else:
             pairs = _pairs(received.messages, range(i, i_end), sent.messages, range(j, j_end))
         for old, new in pairs:
@@ -66,20 +59,13 @@ def changed(
             who, kind = _who(was or is_now, tools)
             sizes = (size(was) if was else 0, size(is_now) if is_now else 0)
             numbers = (None if old is None else old + 1, None if new is None else new + 1)
-            if tag == "equal":
-                found.append(Changed(*numbers, who, kind, "kept", *sizes))
-            elif is_now is None:
-                found.append(Changed(*numbers, who, kind, "removed", *sizes, why_removed(old or 0)))
-            else:
-                notice = _placeholder(was, is_now)
-                became: Became = "added" if was is None else "changed"
-                found.append(Changed(*numbers, who, kind, became, *sizes, _why(was, is_now, notice), notice))
+            became: Became = "kept" if tag == "equal" else "removed" if is_now is None else "changed" if was else "added"
+            why = "" if tag == "equal" else why_removed(old or 0) if is_now is None else _why(was, is_now)
+            found.append(Changed(*numbers, who, kind, became, *sizes, why))
     return found
 
 
-def _pairs(
-    received: Sequence[Message], olds: range, sent: Sequence[Message], news: range
-) -> Iterator[tuple[int | None, int | None]]:
+def _pairs(received: Sequence[Message], olds: range, sent: Sequence[Message], news: range) -> Iterator[Pair]:
     """Yield the messages of two ranges, those that are forms of one message together."""
     start = olds.start
     for new in news:
@@ -104,21 +90,17 @@ def _is_form_of(was: Message, is_now: Message) -> bool:
     return text[:SHARED_CHARS] in text_now or text[-SHARED_CHARS:] in text_now
 
 
-def _why(was: Message | None, is_now: Message, notice: str) -> str:
-    """Return why a message is sent in another form, or at all."""
+def _why(was: Message | None, is_now: Message) -> str:
+    """Return why a message is sent in another form, or at all; a new placeholder says so itself."""
+    known = set(lines_of(was)) if was else set()
+    notices = (line for line in lines_of(is_now) if MARK in line and line not in known)
+    notice = next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in notices), "")
     if was is None or len(is_now.text) > len(was.text):
         return notice.split(". ", maxsplit=1)[0] or "a message rule of the provider requires it"
     if notice:
         return EMPTIED if len(list(lines_of(is_now))) == 1 else SHORTENED
     had, has = ([part.text for part in message.parts if isinstance(part, Reasoning)] for message in (was, is_now))
     return REASONING if had != has else LOSSLESS
-
-
-def _placeholder(was: Message | None, is_now: Message) -> str:
-    """Return the first placeholder of a message that is new in it, without its mark; "" for none."""
-    known = set(lines_of(was)) if was else set()
-    notice = (line for line in lines_of(is_now) if MARK in line and line not in known)
-    return next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in notice), "")
 
 
 def lines_of(message: Message) -> Iterator[str]:

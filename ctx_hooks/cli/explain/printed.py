@@ -25,18 +25,13 @@ from ctx_hooks.tokens.units import LocalTokens, to_provider
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-SIGNS: dict[Became, tuple[str, str]] = {
+SIGNS: Mapping[Became, tuple[str, str]] = {
     "kept": (" ", "dim"),
-    "changed": ("~", "yellow"),
     "removed": ("-", "red"),
+    "changed": ("~", "yellow"),
     "added": ("+", "green"),
 }
-RANKS: tuple[Became, ...] = ("kept", "removed", "changed", "added")
 """For an exchange, the last one of these is reported."""
-UNDECIDED = (Untouched, LeftToFallback, NotRetried)
-REMOVED_BY_RULE = "removed: a message rule of the provider would be broken"
-LEAST_RELEVANT = "removed: low-relevance older exchange"
 
 
 def run(*, sent: bool, show: bool, **asked: Any) -> None:
@@ -50,8 +45,8 @@ def run(*, sent: bool, show: bool, **asked: Any) -> None:
         print_json({**document(found), "messages": [asdict(message) for message in messages]})
         return
     _print_decided(console(), found, messages)
-    if show:
-        _print_conversation(found)
+    for message in found.sent.messages.conversation().messages if show else ():
+        print_text("\n".join(("", f"[{message.role}]", *lines_of(message))))
 
 
 def document(found: Decided) -> dict[str, Any]:
@@ -74,7 +69,6 @@ def document(found: Decided) -> dict[str, Any]:
         "model": found.target.model,
         "format": found.request.format,
         "mode": policy.mode,
-        "enforced_share": found.resolved.enforced_share,
         "decision": outcome_of(found.decision, 0, found.request.wire),
         "reason": found.decision.reason,
         "replaced_reserve": replaced_reserve(window, policy),
@@ -88,13 +82,25 @@ def document(found: Decided) -> dict[str, Any]:
     }
 
 
+def _fields(found: Decided) -> dict[str, dict[str, Any]]:
+    """Return each changed figure among the fields, such as `max_tokens`, with its received and its sent value."""
+    came, sent = _flat(found.request.fields), _flat(found.decision.changes)
+    return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
+
+
+def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields, with the fields of Google's `generationConfig` beside them."""
+    inner = [(f"{n}.{k}", v) for n, found in fields.items() if isinstance(found, Mapping) for k, v in found.items()]
+    return {**fields, **dict(inner)}
+
+
 def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) -> None:
     """Print the figures, the decision, its steps and policy, and what became of each message."""
     values = document(found)
     asked = f"{found.group} ({found.target.model})" if found.group != found.target.model else found.group
     received = counted(sum(message.received is not None for message in messages), "message")
     out.print(f"{asked}: {found.request.format}, {received}", style="bold")
-    for line in (*_figures(values), *_decision(found, values), *_policy(found, values)):
+    for line in (*_figures(values), *_decision(found, values), *_policy(values)):
         out.print(line)
     if not found.decision.changes:
         return
@@ -110,10 +116,9 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
 
 def _figures(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the size of the request beside the window and the budget."""
-    source = SOURCES.get(values["window_source"], values["window_source"])
     context, rest = values["context_tokens"], values["remaining_tokens"]
-    replaced = values["replaced_reserve"]
-    yield f"window     {values['window_tokens']:,} tokens (stated by {source})"
+    replaced, source = values["replaced_reserve"], values["window_source"]
+    yield f"window     {values['window_tokens']:,} tokens (stated by {SOURCES.get(source, source)})"
     yield f"reserve    {values['reserve_tokens']:,} tokens{f' ({replaced})' if replaced else ''}"
     yield f"budget     {values['budget_tokens']:,} tokens: the threshold of compression"
     if context is None:
@@ -128,38 +133,29 @@ def _decision(found: Decided, values: Mapping[str, Any]) -> Iterator[str]:
     if found.deployments > 1:
         yield f"The first of {found.deployments} deployments of this group."
     if values["mode"] != "enforce":
-        share = f", but in {found.resolved.enforced_share} of the conversations" if found.resolved.enforced_share else ""
-        set_by = found.resolved.origins.get("mode", "default")
-        yield f"Sent unchanged{share}: mode {values['mode']} ({set_by}). With `mode: enforce`:"
-    outcome, reason = values["decision"], values["reason"]
-    if outcome in UNCHANGED or isinstance(found.decision, UNDECIDED):
-        unchanged = "sent unchanged" if outcome in UNCHANGED else ""
-        why = "" if reason.startswith("fits") else reason
-        yield f"{outcome}: {', '.join(filter(None, (unchanged, why)))}."
+        yield f"Sent unchanged: mode {values['mode']} ({values['policy']['mode']['set_by']}). With `mode: enforce`:"
+    outcome, reason, before = values["decision"], values["reason"], values["tokens_before"]
+    if outcome in UNCHANGED or isinstance(found.decision, (Untouched, LeftToFallback, NotRetried)):
+        done = ["sent unchanged"] * (outcome in UNCHANGED) + [reason] * (not reason.startswith("fits"))
+        yield f"{outcome}: {', '.join(filter(None, done))}."
         return
-    before, after = values["tokens_before"], values["tokens_after"]
-    done = ["its messages are sent unchanged" if before is None else f"about {before:,} tokens before, {after:,} after"]
+    done = ["its messages are sent unchanged"]
+    if before is not None:
+        done = [f"about {before:,} tokens before, {values['tokens_after']:,} after"]
     done += [f"{name} {change['received']} -> {change['sent']}" for name, change in values["fields"].items()]
-    if isinstance(found.decision, GaveUp):
-        done.append(f"still above its budget: {reason}")
+    done += [f"still above its budget: {reason}"] * isinstance(found.decision, GaveUp)
     yield f"{outcome}: {'; '.join(done)}."
 
 
-def _policy(found: Decided, values: Mapping[str, Any]) -> Iterator[str]:
+def _policy(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield each setting that differs from its default, and the ignored ones."""
     for name, entry in values["policy"].items():
         if entry["value"] != DEFAULTS[name]:
             when = name == "tool_results" and entry["value"]["apply"] != "always"
             note = "; applies once a request is compressed" if when else ""
             yield f"{name}: {setting(entry['value'], DEFAULTS[name])} ({entry['set_by']}){note}"
-    for line in found.resolved.ignored:
+    for line in values["ignored"]:
         yield f"ignored: {line}"
-
-
-def _print_conversation(found: Decided) -> None:
-    """Print the messages that the model would see, as text."""
-    for message in found.sent.messages.conversation().messages:
-        print_text("\n".join(("", f"[{message.role}]", *lines_of(message))))
 
 
 def messages_of(found: Decided) -> list[Changed]:
@@ -170,28 +166,17 @@ def messages_of(found: Decided) -> list[Changed]:
         index = message_stats(found.request.messages, counter)
     except MalformedConversationError:
         return []
-    newest = set(newest_turns(index, found.resolved.policy.max_turns))
-    gave_way = any(step.name == oldest_turns.STEP.name for step in found.decision.steps)
+    most = found.resolved.policy.max_turns
+    newest = set(newest_turns(index, most))
+    removed = "removed: a message rule of the provider would be broken"
+    if any(step.name == oldest_turns.STEP.name for step in found.decision.steps):
+        removed = "removed: low-relevance older exchange"
 
     def why(i: int) -> str:
-        if i not in newest:
-            return f"older than the newest {found.resolved.policy.max_turns} turns (max_turns)"
-        return LEAST_RELEVANT if gave_way else REMOVED_BY_RULE
+        return removed if i in newest else f"older than the newest {most} turns (max_turns)"
 
     fmt = found.request.format
     return changed(received, sent, lambda m: to_provider(counter.message(m, fmt), found.factor), why)
-
-
-def _fields(found: Decided) -> dict[str, dict[str, Any]]:
-    """Return each changed figure among the fields, such as `max_tokens`, with its received and its sent value."""
-    came, sent = _flat(found.request.fields), _flat(found.decision.changes)
-    return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
-
-
-def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields, with the fields of Google's `generationConfig` beside them."""
-    inner = [(f"{n}.{k}", v) for n, found in fields.items() if isinstance(found, Mapping) for k, v in found.items()]
-    return {**fields, **dict(inner)}
 
 
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
@@ -201,7 +186,12 @@ def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
         alike = [message for exchange in exchanges for message in exchange]
         sign, style = SIGNS[became]
         came, sent = sum(m.tokens_before for m in alike), sum(m.tokens_after for m in alike)
-        shown.add_row(sign, _numbers(alike), _whose(alike), f"{came:,}", f"{sent:,}", why, style=style)
+        numbers = [str(m.received) for m in alike if m.received is not None] or ["new"]
+        who = {m.who for m in alike if m.kind == "result"} or {m.who for m in alike}
+        whose = who.pop() if len(who) == 1 else f"{len(alike)} messages"
+        shown.add_row(
+            sign, "-".join(dict.fromkeys((numbers[0], numbers[-1]))), whose, f"{came:,}", f"{sent:,}", why, style=style
+        )
     out.print()
     out.print(shown)
 
@@ -219,18 +209,5 @@ def _exchanges(messages: Sequence[Changed]) -> Iterator[list[Changed]]:
 
 
 def _outcome(exchange: Sequence[Changed]) -> tuple[Became, str]:
-    most = max(exchange, key=lambda message: RANKS.index(message.became))
+    most = max(exchange, key=lambda message: list(SIGNS).index(message.became))
     return most.became, most.why
-
-
-def _whose(messages: Sequence[Changed]) -> str:
-    """Return whose messages these are, by their results if they have any; the number if they are of several."""
-    names = dict.fromkeys(m.who for m in messages if m.kind == "result") or dict.fromkeys(m.who for m in messages)
-    return next(iter(names)) if len(names) == 1 else f"{len(messages)} messages"
-
-
-def _numbers(messages: Sequence[Changed]) -> str:
-    known = [m.received for m in messages if m.received is not None]
-    if not known:
-        return "new"
-    return str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"
