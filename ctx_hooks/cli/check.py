@@ -58,8 +58,6 @@ def rows(config: Configuration) -> list[Row]:
 
 def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
     values = resolved.policy.model_dump(mode="json")
-    if resolved.enforced_share:
-        values["mode"] = {"enforce": resolved.enforced_share}
     return {name: (values[name], origin) for name, origin in resolved.origins.items()}
 
 

@@ -68,7 +68,7 @@ def _wanted(path: Path, before: Mapping[str, Any], *, observe: bool, events: str
     wanted = with_plugin(before, observe=observe, events=events)
     read = configuration_of(wanted)
     everybody = read.policies.resolve(Caller())
-    if observe and (everybody.policy.mode == "enforce" or everybody.enforced_share):
+    if observe and everybody.policy.mode == "enforce":
         raise CommandError(f"{path}: its `{OWN_SETTINGS}.ctx_hooks` enforces; write `mode: observe` under its `defaults`")
     if events and (read.settings.events is None or read.settings.events.path != events):
         raise CommandError(f"{path}: write `events: {{path: {events}}}` under its `{OWN_SETTINGS}.ctx_hooks`")

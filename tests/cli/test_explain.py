@@ -136,10 +136,6 @@ def test_what_a_lock_of_the_file_ignores_is_told(explained):
     [
         ("off", "Sent unchanged: mode off (teams.red). With `mode: enforce`: compressed:"),
         ("observe", "Sent unchanged: mode observe (teams.red). With `mode: enforce`: compressed:"),
-        (
-            {"mode": {"enforce": "10%"}},
-            "Sent unchanged, but in 10% of the conversations: mode observe (teams.red). With `mode: enforce`: compressed:",
-        ),
     ],
 )
 def test_a_mode_that_leaves_requests_as_they_are_stands_before_the_decision(mode, begins, explained):

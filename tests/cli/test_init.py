@@ -91,7 +91,7 @@ def test_nothing_is_written_unless_it_is_confirmed(config, capsys):
     assert config.read_text() == LAYOUTS["a section"]
 
 
-@pytest.mark.parametrize("settings", ["", "{}", "{teams: {a: {mode: observe}}}", "{defaults: {mode: {enforce: 10%}}}"])
+@pytest.mark.parametrize("settings", ["", "{}", "{teams: {a: {mode: observe}}}"])
 def test_observe_never_adds_a_plugin_that_enforces(settings, config, capsys):
     write(config, text := f"callback_settings:\n  ctx_hooks: {settings}\n")
     assert main(["init", str(config), "--observe", "--yes"]) == 2
