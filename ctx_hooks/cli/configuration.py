@@ -15,6 +15,7 @@ from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
 
+PLUGIN = "ctx_hooks.proxy_handler_instance"
 FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
 
 

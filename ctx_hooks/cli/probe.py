@@ -7,15 +7,14 @@ Sources: `max_model_len` of a model's card in `/v1/models` (vLLM and SGLang, `en
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ctx_hooks.cli.files import read_text, yaml_of
-from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, console, counted, print_text, table
+from ctx_hooks.cli.editing import Key, change
+from ctx_hooks.cli.terminal import as_json, console, counted, table
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import known_window_tokens
 
@@ -38,7 +37,7 @@ VARIABLE = "os.environ/"
 class Probed:
     """The answer of a deployment's server: the window in tokens, None without one, and where it was found or why not."""
 
-    path: str
+    index: int
     model_group: str
     stated_tokens: int | None
     window_tokens: int | None
@@ -51,7 +50,7 @@ def probed(found: Configuration) -> list[Probed]:
 
     rows = []
     with httpx.Client(timeout=SECONDS, follow_redirects=False) as client:
-        for entry in found.listed:
+        for index, entry in enumerate(found.listed):
             base = _plain(entry.params.get("api_base") or entry.params.get("base_url"))
             if not base or "*" in entry.deployment.model:
                 continue
@@ -59,7 +58,7 @@ def probed(found: Configuration) -> list[Probed]:
             client.headers = httpx.Headers({"Authorization": f"Bearer {key}"} if key else {})
             window, said_by = _window_of(client, base, entry)
             stated = entry.deployment.model_info.get("max_input_tokens") or known_window_tokens(entry.deployment)
-            rows.append(Probed(entry.path, entry.group, stated if isinstance(stated, int) else None, window, said_by))
+            rows.append(Probed(index, entry.group, stated if isinstance(stated, int) else None, window, said_by))
     return rows
 
 
@@ -72,54 +71,13 @@ def run(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[P
     rows = probed(found)
     if not as_json():
         _print(rows)
-    new = {row.path: row.window_tokens for row in rows if row.window_tokens and row.window_tokens != row.stated_tokens}
-    if not write or not new:
-        return rows
-    text = read_text(config)
-    changed = with_windows(text, new)
-    if not as_json():
-        print_text("".join(difflib.unified_diff(text.splitlines(True), changed.splitlines(True), str(config), str(config))))  # noqa: FBT003
-    if yes or (not as_json() and confirmed(f"Write {config}?")):
-        config.write_text(changed, encoding="utf-8")
+    new = [row for row in rows if row.window_tokens and row.window_tokens != row.stated_tokens]
+    if write and new:
+        changes: dict[Key, int] = {
+            ("model_list", row.index, "model_info", "max_input_tokens"): row.window_tokens or 0 for row in new
+        }
+        change(config, changes, yes=yes)
     return rows
-
-
-def with_windows(text: str, windows: Mapping[str, int]) -> str:
-    """Return the text of a configuration with windows by path, such as `model_list.0`; comments and layout stay.
-
-    Raises:
-        CommandError: its layout is one that cannot be edited.
-    """
-    import yaml  # noqa: PLC0415 - not for --help
-
-    wanted = yaml_of(text)
-    for path in sorted(windows, key=_index, reverse=True):
-        wanted["model_list"][_index(path)].setdefault("model_info", {})["max_input_tokens"] = windows[path]
-        root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-        listed = next(value for name, value in root.value if name.value == "model_list")
-        entry = listed.value[_index(path)]
-        text = _with_window(text, entry, windows[path])
-    if yaml_of(text) != wanted:
-        raise CommandError("the layout of model_list is one that this command cannot edit: write max_input_tokens by hand")
-    return text
-
-
-def _with_window(text: str, entry: Any, tokens: int) -> str:
-    info = next((value for name, value in entry.value if name.value == "model_info"), None)
-    line = f"max_input_tokens: {tokens}"
-    if info is None:
-        last = entry.value[-1][1].end_mark.index
-        if entry.flow_style:
-            return f"{text[:last]}, model_info: {{{line}}}{text[last:]}"
-        start = entry.value[0][0].start_mark
-        return f"{text[: start.index]}model_info: {{{line}}}\n{' ' * start.column}{text[start.index :]}"
-    old = next((value for name, value in info.value if name.value == "max_input_tokens"), None)
-    if old is not None:
-        return f"{text[: old.start_mark.index]}{tokens}{text[old.end_mark.index :]}"
-    start = info.start_mark
-    if info.flow_style:
-        return f"{text[: start.index + 1]}{line}{', ' if info.value else ''}{text[start.index + 1 :]}"
-    return f"{text[: start.index]}{line}\n{' ' * start.column}{text[start.index :]}"
 
 
 def _print(rows: list[Probed]) -> None:
@@ -181,7 +139,3 @@ def _json(client: httpx.Client, method: str, url: str, body: Mapping[str, Any] |
 def _plain(value: Any) -> str:
     text = value if isinstance(value, str) else ""
     return os.environ.get(text.removeprefix(VARIABLE), "") if text.startswith(VARIABLE) else text
-
-
-def _index(path: str) -> int:
-    return int(path.rsplit(".", 1)[-1])

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any, get_args
 
-from ctx_hooks.cli.configuration import Configuration, Listed, values_of
+from ctx_hooks.cli.configuration import PLUGIN, Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import names_redis
@@ -15,7 +15,6 @@ from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS, replaced_reserve
 
-CALLBACK = "ctx_hooks.proxy_handler_instance"
 OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
 """Lists for loggers: LiteLLM calls their instances after answers and errors, but not before a call."""
 COMPRESSORS = ("compression_interception", "headroom")
@@ -46,17 +45,17 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
 def _registration(config: Configuration) -> Iterator[Finding]:
     settings = config.section("litellm_settings")
     callbacks = _names(settings.get("callbacks"))
-    if CALLBACK in callbacks:
+    if PLUGIN in callbacks:
         return
-    others = [name for name in OTHER_LISTS if CALLBACK in _names(settings.get(name))]
+    others = [name for name in OTHER_LISTS if PLUGIN in _names(settings.get(name))]
     wrong = [name for name in callbacks if name.split(".")[0] == "ctx_hooks"]
     reason = "ctx_hooks is not in litellm_settings.callbacks: no request is treated"
     if others:
         reason = f"in litellm_settings.{others[0]} ctx_hooks has no effect: list it under litellm_settings.callbacks"
     elif wrong:
-        reason = f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}"
+        reason = f"litellm_settings.callbacks names {wrong[0]}, not {PLUGIN}"
     kept = [name for name in callbacks if name not in wrong]
-    yield finding("not_registered", reason=reason, callbacks=", ".join(f'"{name}"' for name in (*kept, CALLBACK)))
+    yield finding("not_registered", reason=reason, callbacks=", ".join(f'"{name}"' for name in (*kept, PLUGIN)))
 
 
 def _metrics(config: Configuration) -> Iterator[Finding]:

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.configuration import configuration_of
-from ctx_hooks.cli.init import PLUGIN, with_plugin
+from ctx_hooks.cli.configuration import PLUGIN, configuration_of
 
 LAYOUTS = {
     "empty": "",
@@ -44,7 +43,14 @@ def test_the_plugin_is_added_once_and_comments_stay(text, observe, config, capsy
     write(config, text)
     assert main(["init", str(config), "--yes", *observe]) == 0, capsys.readouterr().err
     written = config.read_bytes().decode()
-    assert yaml.safe_load(written) == with_plugin(yaml.safe_load(text) or {}, observe=bool(observe))
+    before, after = yaml.safe_load(text) or {}, yaml.safe_load(written)
+    names = (before.get("litellm_settings") or {}).get("callbacks") or []
+    assert after["litellm_settings"].pop("callbacks") == [*([names] if isinstance(names, str) else names), PLUGIN]
+    assert (after.get("callback_settings") or {}).pop("ctx_hooks", None) == (
+        {"defaults": {"mode": "observe"}} if observe else None
+    )
+    (before.get("litellm_settings") or {}).pop("callbacks", None)
+    assert {k: v for k, v in after.items() if v} == {k: v for k, v in before.items() if v}
     assert [
         c for c in ("# ours", "# why", "# mine", "# figures", "# rest", "# theirs") if c in text and c not in written
     ] == []
@@ -60,7 +66,7 @@ def test_init_keeps_line_ends_and_byte_order_mark(mark, config):
     assert main(["init", str(config), "--yes"]) == 0
     added = config.read_bytes()
     assert (added.startswith(mark.encode()), added.count(b"\n")) == (True, added.count(b"\r\n"))
-    assert yaml.safe_load(added.decode("utf-8-sig")) == with_plugin(yaml.safe_load(LAYOUTS["Windows"]), observe=False)
+    assert PLUGIN in yaml.safe_load(added.decode("utf-8-sig"))["litellm_settings"]["callbacks"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.probe import with_windows
+from ctx_hooks.cli.editing import edited
 
 MODEL = "qwen"
 SHOWN = {"model_info": {"qwen.context_length": 131_072}}
@@ -89,7 +89,7 @@ def test_window_is_written_on_request(config, capsys):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("model_list: [{model_name: a}]\n", "model_list: [{model_name: a, model_info: {max_input_tokens: 9}}]\n"),
+        ("model_list: [{model_name: a}]\n", "model_list: [{model_info: {max_input_tokens: 9}, model_name: a}]\n"),
         ("model_list:\n- model_name: a\n", "model_list:\n- model_info: {max_input_tokens: 9}\n  model_name: a\n"),
         (
             "model_list:\n- model_name: a\n  model_info: {mode: chat}\n",
@@ -102,4 +102,4 @@ def test_window_is_written_on_request(config, capsys):
     ],
 )
 def test_layout_stays(before, after):
-    assert with_windows(before, {"model_list.0": 9}) == after
+    assert edited(before, {("model_list", 0, "model_info", "max_input_tokens"): 9}) == after

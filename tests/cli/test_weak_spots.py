@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from ctx_hooks import cli
-from ctx_hooks.cli.configuration import configuration_of
-from ctx_hooks.cli.weak_spots import CALLBACK, weak_spots
+from ctx_hooks.cli.configuration import PLUGIN, configuration_of
+from ctx_hooks.cli.weak_spots import weak_spots
 
 SOUND: dict[str, Any] = {
     "model_list": [{"model_name": "gpt", "litellm_params": {"model": "openai/gpt-4o"}}],
-    "litellm_settings": {"callbacks": [CALLBACK]},
+    "litellm_settings": {"callbacks": [PLUGIN]},
     "general_settings": {"cancel_on_disconnect": True},
 }
 
@@ -38,19 +38,19 @@ def test_a_sound_configuration_has_none():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"callbacks": ["langfuse"]}, {"callbacks": ["ctx_hooks"]}, {"success_callback": [CALLBACK]}, {"callbacks": 7}],
+    [{}, {"callbacks": ["langfuse"]}, {"callbacks": ["ctx_hooks"]}, {"success_callback": [PLUGIN]}, {"callbacks": 7}],
 )
 def test_a_plugin_that_litellm_does_not_call_fails(settings):
     finding = found(litellm_settings=settings)["not_registered"]
     assert finding.level == "fails"
-    assert CALLBACK in finding.advice
+    assert PLUGIN in finding.advice
     assert ("langfuse" in finding.advice) == (settings.get("callbacks") == ["langfuse"])
     assert ("no effect" in finding.text) == ("success_callback" in settings)
 
 
 @pytest.mark.parametrize("key", ["callbacks", "success_callback", "failure_callback"])
 def test_metrics_without_their_client_fail(key, monkeypatch):
-    settings = {"callbacks": [CALLBACK]}
+    settings = {"callbacks": [PLUGIN]}
     settings[key] = [*settings.get(key, []), "prometheus"]
     assert found(litellm_settings=settings) == {}
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
@@ -71,12 +71,12 @@ MISSPELT, TWICE = {"default_key_generate_params": {"metadata": {"ctx-hooks": "of
 HEADROOM = {"guardrail_name": "small", "litellm_params": {"guardrail": "headroom", "mode": "pre_call"}}
 WEAK = [
     ({"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": "off"})]}, "misspelt", "fails", "mean 'ctx_hooks'?"),
-    ({"litellm_settings": {"callbacks": CALLBACK, **MISSPELT}}, "misspelt", "fails", "mean 'ctx_hooks'?"),
+    ({"litellm_settings": {"callbacks": PLUGIN, **MISSPELT}}, "misspelt", "fails", "mean 'ctx_hooks'?"),
     ({"model_list": UNKNOWN}, "window_unknown", "weak", "own (openai/own-model)"),
     ({"model_list": TINY}, "window_small", "note", ""),
     ({"model_list": UNKNOWN, "callback_settings": policy(reserve=32_768)}, "reserve_replaced", "note", "becomes 32,000 in"),
     ({"model_list": TINY, "callback_settings": policy(reserve="dynamic")}, "reserve_replaced", "note", "32,768 becomes"),
-    ({"litellm_settings": {"callbacks": [CALLBACK, "compression_interception"]}}, "other_compressor", "weak", ""),
+    ({"litellm_settings": {"callbacks": [PLUGIN, "compression_interception"]}}, "other_compressor", "weak", ""),
     ({"guardrails": [HEADROOM]}, "other_compressor", "weak", ""),
     ({"router_settings": {"enable_pre_call_checks": True}}, "pre_call_checks", "note", ""),
     ({"general_settings": {}}, "cancel_on_disconnect", "weak", ""),
@@ -91,7 +91,7 @@ WEAK = [
     ({"callback_settings": {"ctx_hooks": {"events": {"path": "n" * 300}}}}, "events_folder", "weak", ""),  # no such name
 ]  # fmt: skip
 NOT_WEAK = {
-    "callbacks without a list": {"litellm_settings": {"callbacks": CALLBACK}},
+    "callbacks without a list": {"litellm_settings": {"callbacks": PLUGIN}},
     "a window that is stated": {"model_list": [model("own", "openai/own-model", SMALL)]},
     "a wildcard's window": {"model_list": [model("*", "openai/*")]},
     "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},

@@ -1,6 +1,7 @@
 """An HTTP server on loopback that gives every POST request to one function, and others if a test asks for them."""
 
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,8 @@ def answering(answer: Callable[[Request], Awaitable[Response]], *methods: str) -
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
+    while not server.started:
+        time.sleep(0.01)
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
     thread.join(10)

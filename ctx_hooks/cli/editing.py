@@ -1,0 +1,117 @@
+"""Change a YAML file as text, at the positions of its nodes, so that comments and layout stay; show the changes first."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.cli.files import read_text, yaml_of
+from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Key = tuple[Any, ...]
+"""The place of a value: keys of mappings and indices of lists."""
+
+
+def change(file: Path, changes: Mapping[Key, Any], *, yes: bool) -> tuple[str, bool]:
+    """Show the difference that new values make in a file, and write it if the user confirms; return both.
+
+    Raises:
+        CommandError: its layout is one that cannot be edited, or nobody confirms.
+    """
+    text = read_text(file)
+    line_end = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
+    text = text.replace(line_end, "\n")
+    changed = edited(text, changes)
+    old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
+    difference = "".join(difflib.unified_diff(old, new, str(file), str(file)))
+    if not as_json():
+        print_text(difference.rstrip("\n") or f"{file}: nothing to change")
+    is_written = bool(difference) and (yes or (not as_json() and confirmed(f"Write {file}?")))
+    if is_written:
+        encoding = "utf-8-sig" if file.read_bytes().startswith(BOM_UTF8) else "utf-8"
+        # In place: a container's mounted file cannot be replaced.
+        file.write_bytes(changed.replace("\n", line_end).encode(encoding))
+    return difference, is_written
+
+
+def edited(text: str, changes: Mapping[Key, Any]) -> str:
+    """Return a YAML text with new values; raises CommandError if its layout cannot be edited."""
+    before = yaml_of(text)
+    wanted = before = {} if before is None else before
+    for path, value in changes.items():
+        wanted = _set(copy.deepcopy(wanted), path, value)
+        text = _with_value(text, path, value)
+    try:
+        found = yaml_of(text)
+    except ValueError:
+        found = None
+    if wanted not in (found, before):
+        raise CommandError("the layout of the file is one that this command cannot edit; see docs/index.md, step 2")
+    return text
+
+
+def _set(value: Any, path: Key, new: Any) -> Any:
+    if not path:
+        return new
+    if isinstance(value, list):
+        value[path[0]] = _set(value[path[0]], path[1:], new)
+        return value
+    return {**(value or {}), path[0]: _set((value or {}).get(path[0]), path[1:], new)}
+
+
+def _with_value(text: str, path: Key, value: Any) -> str:
+    """Return a text with a value at a path; of a list in lines, only the new items are written."""
+    import yaml  # noqa: PLC0415 - not for --help
+
+    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    column = -2
+    for depth, key in enumerate(path):
+        if isinstance(node, yaml.SequenceNode):
+            node = node.value[key]
+            continue
+        entries = node.value if isinstance(node, yaml.MappingNode) else []
+        found = next((entry for entry in entries if entry[0].value == key), None)
+        if found is None:
+            for outer in reversed(path[depth + 1 :]):
+                value = {outer: value}
+            return _with_entry(text, node, column + 2, str(key), value)
+        column, node = found[0].start_mark.column, found[1]
+    start, end = node.start_mark.index, node.end_mark.index
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style:
+        at = _line_end(text, node.value[-1].end_mark.index)
+        items = "".join(f"\n{' ' * node.start_mark.column}- {_flow(item)}" for item in value[len(node.value) :])
+        return f"{text[:at]}{items}{text[at:]}"
+    return f"{text[:start]}{'' if text[start - 1].isspace() else ' '}{_flow(value)}{text[end:]}"
+
+
+def _with_entry(text: str, node: Any, column: int, key: str, value: Any) -> str:
+    """Return a text whose mapping has one more entry; a new section comes at the end of the file."""
+    if column == 0:
+        (inner, content) = next(iter(value.items()))
+        end = "" if text.endswith("\n") or not text else "\n"
+        return f"{text}{end}\n{key}:\n  {inner}: {_flow(content)}\n"
+    start = node.start_mark.index
+    if not node.value or not isinstance(node.value, list):  # an empty section
+        at = start + 1 if text[start : start + 1] == "{" else _line_end(text, start)
+        return f"{text[:at]}{'' if text[at - 1] == '{' else chr(10) + ' ' * column}{key}: {_flow(value)}{text[at:]}"
+    if node.flow_style:
+        return f"{text[: start + 1]}{key}: {_flow(value)}, {text[start + 1 :]}"
+    return f"{text[:start]}{key}: {_flow(value)}\n{' ' * node.start_mark.column}{text[start:]}"
+
+
+def _line_end(text: str, index: int) -> int:
+    end = text.find("\n", index)
+    return len(text) if end < 0 else end
+
+
+def _flow(value: Any) -> str:
+    import yaml  # noqa: PLC0415 - not for --help
+
+    return yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False).removesuffix("...\n").strip()
