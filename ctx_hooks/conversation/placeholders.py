@@ -77,19 +77,27 @@ def _again(reference: Reference | None, advice: str, language: Language, *, may_
 
 
 def oversized(
-    kept_chars: int, total_chars: int, language: Language, reference: Reference | None = None, *, may_repeat: bool
+    kept_chars: int,
+    total_chars: int,
+    language: Language,
+    reference: Reference | None = None,
+    *,
+    is_limited: bool = False,
+    may_repeat: bool,
 ) -> str:
-    """Return the placeholder inside an oversized result; `total_chars` may be less than its original length."""
+    """Return the placeholder inside an oversized result; `total_chars` may be less than its original length.
+
+    `is_limited`: a limit of the policy cuts it, and not the window.
+    """
     if language == "zh":
         advice = ",如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具"
         where = _again(reference, advice, language, may_repeat=may_repeat)
-        return f"{MARK} 此输出过大,为适应上下文窗口,在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个{where}。"
+        cause = "此输出超出了工具输出的限制" if is_limited else "此输出过大,为适应上下文窗口"
+        return f"{MARK} {cause},在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个{where}。"
     advice = ". For the rest call the tool again with offset/limit or a narrower range"
     where = _again(reference, advice, language, may_repeat=may_repeat)
-    return (
-        f"{MARK} This output was too large for the context window: of its {total_chars:,} or more characters at most "
-        f"{kept_chars:,} are kept{where}."
-    )
+    cause = "exceeds the limit for tool outputs" if is_limited else "was too large for the context window"
+    return f"{MARK} This output {cause}: of its {total_chars:,} or more characters at most {kept_chars:,} are kept{where}."
 
 
 def lines_left_out(

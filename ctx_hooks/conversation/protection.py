@@ -6,7 +6,7 @@ from functools import wraps
 from typing import TypeVar
 
 from ctx_hooks.conversation.exchanges import prefill_of, request_of_first_speaker
-from ctx_hooks.conversation.model import ELIDED, Conversation, Message, Opaque, Reasoning, ToolResult
+from ctx_hooks.conversation.model import ELIDED, Conversation, Message, Opaque, Reasoning
 
 T = TypeVar("T")
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
@@ -106,18 +106,6 @@ def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
 def older_messages(conversation: Conversation) -> frozenset[int]:
     """Return the indices of every message of the older exchanges."""
     return frozenset(i for exchange in older_exchanges(conversation) for i in exchange)
-
-
-@_once
-def older_results(conversation: Conversation) -> tuple[tuple[int, int, ToolResult], ...]:
-    """Return the tool results of the older exchanges as (message index, part index, result)."""
-    return tuple(
-        (i, k, part)
-        for exchange in older_exchanges(conversation)
-        for i in exchange
-        for k, part in enumerate(conversation.messages[i].parts)
-        if isinstance(part, ToolResult)
-    )
 
 
 def reasoning_may_go(conversation: Conversation, index: int) -> bool:

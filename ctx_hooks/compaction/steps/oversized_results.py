@@ -6,6 +6,7 @@ apply. Of the names that 178 requests of coding sessions use from long ago, 0.76
 older results lose their middle before the selection, 0.73 survive.
 """
 
+import functools
 from collections.abc import Callable
 from itertools import groupby
 
@@ -16,8 +17,7 @@ from ctx_hooks.compaction.tool_results import call_of, with_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.cut_texts import Reference
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
-from ctx_hooks.conversation.protection import older_results
-from ctx_hooks.policy.settings import Direction, Language, Policy
+from ctx_hooks.policy.settings import Direction, Language, Policy, ToolResultLimits
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
 from ctx_hooks.tokens.budget import Budget
@@ -28,6 +28,8 @@ HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
 """The share of error lines from the middle in the kept text: an agent acts on the first few of them."""
+MOST_OF_A_TRY = 0.98
+"""Each try to keep the policy's lines and bytes keeps at most this share of the one before."""
 SPARE_CHARS = 32
 """The line breaks and figures around a placeholder: a cut text that is read again is not cut a second time."""
 
@@ -53,13 +55,17 @@ def cut(
     language: Language,
     reference: Reference | None = None,
     *,
+    is_limited: bool = False,
     may_repeat: bool = False,
 ) -> str:
     """Return about `kept_chars` of `text` and a placeholder for the rest; `text` itself if it is short.
 
-    `reference` says where the whole text is, `may_repeat` whether its call is known to change nothing.
+    `reference` says where the whole text is, `is_limited` whether a limit of the policy cuts it and not the window,
+    `may_repeat` whether its call is known to change nothing.
     """
-    placeholder = placeholders.oversized(kept_chars, len(text), language, reference, may_repeat=may_repeat)
+    placeholder = placeholders.oversized(
+        kept_chars, len(text), language, reference, is_limited=is_limited, may_repeat=may_repeat
+    )
     if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
         return text
     if direction == "head":
@@ -97,33 +103,45 @@ def on_arrival(message_at: Callable[[int], Message], i: int, budget: Budget) -> 
 
 
 def _capped(message_at: Callable[[int], Message], i: int, result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
-    allowed_chars = _allowed_chars(result.text, most_chars, budget.policy)
-    return result if result.is_cut else cut_result(message_at, i, result, allowed_chars, budget)
+    return result if result.is_cut else cut_result(message_at, i, result, most_chars, budget)
 
 
 def cut_result(
     message_at: Callable[[int], Message], i: int, result: ToolResult, kept_chars: int, budget: Budget
 ) -> ToolResult:
-    """Return a result of message `i` with about `kept_chars` of its text; the same object if it is short."""
-    policy, whole = budget.policy, result.text
-    if len(whole) <= kept_chars:
+    """Return a result of message `i` with about `kept_chars` of its text, within the policy's lines and bytes.
+
+    The same object if it is short. What was cut before is cut anew from its whole text.
+    """
+    policy, whole = budget.policy, result.original_text
+    limits = policy.tool_results
+    share = _allowed_share(whole, limits)
+    if len(result.text) <= kept_chars and (result.is_cut or share == 1):
         return result
     call = call_of(message_at, i, result)
-    may_repeat = call is not None and changes_nothing(call)
-    reference = budget.reference(result.original_text)
-    text = cut(whole, kept_chars, policy.tool_results.direction, policy.language, reference, may_repeat=may_repeat)
+    make = functools.partial(
+        cut,
+        whole,
+        direction=limits.direction,
+        language=policy.language,
+        reference=budget.reference(result.original_text),
+        is_limited=share < 1 or kept_chars >= limits.max_chars,
+        may_repeat=call is not None and changes_nothing(call),
+    )
+    kept_chars = min(kept_chars, int(len(whole) * share))
+    text = make(kept_chars=kept_chars)
+    # Lines differ in length: what is kept may have more of them than its share of the characters.
+    while kept_chars and (share := _allowed_share(text, limits)) < 1:
+        kept_chars = int(kept_chars * min(share, MOST_OF_A_TRY))
+        text = make(kept_chars=kept_chars)
     return result if text == whole else with_text(result, text)
 
 
-def _allowed_chars(text: str, most: int, policy: Policy) -> int:
-    """Return how many characters of `text` all caps (characters, bytes, lines) allow."""
-    if policy.tool_results.max_bytes is not None:
-        most = min(most, len(text) * policy.tool_results.max_bytes // max(1, utf8_bytes(text)))
-    if policy.tool_results.max_lines is not None:
-        lines = text.count("\n") + 1
-        if lines > policy.tool_results.max_lines:
-            most = min(most, len(text) * policy.tool_results.max_lines // lines)
-    return most
+def _allowed_share(text: str, limits: ToolResultLimits) -> float:
+    """Return the share of `text` that the limits in lines and bytes allow, at most 1."""
+    lines = 1 if limits.max_lines is None else limits.max_lines / (text.count("\n") + 1)
+    size = 1 if limits.max_bytes is None else limits.max_bytes / max(1, utf8_bytes(text))
+    return min(1, lines, size)
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
@@ -131,7 +149,13 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     is_selected = policy.compaction != "gentle"
     most_chars = policy.tool_results.max_chars if is_selected else largest_chars(budget.window_tokens, policy)
     message_at = conversation.messages.__getitem__
-    results = older_results(conversation)
+    results = (
+        (i, k, part)
+        for i, message in enumerate(conversation.messages)
+        if not message.pinned
+        for k, part in enumerate(message.parts)
+        if isinstance(part, ToolResult)
+    )
     capped = {(i, k): _capped(message_at, i, result, most_chars, budget) for i, k, result in results}
     return with_results(conversation, capped)
 

@@ -154,6 +154,26 @@ def test_what_was_cut_and_is_read_again_is_not_cut_again(direction, line):
     assert oversized_results.cut(once, 4_000, direction, "en") == once
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("direction", ["head", "tail", "head_tail"])
+@pytest.mark.parametrize("text", [
+    "x\n" * 3_000 + "a much longer line of text\n" * 3_000,
+    "a much longer line of text\n" * 3_000 + "x\n" * 3_000,
+    "error: x\n" * 3_000 + "汉字一行文本。\n" * 3_000,
+    "汉" * 90_000,
+])  # fmt: skip
+def test_policy_limits_are_exact(text, direction, language):
+    limits = {"max_lines": 2_000, "max_bytes": 51_200, "direction": direction}
+    policy = Policy(language=language, tool_results=limits)
+    for messages in older(exchange(1, text)), [{"role": "user", "content": "Look."}, *exchange(1, text)]:
+        sent = run(oversized_results.STEP, messages, policy=policy)
+        cut = next(m["content"] for m in sent if m["role"] == "tool" and "[ctx_hooks]" in m["content"])
+        assert cut.count("\n") < 2_000
+        assert len(cut.encode()) <= 51_200
+        assert len(cut.encode()) > 25_600 or cut.count("\n") > 1_000
+        assert ("limit for tool outputs" if language == "en" else "工具输出的限制") in cut
+
+
 def test_oversized_results_keep_error_lines_out_of_the_middle():
     lines = [f"line {n} of the middle" for n in range(4_000)]
     lines[2_000] = "ERROR: disk quota exceeded on /dev/sda1"
