@@ -1,6 +1,6 @@
 """A proxy configuration as the commands read it: the settings, their mistakes, the deployments and their windows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -83,11 +83,6 @@ class Configuration:
     def resolved(self, listed: Listed, **names: Any) -> Resolved:
         """Return the policy of a deployment, for a caller of these names."""
         return self.policies.resolve(Caller(group=listed.group, deployment=listed.overrides, **names))
-
-
-def teams_by_digest(config: Configuration, digest: Callable[[str], str]) -> dict[str, str]:
-    """Return the teams of a configuration, as "team research", by their digests in the stores."""
-    return {digest(name): f"team {name}" for name in config.settings.teams}
 
 
 def read_configuration(path: Path) -> Configuration:

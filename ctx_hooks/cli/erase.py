@@ -15,8 +15,8 @@ from rich.console import Group
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.addons.summaries import stored as summaries
-from ctx_hooks.cli.archive import Places, archives_of, open_places
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
+from ctx_hooks.cli.stores import archives_of, opened_stores, owner_id
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
 from ctx_hooks.learning import learned, stored_histories
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
@@ -25,10 +25,10 @@ from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|nobody")
 """The digests of tenants in `archive ls` and `limits ls`; "nobody" is the tenant of requests without key, team and user."""
 STAYS = (
-    "Memory of the workers: summaries for three days, an archive there for its retention_days; none after a restart.",
-    "What a worker writes that still serves the owner: erase again after its sessions have ended.",
-    "Archived texts under another CTX_HOOKS_ARCHIVE_KEY than the one of this command, until they expire.",
-    "What deployments have accepted: figures that name nobody.",
+    "The memory of each worker: summaries for three days, archived texts for their retention_days. A restart empties it.",
+    "Data that a worker still writes for the owner: erase again after the owner's sessions have ended.",
+    "Archived texts that were encrypted with another CTX_HOOKS_ARCHIVE_KEY, until they expire.",
+    "The sizes that deployments have accepted: these figures name nobody.",
     "LiteLLM's own records (spend log, log, metrics, traces): figures with ids of team and key, as long as you keep them.",
     "Backups of the disk and of Redis.",
 )
@@ -36,13 +36,9 @@ STAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of the texts and figures to remove.
+    """The owner of the texts and figures to remove: `kind` is "team", "key", "user", "organization" or "tenant".
 
-    Attributes:
-        kind: "team", "key", "user", "organization", or "tenant" if a digest names it.
-        identifier: LiteLLM's id, of a key its hash; or the digest.
-        archive_name: the digest by which the archive knows it.
-        digest: the digest by which statistics, summaries and histories know it.
+    `identifier` is LiteLLM's id, of a key its hash. `archive_name` is its digest in the archive, `digest` in other stores.
     """
 
     kind: str
@@ -50,22 +46,10 @@ class Owner:
     archive_name: str
     digest: str
 
-    def __str__(self) -> str:
-        """Name it as the receipt does."""
-        return f"{self.kind} {self.identifier}"
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A store's data of an owner: the number of entries (rows of a file, keys of Redis or fields of one), and their removal.
-
-    Attributes:
-        store: "archive", "damaged archive", "statistics", "summaries" or "histories".
-        place: a folder, or "redis".
-        owner: its kind and identifier.
-        entries: how many there are.
-        remove: removes them, and returns how many there still were.
-    """
+    """A store's data of an owner: how many entries (rows of a file, keys of Redis or fields of one), and their removal."""
 
     store: str
     place: str
@@ -75,9 +59,7 @@ class Held:
 
 
 def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
-    """Remove what is kept of owners, and print the receipt.
-
-    `named` has the ids of each kind of owner. Returns the exit code: FAILED if nothing was found.
+    """Remove what is kept of owners, whose ids `named` has by kind, and print the receipt; FAILED if nothing was found.
 
     Raises:
         UsageError: no owner is named.
@@ -96,7 +78,7 @@ def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _tables(removed))
     is_found = any(held.entries for held, _ in removed)
     if not as_json():
-        kept = ["What stays, and how long:", *(f"- {line}" for line in stays)]
+        kept = ["Not removed:", *(f"- {line}" for line in stays)]
         print_text("\n".join(kept if is_found else ["Nothing was found.", *kept]))
     return 0 if is_found else FAILED
 
@@ -108,15 +90,14 @@ def _owner(kind: str, identifier: str) -> Owner:
             raise click.UsageError(f"--tenant: {identifier!r} is no digest that `archive ls` or `limits ls` prints.")
         return Owner(kind, identifier, identifier, identifier)
     from ctx_hooks.litellm_compat.call import tenant_digest  # noqa: PLC0415 - LiteLLM takes seconds to load
-    from ctx_hooks.litellm_compat.identity import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
 
-    found = key_id_of(identifier) if kind == "key" else identifier
+    found = owner_id(kind, identifier)
     return Owner(kind, found, tenant_name(tenant_key(kind, found, secret_of_environment())), tenant_digest(kind, found))
 
 
 async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) -> list[tuple[Held, int]]:
-    async with open_places(config) as places:
-        found = [held for owner in owners for held in [*_on_disk(places, owner), *await _in_redis(places.redis, owner)]]
+    async with opened_stores(config) as stores:
+        found = [h for owner in owners for h in [*_on_disk(stores.folders, owner), *await _in_redis(stores.redis, owner)]]
         if not yes and any(held.entries for held in found):
             console(stderr=True).print(_tables([(held, 0) for held in found]))
             if not confirmed("Remove this for good?"):
@@ -124,14 +105,15 @@ async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) 
         return [(held, await held.remove() if held.entries else 0) for held in found]
 
 
-def _on_disk(places: Places, owner: Owner) -> Iterator[Held]:
-    for folder in places.folders:
+def _on_disk(folders: Sequence[Path], owner: Owner) -> Iterator[Held]:
+    name = f"{owner.kind} {owner.identifier}"
+    for folder in folders:
         entries = sum(stored.texts for stored in disk.tenants(folder) if stored.name == owner.archive_name)
         remove = partial(asyncio.to_thread, disk.delete, folder, owner.archive_name)
-        yield Held("archive", str(folder), str(owner), entries, remove)
+        yield Held("archive", str(folder), name, entries, remove)
         broken = folder / disk.BROKEN
         if broken.exists():  # nobody can say whose texts it has
-            yield Held("damaged archive", str(broken), str(owner), 1, partial(asyncio.to_thread, _unlinked, broken))
+            yield Held("damaged archive", str(broken), name, 1, partial(asyncio.to_thread, _unlinked, broken))
 
 
 def _unlinked(file: Path) -> int:
@@ -142,13 +124,14 @@ def _unlinked(file: Path) -> int:
 async def _in_redis(client: Any, owner: Owner) -> list[Held]:
     if client is None:
         return []
+    name = f"{owner.kind} {owner.identifier}"
     patterns = {
         "archive": f"{redis.key_of(owner.archive_name)}*",
         "summaries": f"{summaries.KEY_PREFIX}{owner.digest}:*",
         "histories": f"{stored_histories.KEY_PREFIX}{owner.digest}:*",
     }
     keys = {store: await keys_like(client, pattern) for store, pattern in patterns.items()}
-    found = [Held(s, "redis", str(owner), len(k), partial(delete_keys, client, k)) for s, k in keys.items()]
+    found = [Held(s, "redis", name, len(k), partial(delete_keys, client, k)) for s, k in keys.items()]
     scripts: Any = SimpleNamespace(async_register_script=client.register_script)
     store = SharedStore(lambda: scripts)
     statistics = [key.decode() for key in await keys_like(client, f"{learned.KEY_PREFIX}*")]
@@ -160,7 +143,7 @@ async def _in_redis(client: Any, owner: Owner) -> list[Held]:
             await store.change(key, without, learned.LARGEST_BYTES, learned.KEPT_SECONDS)
         return sum(held)
 
-    return [*found, Held("statistics", "redis", str(owner), sum(held), remove)]
+    return [*found, Held("statistics", "redis", name, sum(held), remove)]
 
 
 def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:

@@ -4,7 +4,6 @@ import glob
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.policy.scopes import suggestion
-from ctx_hooks.request.request import Request
 
 STDIN = Path("-")
 
@@ -83,20 +81,21 @@ def yaml_of(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def paths_of(name: str) -> list[Path]:
-    """Return the paths of a path or pattern; raises CommandError if there are none, OSError if they cannot be read."""
-    found = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
-    if not found:
-        raise _missing(name)
-    return [Path(path) for path in found]
+def files_of(names: Iterable[str], below: str) -> list[Path]:
+    """Return the files of paths and patterns, and of each folder those that match `below`, each once and sorted.
 
-
-def files_of(names: Iterable[str], *below: str) -> list[Path]:
-    """Return the files of paths and patterns, and of each folder those that match `below`, each once and sorted."""
+    Raises:
+        CommandError: a name has none.
+        OSError: one cannot be read.
+    """
     found: dict[Path, Path] = {}
-    for path in chain.from_iterable(map(paths_of, names)):
-        listed = chain.from_iterable(map(path.glob, below)) if path.is_dir() else [path]
-        found |= {file.resolve(): file for file in listed if not file.is_dir()}
+    for name in names:
+        paths = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
+        if not paths:
+            raise _missing(name)
+        for path in map(Path, paths):
+            listed = path.glob(below) if path.is_dir() else [path]
+            found |= {file.resolve(): file for file in listed if not file.is_dir()}
     return sorted(found.values())
 
 
@@ -110,31 +109,12 @@ def _missing(name: str) -> CommandError:
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 
 
-def request_of_body(body: Mapping[str, Any]) -> Request | None:
-    """Return the request of a body, None if it contains no conversation."""
-    if body.get("contents") and isinstance(body["contents"], (list, Mapping)):
-        return Request("gemini", body)
-    if body.get("messages") and isinstance(body["messages"], list):
-        return Request(_format_of_messages(body), body)
-    if body.get("input") and _is_conversation(body["input"]):
-        return Request("openai-responses", body)
-    return None
-
-
 def format_of(body: Mapping[str, Any]) -> Format:
-    """Return the format of a body that has one of the fields of a conversation."""
+    """Return the format of a body with `contents`, `messages` or `input`; chat if nothing in its messages says otherwise."""
     if "contents" in body:
         return "gemini"
-    return _format_of_messages(body) if "messages" in body else "openai-responses"
-
-
-def _is_conversation(items: Any) -> bool:
-    """Whether an `input` is one of the Responses API: an `input` for embeddings is a text, texts or tokens."""
-    return isinstance(items, list) and isinstance(items[0], Mapping)
-
-
-def _format_of_messages(body: Mapping[str, Any]) -> Format:
-    """Return which of the two formats with `messages` a body has; if nothing distinguishes them, they are alike."""
+    if "messages" not in body:
+        return "openai-responses"
     tools = body.get("tools")
     if "system" in body or (isinstance(tools, list) and any("input_schema" in mapping_or_empty(t) for t in tools)):
         return "anthropic"

@@ -2,17 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rich.console import Group
 
-from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, teams_by_digest
-from ctx_hooks.cli.redis_client import opened_redis
-from ctx_hooks.cli.terminal import CommandError, confirmed, table, tell, titled
+from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
+from ctx_hooks.cli.stores import opened_stores
+from ctx_hooks.cli.terminal import confirmed, table, tell, titled
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.litellm_compat.call import tenant_digest
@@ -33,7 +33,7 @@ def print_learned(*, deployment: str, config: Path | None) -> None:
     """Print what was learned of the deployments of a pattern, the newest first; known teams by their names."""
     now, read = time.time(), _read(config)
     found, hint = asyncio.run(_learned(read, deployment, now))
-    names = teams_by_digest(read, partial(tenant_digest, "team"))
+    names = {tenant_digest("team", team): f"team {team}" for team in read.settings.teams}
     shown = tables_of(found, names, now) if found else hint
     tell([document(name, stats, now) for name, stats in found.items()], shown)
 
@@ -74,33 +74,32 @@ def tables_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], no
 
 
 async def _learned(config: Configuration, deployment: str, now: float) -> tuple[dict[str, DeploymentStats], str]:
-    async with opened_redis(config) as client:
-        keys, hint = await _keys(client, deployment)
+    async with _keys(config, deployment) as (client, keys, hint):
         return {_name(k): observations(await client.eval(READ, 1, k, LARGEST_BYTES, ""), now) for k in keys}, hint
 
 
 async def _cleared(config: Configuration, deployment: str) -> tuple[list[str], str]:
-    async with opened_redis(config) as client:
-        keys, hint = await _keys(client, deployment)
+    async with _keys(config, deployment) as (client, keys, hint):
         await delete_keys(client, keys)
         return list(map(_name, keys)), hint
 
 
-async def _keys(client: Any, deployment: str) -> tuple[list[bytes], str]:
-    """Return the keys of the deployments of a pattern, and a message if there are none.
+@asynccontextmanager
+async def _keys(config: Configuration, deployment: str) -> AsyncIterator[tuple[Any, list[bytes], str]]:
+    """Open the Redis; yield its client, the keys of the deployments of a pattern, and a message if there are none.
 
     Raises:
         CommandError: no Redis is configured.
     """
-    if client is None:
-        raise CommandError(WITHOUT_REDIS)
-    found = await keys_like(client, f"{KEY_PREFIX}{deployment}")
-    others = [] if found else [_name(key) for key in await keys_like(client, f"{KEY_PREFIX}*")]
-    if not others:
-        return found, "Nothing was learned."
-    more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
-    named = f"{', '.join(others[:MOST_NAMED])}{more}{suggestion(deployment, others)}"
-    return found, f"Nothing was learned of {deployment}; there are figures of {named}"
+    async with opened_stores(config, needs_redis=WITHOUT_REDIS) as stores:
+        found = await keys_like(stores.redis, f"{KEY_PREFIX}{deployment}")
+        others = [] if found else [_name(key) for key in await keys_like(stores.redis, f"{KEY_PREFIX}*")]
+        hint = "Nothing was learned."
+        if others:
+            more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+            named = f"{', '.join(others[:MOST_NAMED])}{more}{suggestion(deployment, others)}"
+            hint = f"Nothing was learned of {deployment}; there are figures of {named}"
+        yield stores.redis, found, hint
 
 
 def _name(key: bytes) -> str:
