@@ -30,11 +30,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compaction_depth import requests
 from contestants import single_fit, size, text_of
 from dialogues import dialogue, surviving
 from recall import Step, share, steps
-from replaying import cache_share
+from replaying import cache_share, requests
 from results import Session, grouped, sessions
 
 import ctx_hooks
@@ -238,7 +237,7 @@ def measured(
             yield "span", count
     yield "ms", (time.process_time() - started) * 1e3 / len(wanted)
     if with_cache:
-        yield "cache", cache_share([sent for _, sent, _ in requests(fmt, messages, budget, None) if sent.compactions])
+        yield "cache", cache_share([sent for sent in requests(fmt, messages, budget) if sent.compactions])
     for step in fitted:
         after = text_of(single_fit(step.context, None, fmt, FIT_TOKENS))
         yield "sent", digest(after)
