@@ -1,7 +1,6 @@
 """The threads of the process for work that would block the event loop. Tenants take turns, whatever each of them asks for.
 
-At the deadline the caller stops waiting and `Deadline.stop` is called. A thread cannot be ended from outside. If one does
-not stop, it is abandoned and another replaces it. All threads are daemons, so they do not keep the process from ending.
+A thread cannot be ended from outside: one that does not stop at its deadline is abandoned, and loses its place to another.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 
@@ -25,27 +24,29 @@ MOST_ABANDONED = 8
 """With this many abandoned threads, no new one is started: each slows all others."""
 
 
+class _Queue(NamedTuple):
+    tenant: Hashable
+    gives_way: bool
+
+
 @dataclass(slots=True, eq=False)
 class _Task:
     """Work for a thread, and the future of its result."""
 
-    tenant: Hashable
+    queue: _Queue
     work: Callable[[], Any]
     deadline: Deadline
     future: Future[Any] = field(default_factory=Future)
-    is_abandoned: bool = False
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
         try:
-            result = self.work()
+            self.future.set_result(self.work())
         except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
             self.future.set_exception(error)
             # The error's traceback refers to this frame: without the cycle it is freed at once.
             self = None  # type: ignore[assignment]  # noqa: PLW0642 - as concurrent.futures does
-        else:
-            self.future.set_result(result)
 
     def refuse(self, error: Exception) -> None:
         """Raise an error in the caller, unless nobody waits."""
@@ -62,24 +63,27 @@ class Workers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[Hashable, deque[_Task]] = {}
-        self._busy: Counter[Hashable] = Counter()
+        self._waiting: dict[_Queue, deque[_Task]] = {}
+        self._running: list[_Task] = []
+        self._ahead: list[_Task] = []  # of the next work that gives way
         self._abandoned = 0
 
-    async def run(self, tenant: Hashable, work: Callable[[], T], deadline: Deadline) -> T:
+    async def run(self, tenant: Hashable, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False) -> T:
         """Return the result of the `work` of a tenant. If the caller is cancelled, `deadline` stops the work.
+
+        Of the work of all tenants that `gives_way` one is done at a time, and the next after what had begun meanwhile.
 
         Raises:
             CompressionTimeoutError: The deadline is reached, whether or not the work stops; or the work has waited for a
                 thread for WAITING_FRACTION of its time; or too many earlier threads have not stopped.
             RuntimeError: The system starts no further thread.
         """
-        task, left = _Task(tenant, work, deadline), deadline.seconds_left
+        task, left = _Task(_Queue(tenant, gives_way), work, deadline), deadline.seconds_left
         if left == 0:
             raise CompressionTimeoutError
         result: asyncio.Future[T] = asyncio.wrap_future(task.future)
         with self._lock:
-            self._waiting.setdefault(tenant, deque()).append(task)
+            self._waiting.setdefault(task.queue, deque()).append(task)
             self._fill()
         try:
             await asyncio.wait((result,), timeout=left and left * WAITING_FRACTION)
@@ -94,35 +98,29 @@ class Workers:
             self._leave(task)
 
     def _fill(self) -> None:
-        """Start a thread for each free place while work waits; the caller has the lock."""
-        while self._busy.total() < PLACES and (task := self._next()) is not None:
+        """Start a thread for each free place while work may begin; the caller has the lock."""
+        while len(self._running) < PLACES and (task := self._next()) is not None:
             try:
                 threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
             except RuntimeError as error:  # the system starts no further thread
                 self._release(task)
-                if not self._busy:
-                    task.refuse(error)
-                    continue
-                self._waiting.setdefault(task.tenant, deque()).appendleft(task)
-                return
+                task.refuse(error)
 
-    def _work_on(self, task: _Task | None) -> None:
-        while task is not None:
-            task.run()
-            with self._lock:
-                if task.is_abandoned:
-                    self._abandoned -= 1
-                    return
+    def _work_on(self, task: _Task) -> None:
+        task.run()
+        with self._lock:
+            if task in self._running:
                 self._release(task)
-                task = self._next()
+            else:
+                self._abandoned -= 1
+            self._fill()
 
     def _leave(self, task: _Task) -> None:
         """Release the place of a task whose caller has left; a running task is abandoned."""
         with self._lock:
-            if task in self._waiting.get(task.tenant, ()):
-                self._waiting[task.tenant].remove(task)
+            if task in self._waiting.get(task.queue, ()):
+                self._waiting[task.queue].remove(task)
             if not task.future.cancel() and not task.future.done():
-                task.is_abandoned = True
                 self._abandoned += 1
                 self._release(task)
                 self._fill()
@@ -132,21 +130,25 @@ class Workers:
 
         Work with a deadline is refused while too many threads have not stopped; the last resort has no deadline.
         """
-        for tenant in [tenant for tenant in self._waiting if self._busy[tenant] < MOST_OF_A_TENANT]:
-            tasks = self._waiting.pop(tenant)
+        busy = Counter(task.queue for task in self._running)
+        may_begin = [q for q in self._waiting if busy[q] < MOST_OF_A_TENANT and not (q.gives_way and self._ahead)]
+        for queue in may_begin:
+            tasks = self._waiting.pop(queue)
             while tasks:
                 task = tasks.popleft()
                 if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
-                    self._busy[tenant] += 1
+                    self._running.append(task)
+                    if queue.gives_way:
+                        self._ahead = [task]
                     if tasks:
-                        self._waiting[tenant] = tasks  # behind all other tenants
+                        self._waiting[queue] = tasks  # behind all others
                     return task
                 task.refuse(CompressionTimeoutError())
         return None
 
     def _release(self, task: _Task) -> None:
-        self._busy[task.tenant] -= 1
-        self._busy += Counter()  # drops the tenants that have no work
+        self._running.remove(task)
+        self._ahead = [*self._running] if task.queue.gives_way else [other for other in self._ahead if other is not task]
 
 
 pool = Workers()

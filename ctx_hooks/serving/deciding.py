@@ -172,7 +172,7 @@ class Deciding:
         deadline = Deadline() if request.is_too_long else Deadline(to.policy.compression_timeout_seconds)
         try:
             work = partial(engine.decide, request, to, known, deadline, timings)
-            return await self.off_loop(to, most_tokens, work, deadline)
+            return await self.off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
             decided = await self._by_last_resort(undecided)
@@ -200,11 +200,13 @@ class Deciding:
             note_fault("drops the oldest turns of a request that may be too long", fault)
         return decided
 
-    async def off_loop(self, to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
+    async def off_loop(
+        self, to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False
+    ) -> T:
         """Run long work in a thread, and short work here."""
         if most_tokens <= LOOP_BYTES:
             return work()
-        return await pool.run(to.tenant, work, deadline)
+        return await pool.run(to.tenant, work, deadline, gives_way=gives_way)
 
 
 def read_at(request: Request, to: Target) -> Bound:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -140,6 +141,19 @@ async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch
     assert isinstance(await RequestFlow().deciding.decide(small, target()), Untouched)
 
 
+async def test_requests_that_are_too_long_hold_up_no_other(monkeypatch):
+    monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 50)
+    held, flow = threading.Event(), RequestFlow()
+    running = asyncio.create_task(pool.run("ann", held.wait, Deadline(), gives_way=True))
+    long = asyncio.create_task(flow.deciding.decide(request("openai-chat"), target("long")))
+    short = Request("openai-chat", agent_session("openai-chat", turns=20))
+    assert isinstance(await flow.deciding.decide(short, target("short", compression_timeout_seconds=60)), Compressed)
+    assert not long.done()
+    held.set()
+    assert await running
+    assert [step.name for step in (await long).steps] == [last_resort.NAME]
+
+
 @pytest.fixture
 def no_threads():
     """Let the system refuse each new thread for a while: none has room for such a stack."""
@@ -165,7 +179,7 @@ async def test_a_request_that_waits_too_long_loses_its_oldest_turns():
     other = await flow.deciding.decide(request("openai-chat"), calm)
     assert last_resort.NAME not in [step.name for step in other.steps]
     queued = pool._waiting  # noqa: SLF001 - nothing else shows that the last resort waits
-    await until(lambda: any(task.deadline.seconds_left is None for task in queued.get("", ())))
+    await until(lambda: any(task.deadline.seconds_left is None for tasks in queued.values() for task in tasks))
     released.set()
     await asyncio.gather(*holding)
     assert [step.name for step in (await waiting).steps] == [last_resort.NAME]
@@ -217,6 +231,37 @@ class TestWorkers:
         await asyncio.gather(*waiting)
         order = [begun.index(name) for name in ("b2", "c1", "a4")]
         assert order == sorted(order)
+
+    async def test_work_that_gives_way_lets_others_finish(self):
+        """One tenant's bodies of many messages; what begins later waits for none of them, and they wait for no more."""
+        workers, begun, released, threads = Workers(), [], defaultdict(threading.Event), {}
+
+        def start(name, *, gives_way):
+            def work():
+                threads[name] = threading.current_thread()
+                begun.append(name)
+                released[name].wait()
+
+            return asyncio.create_task(workers.run(name[0], work, Deadline(), gives_way=gives_way))
+
+        async def next_begun(*names):
+            await until(lambda: len(begun) == len(names))
+            assert begun == [*names]
+
+        running = [start(name, gives_way=True) for name in ("a1", "a2", "d1")]
+        await next_begun("a1")
+        running.append(start("b1", gives_way=False))
+        await next_begun("a1", "b1")
+        released["a1"].set()
+        await asyncio.to_thread(threads["a1"].join)
+        running.append(start("c1", gives_way=False))
+        await next_begun("a1", "b1", "c1")
+        released["b1"].set()
+        await next_begun("a1", "b1", "c1", "a2")
+        for name in ("a2", "c1", "d1"):
+            released[name].set()
+        await asyncio.gather(*running)
+        assert begun[-1] == "d1"
 
     async def test_work_that_waits_too_long_is_refused(self):
         workers, released, begun = Workers(), threading.Event(), []
@@ -270,21 +315,6 @@ class TestWorkers:
                 with pytest.raises(RuntimeError):
                     await workers.run(ANN, lambda: "never", Deadline(30))
         assert await workers.run(ANN, lambda: "done", Deadline(30)) == "done"
-
-    async def test_work_waits_for_the_one_thread_that_the_system_has_given(self, no_threads):
-        workers, begun, queued, released = Workers(), threading.Event(), asyncio.Event(), threading.Event()
-
-        async def second():
-            queued.set()
-            return await workers.run(ANN, lambda: "second", Deadline(30))
-
-        first = asyncio.create_task(workers.run(ANN, lambda: begun.set() or (released.wait() and "first"), Deadline(30)))
-        await asyncio.to_thread(begun.wait)
-        with no_threads():
-            waiting = asyncio.create_task(second())
-            await queued.wait()
-        released.set()
-        assert await asyncio.gather(first, waiting) == ["first", "second"]
 
     async def test_an_error_reaches_whoever_waits(self):
         with pytest.raises(ZeroDivisionError):
