@@ -100,6 +100,13 @@ def commands() -> None:
 @commands.command(short_help="Try this installation over every route; no key, no network.")
 @click.option("--provider-only", is_flag=True, help="Serve only the provider, for a configuration of yours.")
 @click.option("--port", type=click.IntRange(1, 65_535), help="Where --provider-only listens; by default a free port.")
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    default=12_000,
+    show_default=True,
+    help="The window of --provider-only, in tokens.",
+)
 @json_option
 @_runs("demo")
 def demo() -> None:

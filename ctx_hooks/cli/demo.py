@@ -4,7 +4,7 @@ import platform
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -27,22 +27,20 @@ from ctx_hooks.testing.gemini import addressed
 from ctx_hooks.tokens.counter import VocabularyName, encoding
 
 PACKAGE = "ctx-hooks"
-
 WINDOW_TOKENS = 12_000
 PROVIDER = ProviderSettings(window_tokens=WINDOW_TOKENS)
-TURNS = 60
-RESULT_CHARS = 4_000
+TURNS, RESULT_CHARS = 60, 4_000
 TIMEOUT_SECONDS = 120
 API_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
 """The path of the API for each LiteLLM provider, below the simulated provider's address."""
 ANSWER = "Answer "
 """The beginning of each answer of the simulated provider, whole and in the first event of a stream."""
-TO_ADD = f"""A provider with a window of {WINDOW_TOKENS:,} tokens answers until Ctrl-C. Add this to your model_list:
+TO_ADD = """A provider with a window of {window:,} tokens answers until Ctrl-C. Add this to your model_list:
 
   - model_name: simulated
-    litellm_params: {{{{model: openai/simulated, api_base: "{{url}}/v1", api_key: not-a-key}}}}
-    model_info: {{{{max_input_tokens: {WINDOW_TOKENS}}}}}  # without it one request is refused first"""
-HEADING = f"{'route':22}{'deployment':18}{'stream':7}{'sent':>7}{'asked':>7}{'accepted':>10}  answer"
+    litellm_params: {{model: openai/simulated, api_base: "{url}/v1", api_key: not-a-key}}
+    model_info: {{max_input_tokens: {window}}}  # without it one request is refused first"""
+ROW = "{:22}{:18}{:7}{:>7}{:>7}{:>10}  {}"
 
 
 class Trial(NamedTuple):
@@ -65,35 +63,32 @@ TRIALS = (
 )
 
 
-def run(*, provider_only: bool, port: int | None) -> int:
+def run(*, provider_only: bool, port: int | None, window: int) -> int:
     """Print each request as it is answered, or serve only the provider until Ctrl-C; return the exit code."""
     if provider_only:
-        _serve_provider(port)
+        _serve_provider(port, window)
         return 0
-    findings = _examined()
+    findings, found = _examined(), []
     if not as_json():
         click.echo(f"\nA provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
-        click.echo(HEADING)
-    found = []
+        click.echo(ROW.format("route", "deployment", "stream", "sent", "asked", "accepted", "answer"))
     try:
         for answer in answers():
             found.append(answer)
             if not as_json():
-                click.echo(_row(answer))
+                sizes = (f"{answer['sent_tokens']:,}", answer["attempts"], f"{answer['accepted_tokens']:,}")
+                end = "yes" if answer["answered"] else answer["status"]
+                click.echo(
+                    ROW.format(answer["route"], answer["deployment"], "yes" if answer["stream"] else "no", *sizes, end)
+                )
     except RuntimeError as error:
         raise CommandError(f"the proxy does not start: {error}") from error
     except ImportError as error:
         raise CommandError(f"the proxy cannot be loaded (pip install 'litellm[proxy]'): {error}") from error
     answered = all(answer["answered"] for answer in found)
     if as_json():
-        print_json(
-            {
-                "findings": list(map(asdict, findings)),
-                "window_tokens": WINDOW_TOKENS,
-                "answered": answered,
-                "requests": found,
-            }
-        )
+        listed = list(map(asdict, findings))
+        print_json({"findings": listed, "window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
     else:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
         click.echo("Every route was answered." if answered else "A route was not answered.")
@@ -145,24 +140,23 @@ def versions_finding(found: str) -> Finding:
 
 
 def _vocabularies() -> Finding:
-    begun = time.perf_counter()
-    for name in get_args(VocabularyName):
+    begun, names = time.perf_counter(), get_args(VocabularyName)
+    for name in names:
         try:
             encoding(name).encode_ordinary("")
         except OSError as error:
             return finding("vocabulary_missing", name=name, error=error)
-    milliseconds = (time.perf_counter() - begun) * 1_000
-    return finding("vocabularies", names=" and ".join(get_args(VocabularyName)), milliseconds=f"{milliseconds:,.0f}")
+    return finding("vocabularies", names=" and ".join(names), milliseconds=f"{1_000 * (time.perf_counter() - begun):,.0f}")
 
 
-def _serve_provider(port: int | None) -> None:
+def _serve_provider(port: int | None, window: int) -> None:
     if port:
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError as error:
             raise CommandError(f"the provider cannot listen on port {port}: {error.strerror}") from error
-    with FakeProvider(PROVIDER, port=port) as provider:
-        tell({"url": provider.url, "window_tokens": WINDOW_TOKENS}, TO_ADD.format(url=provider.url))
+    with FakeProvider(ProviderSettings(window_tokens=window), port=port) as provider:
+        tell({"url": provider.url, "window_tokens": window}, TO_ADD.format(url=provider.url, window=window))
         until_interrupted()
 
 
@@ -179,8 +173,9 @@ def answers() -> Iterator[dict[str, Any]]:
     """
     with ExitStack() as running:
         provider = running.enter_context(FakeProvider(PROVIDER))
+        keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "LOCAL_API_KEY"), "not-a-key")
         with working("The proxy starts"):
-            proxy = running.enter_context(ProxyProcess(_config(provider.url), _environment(provider.url)))
+            proxy = running.enter_context(ProxyProcess(_config(provider.url), {**keys, "LOCAL_API_BASE": provider.url}))
         for trial in TRIALS:
             for stream in (False, True):
                 yield _answer(provider, proxy, trial, stream=stream)
@@ -208,37 +203,20 @@ def _answer(provider: FakeProvider, proxy: ProxyProcess, trial: Trial, *, stream
     }
 
 
-def _row(answer: Mapping[str, Any]) -> str:
-    sent, asked, accepted = answer["sent_tokens"], answer["attempts"], answer["accepted_tokens"]
-    end = "yes" if answer["answered"] else answer["status"]
-    stream = "yes" if answer["stream"] else "no"
-    return f"{answer['route']:22}{answer['deployment']:18}{stream:7}{sent:7,}{asked:7}{accepted:10,}  {end}"
-
-
 def _group(trial: Trial, *, stream: bool) -> str:
     return f"{trial.model}-{TRIALS.index(trial)}{'-streamed' if stream else ''}"
 
 
 def _config(provider_url: str) -> dict[str, Any]:
     """Return litellm_config.yaml with a deployment for each request, so that none knows a limit from another."""
-    config: dict[str, Any] = yaml.safe_load(_config_path().read_text(encoding="utf-8"))
+    beside = Path(__file__).resolve().parents[2] / "litellm_config.yaml"  # in a checkout; an installed package has a copy
+    path = beside if beside.exists() else Path(__file__).with_name("litellm_config.yaml")
+    config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     known = {entry["model_name"]: entry for entry in config["model_list"]}
     config["model_list"] = []
     for trial in TRIALS:
-        entry = known[trial.model]
-        params = entry["litellm_params"]
+        params = known[trial.model]["litellm_params"]
         params = {**params, "api_base": provider_url + API_PATHS[params["model"].split("/")[0]]}
         groups = (_group(trial, stream=stream) for stream in (False, True))
-        config["model_list"] += [{**entry, "model_name": group, "litellm_params": params} for group in groups]
+        config["model_list"] += [{**known[trial.model], "model_name": group, "litellm_params": params} for group in groups]
     return config
-
-
-def _config_path() -> Path:
-    """Return the file beside the package in a checkout, or the copy that an installed package carries."""
-    beside = Path(__file__).resolve().parents[2] / "litellm_config.yaml"
-    return beside if beside.exists() else Path(__file__).with_name("litellm_config.yaml")
-
-
-def _environment(provider_url: str) -> dict[str, str]:
-    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "LOCAL_API_KEY"), "not-a-key")
-    return {**keys, "LOCAL_API_BASE": provider_url}

@@ -81,10 +81,12 @@ def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, 
         (model,) = yaml.safe_load(capsys.readouterr().out.partition("\n\n")[2])
         url = f"{model['litellm_params']['api_base']}/chat/completions"
         asked.extend(LOOPBACK.post(url, json=agent_session("openai-chat", turns=n)).status_code for n in (1, 60))
+        asked.append(model["model_info"]["max_input_tokens"])
 
     monkeypatch.setattr(demo, "until_interrupted", ask)
     assert main(["demo", "--provider-only"]) == 0
-    assert asked == [200, 400]
+    assert main(["demo", "--provider-only", "--window", "1000000"]) == 0
+    assert asked == [200, 400, WINDOW_TOKENS, 200, 200, 1_000_000]
 
 
 def test_the_provider_listens_on_the_port_that_is_said_and_a_port_in_use_is_an_error(capsys, monkeypatch):
