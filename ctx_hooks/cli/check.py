@@ -65,21 +65,19 @@ def run(*, config: Path, probe: bool = False, write: bool = False, yes: bool = F
     """Print the mistakes of a configuration, else its windows, policies and weak spots; return the exit code."""
     found = read_configuration(config)
     findings = weak_spots(found)
+    fails = any(finding.level == "fails" for finding in findings)
     if not as_json():
-        _print(console(), config, found, findings)
-    probed = windows_of_servers(config, found, write=write, yes=yes) if probe or write else []
+        _print(console(), config, found, findings, fails=fails)
+    probed = windows_of_servers(config, found, write=write, yes=yes) if probe or write else None
     if as_json():
-        print_json({**_document(found, findings), **({"probed": [asdict(row) for row in probed]} if probe or write else {})})
-    return FAILED if found.mistakes or any(finding.level == "fails" for finding in findings) else 0
-
-
-def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, Any]:
-    return {
-        "mistakes": found.mistakes,
-        "deployments": windows(found),
-        "policies": [asdict(row) for row in rows(found)],
-        "findings": [asdict(finding) for finding in findings],
-    }
+        document = {
+            "mistakes": found.mistakes,
+            "deployments": windows(found),
+            "policies": [asdict(row) for row in rows(found)],
+            "findings": [asdict(finding) for finding in findings],
+        }
+        print_json({**document, **({} if probed is None else {"probed": [asdict(row) for row in probed]})})
+    return FAILED if found.mistakes or fails else 0
 
 
 def windows(found: Configuration) -> list[dict[str, Any]]:
@@ -96,40 +94,28 @@ def windows(found: Configuration) -> list[dict[str, Any]]:
     ]
 
 
-def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Finding]) -> None:
+def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Finding], *, fails: bool) -> None:
     for line in found.mistakes:
         out.print(line, soft_wrap=True)
     if found.mistakes:
         out.print(f"{counted(len(found.mistakes), 'mistake')} in {path}", style="bold red")
         return
-    if not any(finding.level == "fails" for finding in findings):
+    if not fails:
         out.print(f"{path}: no mistakes", style="bold green")
-    _print_windows(out, windows(found))
+    shown = table("model group", "deployment", "window", "stated by", right=(2,))
+    for row in windows(found):
+        tokens, source = row["window_tokens"], SOURCES[row["window_source"]]
+        window = ("", "each model") if tokens is None else (f"{tokens:,}", source)
+        shown.add_row(row["model_group"], row["model"], *window)
+    out.print("", shown if found.listed else "It lists no deployment.", "", sep="\n")
     _print_policies(out, rows(found))
     if findings:
-        has_failed = any(finding.level == "fails" for finding in findings)
-        out.print(f"\nWhat {'fails, or ' * has_failed}could be better", style="bold")
+        out.print(f"\nWhat {'fails, or ' * fails}could be better", style="bold")
         print_findings(out, findings)
-
-
-def _print_windows(out: Console, windows: Sequence[dict[str, Any]]) -> None:
-    if not windows:
-        out.print("\nIt lists no deployment.")
-        return
-    shown = table("model group", "deployment", "window", "stated by", right=(2,))
-    for row in windows:
-        tokens, source = row["window_tokens"], SOURCES[row["window_source"]]
-        shown.add_row(
-            row["model_group"], row["model"], *((f"{tokens:,}", source) if tokens is not None else ("", "each model"))
-        )
-    out.print()
-    out.print(shown)
 
 
 def _print_policies(out: Console, rows: Sequence[Row]) -> None:
     differing = [row for row in rows if not row.is_default]
-    same = len(rows) - len(differing)
-    out.print()
     if not differing:
         out.print("Every policy is the default.")
         return
@@ -140,5 +126,5 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
     out.print(shown)
     if any(row.field == "tool_results" and row.value["apply"] == "compressed" for row in differing):
         out.print("tool_results applies once a request is compressed, unless `apply: always` is set.", style="dim")
-    if same:
+    if same := len(rows) - len(differing):
         out.print(f"Not listed: {counted(same, 'field')} with the value of the default.", style="dim")
