@@ -22,7 +22,7 @@ SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "Lit
 CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session"}
 """Sections whose scopes apply to callers of a name; and the field of a caller that has the name."""
 DEFAULTS = DEFAULT_POLICY.model_dump(mode="json")
-ANY = Listed("", "", Deployment("", {}), {})
+ANY = Listed("", Deployment("", {}), {})
 """A deployment that no scope of a model names."""
 
 

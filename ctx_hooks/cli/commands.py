@@ -29,19 +29,6 @@ class Commands(click.Group):
 
     group_class = type
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command by its name; the error for a misspelt name shows the nearest one."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from ctx_hooks.policy.scopes import suggestion
-
-            raise click.UsageError(f"no command {args[0]!r:.60}{suggestion(args[0], self.commands)}", ctx) from error
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the commands, in the order of this module."""
-        return list(self.commands)
-
     def invoke(self, ctx: click.Context) -> int:
         """Run a command and return its exit code."""
         try:
@@ -112,20 +99,16 @@ def commands() -> None:
 def demo() -> None:
     """Try this installation over every route of a real proxy; no key, no network.
 
-    First you see what keeps the plugin from working in this installation, if anything does. Then a LiteLLM proxy with this
-    plugin and a provider with a small window start on loopback. The provider counts for itself and refuses what is too long
-    or breaks a rule of its API. Exits with 1 if a check fails or a route is not answered.
+    First you see the problems of this installation. Then a LiteLLM proxy with this plugin and a provider with a small window
+    start on loopback. Exits with 1 if a check fails or a route is not answered.
     """
 
 
-@commands.command(short_help="Look for what keeps the plugin from working here.")
+@commands.command(short_help="Find problems of this installation.")
 @json_option
 @_runs("demo", "examine")
 def doctor() -> None:
-    """Look for what keeps the plugin from working here: versions, vocabularies, names of LiteLLM, the switch.
-
-    `demo` does this too, and then tries every route. Exits with 1 if a check fails.
-    """
+    """Find problems of this installation: versions, vocabularies, names of LiteLLM, the switch. Exits with 1 for one."""
 
 
 @commands.command(short_help="Add the plugin to a proxy configuration.")
@@ -136,10 +119,7 @@ def doctor() -> None:
 @json_option
 @_runs("init")
 def init() -> None:
-    """Add the plugin to a proxy configuration.
-
-    CONFIG is the YAML file that `litellm --config` is given. What would change is shown, and written if you agree.
-    """
+    """Add the plugin to CONFIG, the YAML file of `litellm --config`. You see the change, and it is written if you agree."""
 
 
 @commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
@@ -150,10 +130,9 @@ def init() -> None:
 @json_option
 @_runs("check")
 def check() -> None:
-    """Find the mistakes of a proxy configuration, or print its policies.
+    """Find the mistakes of CONFIG, the YAML file of `litellm --config`.
 
-    CONFIG is the YAML file that `litellm --config` is given. All mistakes are named with their path; without one you see the
-    window of each deployment, every field of a policy that differs from its default, and what could be better.
+    Without a mistake you see the window of each deployment, each policy field that differs from its default, and advice.
     """
 
 
@@ -163,10 +142,7 @@ def check() -> None:
 @json_option
 @_runs("clients")
 def clients() -> None:
-    """Print the settings by which clients know the windows of your model groups, and compact before the proxy has to.
-
-    CONFIG is the YAML file that `litellm --config` is given. A group whose window nobody states is left out.
-    """
+    """Print the settings by which clients know the windows of the model groups in CONFIG, and compact before the proxy."""
 
 
 @commands.command(short_help="Say what would be done with a request, and why.")
@@ -180,10 +156,9 @@ def clients() -> None:
 @json_option
 @_runs("explain.printed")
 def explain() -> None:
-    """Say what would be done with a request, message by message, and why.
+    """Say what would be done with a request, message by message, and why. Nothing is sent.
 
-    REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or - for
-    standard input. Nothing is sent.
+    REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or -.
     """
 
 
@@ -193,10 +168,9 @@ def explain() -> None:
 @json_option
 @_runs("report.page")
 def report() -> None:
-    """Make a page of what was done, or would have been, from event files.
+    """Make a page of what was done, or would have been.
 
-    EVENTS are files, folders or patterns; the proxy writes them with `events: {path: FOLDER}` under
-    callback_settings.ctx_hooks.
+    EVENTS are files, folders or patterns of what the proxy writes with `events: {path: FOLDER}`.
     """
 
 
@@ -207,10 +181,10 @@ def report() -> None:
 @json_option
 @_runs("live.server")
 def serve() -> None:
-    """Serve a live page of event files: requests as they come, overflows, what was cut, limits, faults. It shows no text.
+    """Serve a live page of event files: the report, the newest requests, limits, faults. It shows no text of a message.
 
-    EVENTS are files, folders or patterns. With LITELLM_SALT_KEY, or the key derived of it in CTX_HOOKS_DASHBOARD_KEY, only
-    admins whom LiteLLM's dashboard has signed in see figures.
+    With LITELLM_SALT_KEY, or the key derived of it in CTX_HOOKS_DASHBOARD_KEY, only admins whom LiteLLM's dashboard has
+    signed in see figures.
     """
 
 
@@ -275,19 +249,15 @@ def _archive_prune() -> None:
 @json_option
 @_runs("erase")
 def erase() -> None:
-    """Remove what is kept of a team, key, user or organization, and print a receipt.
+    """Remove what the stores of CONFIG keep of a team, key, user or organization, and print a receipt.
 
-    CONFIG is the proxy's configuration. The archive, statistics, summaries and sizes of histories are searched, on disk and
-    in Redis. You see what was found, and are asked unless --yes. Exits with 1 if nothing was found.
+    You see what was found, and are asked unless --yes. Exits with 1 if nothing was found.
     """
 
 
 @commands.group(short_help="Print or clear what was learned of each deployment.")
 def limits() -> None:
-    """Print or clear what was learned of each deployment: limits, ratios, outputs.
-
-    DEPLOYMENT is a name as `ls` has it, or a pattern; `ls` prints all without one.
-    """
+    """Print or clear what was learned of each deployment; DEPLOYMENT is a name as `ls` prints it, or a pattern."""
 
 
 @limits.command("ls")

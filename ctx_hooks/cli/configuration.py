@@ -21,19 +21,11 @@ FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An entry of `model_list`: its place (`model_list.0`), the name that clients request, and its content."""
+    """An entry of `model_list`: the name that clients request, and its content."""
 
-    path: str
     group: str
     deployment: Deployment
     params: Mapping[str, Any]
-
-    def serving(self, group: str) -> "Listed":
-        """Return the entry of a wildcard for one of the groups that it matches."""
-        wild = group.removeprefix(self.group.split("*")[0])
-        return replace(
-            self, group=group, deployment=replace(self.deployment, model=self.deployment.model.replace("*", wild))
-        )
 
     @property
     def overrides(self) -> str:
@@ -43,17 +35,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A proxy configuration: the file, the plugin's settings, the mistakes with their paths, and the deployments.
-
-    `settings` lack the unreadable sections; `folder` is the folder of the file.
-    """
+    """A proxy configuration: the plugin's settings without unreadable sections, the mistakes with paths, the deployments."""
 
     raw: Mapping[str, Any]
     settings: Settings
     policies: Policies
     mistakes: tuple[str, ...]
     listed: tuple[Listed, ...]
-    folder: Path = Path()
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a section such as `router_settings`, an empty one if there is none."""
@@ -64,8 +52,12 @@ class Configuration:
         alias = mapping_or_empty(self.section("router_settings").get("model_group_alias")).get(name, name)
         group = str(mapping_or_empty(alias).get("model") or alias)
         found = [entry for entry in self.listed if entry.group == group]
-        wild = [entry for entry in self.listed if "*" in entry.group and fnmatchcase(group, entry.group)]
-        return found or [entry.serving(group) for entry in wild]
+        for entry in self.listed if not found else ():
+            if "*" in entry.group and fnmatchcase(group, entry.group):
+                wild = group.removeprefix(entry.group.split("*")[0])
+                model = entry.deployment.model.replace("*", wild)
+                found.append(replace(entry, group=group, deployment=replace(entry.deployment, model=model)))
+        return found
 
     def fallbacks_of(self, group: str, asked: Mapping[str, Any] | None = None) -> tuple[str, ...]:
         """Return the groups that the Router asks after an overflow; a request's own fields come before the settings."""
@@ -89,15 +81,11 @@ def read_configuration(path: Path) -> Configuration:
     """Return the configuration of a file; raises CommandError if it cannot be read."""
     text = read_text(path)
     found = configuration_of(config_of(text, path))
-    return replace(found, folder=path.parent, mistakes=(*repeated_keys(text), *found.mistakes))
+    return replace(found, mistakes=(*repeated_keys(text), *found.mistakes))
 
 
 def configuration_without_mistakes(path: Path | None) -> Configuration:
-    """Return the configuration of a file, an empty one without a file.
-
-    Raises:
-        CommandError: it cannot be read, or has mistakes.
-    """
+    """Return the configuration of a file, an empty one without a file; raises CommandError if it has mistakes."""
     found = read_configuration(path) if path else configuration_of({})
     if found.mistakes:
         raise CommandError("; ".join(found.mistakes))
@@ -107,17 +95,16 @@ def configuration_without_mistakes(path: Path | None) -> Configuration:
 def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     """Return a configuration with its mistakes."""
     section, misplaced = located(raw)
-    settings, wrong = settings_of(section)
-    wrong = [*misplaced, *wrong]
-    wrong += _misshapen(raw)
+    settings, mistakes = settings_of(section)
+    wrong = [*misplaced, *mistakes, *_misshapen(raw)]
     policies, listed = Policies(settings), tuple(_listed(raw))
-    for entry in listed:
+    for i, entry in enumerate(listed):
         ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
-        wrong += [f"{entry.path}.{line}" for line in ignored if line.startswith("model_info")]
+        wrong += [f"model_list.{i}.{line}" for line in ignored if line.startswith("model_info")]
         window = entry.deployment.model_info.get("max_input_tokens")
         if window is not None and not (type(window) is int and window >= LEAST_WINDOW_TOKENS):
             wrong.append(
-                f"{entry.path}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
+                f"model_list.{i}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
             )
     return Configuration(raw, settings, policies, tuple(wrong), listed)
 
@@ -151,9 +138,9 @@ def _misshapen(raw: Mapping[str, Any]) -> Iterator[str]:
 
 def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:
     entries = raw.get("model_list")
-    for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+    for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping):
             params = mapping_or_empty(entry.get("litellm_params"))
             group = str(entry.get("model_name") or "")
             deployment = Deployment(str(params.get("model") or group), mapping_or_empty(entry.get("model_info")))
-            yield Listed(f"model_list.{i}", group, deployment, params)
+            yield Listed(group, deployment, params)

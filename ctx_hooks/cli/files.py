@@ -10,23 +10,17 @@ from typing import Any
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.policy.scopes import suggestion
 
 STDIN = Path("-")
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, `-` for standard input.
-
-    Raises:
-        CommandError: there is no such file, or it is no text.
-        OSError: it cannot be read.
-    """
+    """Return the text of a file, `-` for standard input; raises CommandError, or OSError, if it cannot be read."""
     try:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8-sig")
     except FileNotFoundError:
-        raise _missing(str(path)) from None
+        raise CommandError(f"{path}: there is no such file") from None
     except UnicodeDecodeError:
         raise CommandError(f"{path}: not a text file in UTF-8") from None
 
@@ -84,26 +78,17 @@ def yaml_of(text: str) -> Any:
 def files_of(names: Iterable[str], below: str) -> list[Path]:
     """Return the files of paths and patterns, and of each folder those that match `below`, each once and sorted.
 
-    Raises:
-        CommandError: a name has none.
-        OSError: one cannot be read.
+    Raises CommandError if a name has none, and OSError if one cannot be read.
     """
     found: dict[Path, Path] = {}
     for name in names:
         paths = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
         if not paths:
-            raise _missing(name)
+            raise CommandError(f"{name}: there is no such file or folder")
         for path in map(Path, paths):
             listed = path.glob(below) if path.is_dir() else [path]
             found |= {file.resolve(): file for file in listed if not file.is_dir()}
     return sorted(found.values())
-
-
-def _missing(name: str) -> CommandError:
-    """Return the error for a name that no file has, with the nearest name."""
-    folder = Path(name).parent
-    beside = [str(path) for path in folder.iterdir()] if folder.is_dir() else []
-    return CommandError(f"{name}: there is no such file or folder{suggestion(name, beside)}")
 
 
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})

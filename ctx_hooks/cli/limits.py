@@ -16,15 +16,13 @@ from ctx_hooks.cli.terminal import confirmed, table, tell, titled
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.litellm_compat.call import tenant_digest
-from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.store.shared_store import READ, delete_keys, keys_like
 
 WITHOUT_REDIS = (
     "Neither --config nor the environment (REDIS_URL, or REDIS_HOST and REDIS_PORT) names a Redis. "
     "Without one each worker keeps its statistics in memory and loses them at a restart."
 )
-MOST_NAMED = 5
-"""Deployments that the message names if the pattern matches none."""
+NOTHING = "Nothing was learned, or of no deployment of that name: `limits ls` lists all."
 MOST_SHOWN = 2
 """If an observation has more values than fit a line, the median is shown."""
 
@@ -32,9 +30,9 @@ MOST_SHOWN = 2
 def print_learned(*, deployment: str, config: Path | None) -> None:
     """Print what was learned of the deployments of a pattern, the newest first; known teams by their names."""
     now, read = time.time(), _read(config)
-    found, hint = asyncio.run(_learned(read, deployment, now))
+    found = asyncio.run(_learned(read, deployment, now))
     names = {tenant_digest("team", team): f"team {team}" for team in read.settings.teams}
-    shown = tables_of(found, names, now) if found else hint
+    shown = tables_of(found, names, now) if found else NOTHING
     tell([document(name, stats, now) for name, stats in found.items()], shown)
 
 
@@ -42,8 +40,8 @@ def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
     """Forget what was learned of the deployments of a pattern, if the user confirms, and print their names."""
     if not yes and not confirmed(f"Forget what was learned of {deployment}?"):
         return
-    cleared, hint = asyncio.run(_cleared(_read(config), deployment))
-    tell({"cleared": cleared}, "\n".join(f"cleared {name}" for name in cleared) or hint)
+    cleared = asyncio.run(_cleared(_read(config), deployment))
+    tell({"cleared": cleared}, "\n".join(f"cleared {name}" for name in cleared) or NOTHING)
 
 
 def _read(config: Path | None) -> Configuration:
@@ -73,33 +71,22 @@ def tables_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], no
     return titled(tables)
 
 
-async def _learned(config: Configuration, deployment: str, now: float) -> tuple[dict[str, DeploymentStats], str]:
-    async with _keys(config, deployment) as (client, keys, hint):
-        return {_name(k): observations(await client.eval(READ, 1, k, LARGEST_BYTES, ""), now) for k in keys}, hint
+async def _learned(config: Configuration, deployment: str, now: float) -> dict[str, DeploymentStats]:
+    async with _keys(config, deployment) as (client, keys):
+        return {_name(k): observations(await client.eval(READ, 1, k, LARGEST_BYTES, ""), now) for k in keys}
 
 
-async def _cleared(config: Configuration, deployment: str) -> tuple[list[str], str]:
-    async with _keys(config, deployment) as (client, keys, hint):
+async def _cleared(config: Configuration, deployment: str) -> list[str]:
+    async with _keys(config, deployment) as (client, keys):
         await delete_keys(client, keys)
-        return list(map(_name, keys)), hint
+        return list(map(_name, keys))
 
 
 @asynccontextmanager
-async def _keys(config: Configuration, deployment: str) -> AsyncIterator[tuple[Any, list[bytes], str]]:
-    """Open the Redis; yield its client, the keys of the deployments of a pattern, and a message if there are none.
-
-    Raises:
-        CommandError: no Redis is configured.
-    """
+async def _keys(config: Configuration, deployment: str) -> AsyncIterator[tuple[Any, list[bytes]]]:
+    """Open the Redis, which has to be configured; yield its client, and the keys of the deployments of a pattern."""
     async with opened_stores(config, needs_redis=WITHOUT_REDIS) as stores:
-        found = await keys_like(stores.redis, f"{KEY_PREFIX}{deployment}")
-        others = [] if found else [_name(key) for key in await keys_like(stores.redis, f"{KEY_PREFIX}*")]
-        hint = "Nothing was learned."
-        if others:
-            more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
-            named = f"{', '.join(others[:MOST_NAMED])}{more}{suggestion(deployment, others)}"
-            hint = f"Nothing was learned of {deployment}; there are figures of {named}"
-        yield stores.redis, found, hint
+        yield stores.redis, await keys_like(stores.redis, f"{KEY_PREFIX}{deployment}")
 
 
 def _name(key: bytes) -> str:

@@ -186,11 +186,7 @@ CANNOT_BE_DONE = {
         ["archive", "show", "b" * 12, "--team", "a", "--key", "b"], ["limits", "clear"], ["limits", "frob"],
         ["demo", "a"], ["schema", "a"], ["frob"],
     ],
-    "did you mean 'check'?": [["chek", CONFIG]],
-    "did you mean 'clear'?": [["limits", "claer", "x"]],
     "Did you mean one of: '--config'": [["explain", "request.json", "--confg", CONFIG]],
-    "did you mean 'small.yaml'?": [["check", "smal.yaml"]],
-    "did you mean 'events'?": [["report", "event"]],
     "did you mean 'local'?": [["explain", "request.json", "--model", "locale", "--config", CONFIG]],
 }  # fmt: skip
 """By what stands in the line."""

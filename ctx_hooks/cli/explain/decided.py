@@ -67,12 +67,12 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
             raise _unknown(kind, name, scopes)
     deployment = listed[0].deployment if listed else Deployment(group, {})
     names = {"team_names": tuple(filter(None, [team])), "key_names": tuple(filter(None, [key]))}
-    resolved = proxy.resolved(listed[0] if listed else Listed("", group, deployment, {}), **names)
+    resolved = proxy.resolved(listed[0] if listed else Listed(group, deployment, {}), **names)
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
     options = []
     for name in proxy.fallbacks_of(group, fields) if resolved.policy.fallbacks == "first" else ():
-        entries = proxy.group_of(name) or [Listed("", name, Deployment(name, {}), {})]
+        entries = proxy.group_of(name) or [Listed(name, Deployment(name, {}), {})]
         reached = (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries)
         options.append(max(reached, key=attrgetter("window.tokens")))
     decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
