@@ -87,7 +87,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return kwargs, result
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
-        """Remove hidden calls from an answer, and set the usage that the policy reports to the client."""
+        """Remove hidden calls from an answer."""
         return await self.flow.whole(data, response)
 
     def async_post_call_streaming_iterator_hook(

@@ -13,7 +13,7 @@ import orjson
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Deployment
+from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.registry import REGISTERED, SHIPPED, litellm_folder
 
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
@@ -77,12 +77,6 @@ def deployment_key_of(deployment: Deployment) -> str:
     if len(key) <= LONGEST_KEY_CHARS:
         return key
     return f"{own_id}:{blake2b(key.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
-
-
-def answering_id_of(answer: Any) -> str:
-    """Return the Router's id of the deployment that gave an answer or a chunk, "" if it is not stated."""
-    hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
-    return str(mapping_or_empty(hidden).get("model_id") or "")[:LONGEST_ID_CHARS]
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:

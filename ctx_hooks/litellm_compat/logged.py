@@ -158,8 +158,7 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
 def price(fields: Mapping[str, Any], answer: Any) -> float | None:
     """Make LiteLLM price an answer now, and return its cost in dollars; None if that is unknown.
 
-    LiteLLM makes the header with the cost after all hooks, for some routes from the client's usage if the answer is not
-    logged by then. The log uses a known cost, which equals its own calculation. A failed attempt leaves a cost of 0.
+    The log uses a known cost, which equals its own calculation. A failed attempt leaves a cost of 0.
     """
     logged = fields.get("litellm_logging_obj")
     details, calculate = getattr(logged, "model_call_details", None), COSTS.find()

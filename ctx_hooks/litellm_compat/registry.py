@@ -156,7 +156,7 @@ CACHE = PrivateName("litellm.caching.caching:DualCache(redis_cache)", "workers d
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
 COSTS = PrivateName(
     "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator(result)",
-    "with report_usage: original the cost header may be too high",
+    "the cost header of an answer with retrieval may be wrong",
     later="litellm.litellm_core_utils.litellm_logging:Logging.response_cost_calculator",
 )
 PROVIDER_ID = PrivateName(
@@ -248,9 +248,8 @@ KEYS: Mapping[str, str] = {
     "compression_savings": "LiteLLM's dashboard has no savings of the plugin",
     "standard_logging_object": "the loggers get no figures of the plugin",
     "request_tags": "spend has no tags of the plugin",
-    "response_cost": "with report_usage: original the cost header may be too high",
+    "response_cost": "the cost header of an answer with retrieval may be wrong",
     "_hidden_params": "the cost of summaries is not known",
-    "model_id": "of two deployments that answer one request the usage of the newest is reported",
     "_litellm_client_requested_model": "retrieval's further calls pass it on",
     "user_api_key_budget_reservation": "retrieval's further calls settle the first call's reservation",
 }

@@ -1,7 +1,6 @@
 """Amounts of tokens and shares, as an operator writes them."""
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -26,16 +25,6 @@ def is_amount(*others: object) -> BeforeValidator:
         raise ValueError(f"tokens, or a share below 100 %, are expected, such as 16384 or 8%{words}")
 
     return BeforeValidator(checked)
-
-
-def enforced_share(mode: object) -> str | None:
-    """Return the share of conversations that a mode enforces; None if it has no share. It is `{enforce: 10%}` or `10%`.
-
-    >>> enforced_share({"enforce": "10%"}), enforced_share("10%"), enforced_share({"enforce": 10}), enforced_share("observe")
-    ('10%', '10%', None, None)
-    """
-    found = mode["enforce"] if isinstance(mode, Mapping) and [*mode] == ["enforce"] else mode
-    return found if isinstance(found, str) and re.fullmatch(SHARE, found) else None
 
 
 def fraction_of(amount: object) -> float | None:

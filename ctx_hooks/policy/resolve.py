@@ -3,13 +3,12 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
-from ctx_hooks.policy.amounts import enforced_share, fraction_of
 from ctx_hooks.policy.scopes import ENVIRONMENT, ReadScope, merged, read_scope, weakest
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
@@ -68,21 +67,11 @@ class Resolved:
         policy: The policy of the request.
         origins: The scope that each explicitly set field came from.
         ignored: A line for everything that was left out, with the reason.
-        enforced_share: The share of enforced conversations, as `10%`, if the mode states one; else "". The policy itself
-            observes: `as_part_of` says whether a session is enforced.
     """
 
     policy: Policy
     origins: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    enforced_share: str = ""
-
-    def as_part_of(self, point: float) -> "Resolved":
-        """Return the policy of a session at `point` of all sessions, from 0 to below 1."""
-        share = fraction_of(self.enforced_share)
-        if share is None or point >= share:
-            return self
-        return replace(self, policy=self.policy.model_copy(update={"mode": "enforce"}))
 
 
 def as_text(overrides: Any) -> str:
@@ -136,7 +125,7 @@ class Policies:
             ignored += read.mistakes
             ignored += _put(read, origin, values, origins, operators | chosen if is_chosen else locked)
             (chosen if is_chosen else locked).update(dict.fromkeys(read.locked, origin))
-        asked, refused = self._request(caller, _policy(values))
+        asked, refused = self._request(caller, Policy.model_validate(values))
         refused += _put(asked, "request", values, origins, chosen | operators)
         for variable, read in environment():
             keeps = variable == FOLDER_VARIABLE and "archive" not in values
@@ -148,7 +137,7 @@ class Policies:
         for line in (line for line in lines if line not in self._logged):
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
         ignored_lines = (*lines, *_named(refused, "request: "))
-        return Resolved(_policy(values), origins, ignored_lines, enforced_share(values.get("mode")) or "")
+        return Resolved(Policy.model_validate(values), origins, ignored_lines)
 
     def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
         """Yield the scopes of a caller, the widest first."""
@@ -192,7 +181,7 @@ class Policies:
 
     def addon_names(self) -> tuple[str, ...]:
         """Return the add-ons that any scope of the settings names, each once."""
-        policies = [_policy(self._read(origin, scope).fields) for origin, scope in self.scopes()]
+        policies = [Policy.model_validate(self._read(origin, scope).fields) for origin, scope in self.scopes()]
         policies.append(self.resolve(Caller()).policy)  # the environment may switch the archive on
         return tuple(dict.fromkeys(name for policy in policies for name in policy.addon_names))
 
@@ -208,12 +197,6 @@ def environment() -> Iterator[tuple[str, ReadScope]]:
     for variable, (section, name) in ENVIRONMENT.items():
         if value := os.environ.get(variable):
             yield variable, read_scope(variable, {section: {name: value}}, {})
-
-
-def _policy(values: Mapping[str, Any]) -> Policy:
-    """Return the policy of resolved fields; if its mode has a share, it observes."""
-    share = enforced_share(values.get("mode"))
-    return Policy.model_validate({**values, "mode": {"enforce": share}} if share else values)
 
 
 def _put(

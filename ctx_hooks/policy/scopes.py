@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
-from ctx_hooks.policy.amounts import enforced_share, fraction_of
+from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
@@ -250,5 +250,5 @@ def _valid(origin: str, given: Mapping[str, Any], policies: Mapping[str, Scope])
                 else:
                     fields.pop(str(name), None)
     if "mode" in fields:
-        fields["mode"] = enforced_share(fields["mode"]) or Policy(mode=fields["mode"]).mode
+        fields["mode"] = Policy(mode=fields["mode"]).mode
     return fields, wrong

@@ -17,24 +17,14 @@ from pydantic import (
 )
 
 from ctx_hooks.policy.addon_settings import ArchiveSettings, Bytes, SummarySettings
-from ctx_hooks.policy.amounts import SHARE, Share, Tokens, enforced_share, is_amount
+from ctx_hooks.policy.amounts import Share, Tokens, is_amount
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
-MODE_SCHEMA = {
-    "anyOf": [
-        {"enum": ["enforce", "observe", "off", False]},
-        {
-            "type": "object",
-            "properties": {"enforce": {"type": "string", "pattern": SHARE}},
-            "required": ["enforce"],
-            "additionalProperties": False,
-        },
-    ]
-}
+MODE_SCHEMA = {"enum": ["enforce", "observe", "off", False]}
 LEAST_WINDOW_TOKENS = 1_000
 """No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
 
@@ -62,7 +52,7 @@ class Policy(BaseModel):
     mode: Annotated[Mode, WithJsonSchema(MODE_SCHEMA)] = Field(
         "enforce",
         description="`observe`: everything is decided and recorded, nothing is changed. `off`: requests pass exactly as "
-        "without the plugin. `{enforce: 10%}`: so many conversations are enforced, the others observed.",
+        "without the plugin.",
     )
     language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
 
@@ -108,9 +98,6 @@ class Policy(BaseModel):
         description="In which requests messages that the provider refuses, such as an orphaned tool result, are repaired. "
         "`always`: also in one that fits.",
     )
-    compression_timeout_seconds: float = Field(
-        10.0, gt=0, description="A request that takes longer to compress loses its oldest turns instead."
-    )
     compaction: Literal["full", "gentle", "cost_aware", "client_first"] = Field(
         "full",
         description="What is done to a request above its budget while the window holds it. `gentle`: only what says the "
@@ -137,11 +124,6 @@ class Policy(BaseModel):
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
     )
-    report_usage: Literal["provider", "original"] = Field(
-        "provider",
-        description="Which input the usage of an answer states to the client: what the provider billed, or, in its tokens, "
-        "what the client sent, so that a client that compacts by itself knows its size. Spend and logs stay as billed.",
-    )
     request_may_set: tuple[str, ...] = Field(
         (),
         description="Fields that a caller may set in `metadata.ctx_hooks`, and policies that it may name in the header "
@@ -163,11 +145,7 @@ class Policy(BaseModel):
     @field_validator("mode", mode="before")
     @classmethod
     def _mode_of_switch(cls, value: Any) -> Any:
-        """YAML reads `off` as false, and `on` as true. A share is resolved by session."""
-        if isinstance(value, Mapping):
-            if enforced_share(value) is None:
-                raise ValueError("a share of the conversations below 100 % is expected, as {enforce: 10%}")
-            return "observe"
+        """YAML reads `off` as false, and `on` as true."""
         try:
             return "enforce" if _SWITCH.validate_python(value) else "off"
         except ValidationError:

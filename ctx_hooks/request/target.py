@@ -50,7 +50,6 @@ class Target:
         writing_prices: prices of the model that writes summaries, in dollars, if they count; None also if unknown.
         continued: the provider's id of the stored response that the request continues; "" if there is none.
         retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
-        enforced_share: the share of conversations that are enforced, as `10%`; "" for a mode of all.
         group: the model group of the attempt.
         defers: whether a fallback is tried before the request is shortened.
         checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
@@ -82,7 +81,6 @@ class Target:
     checked: bool = False
     group: str = ""
     defers: bool = False
-    enforced_share: str = ""
     deployment_id: str = ""
 
     @property
@@ -117,7 +115,6 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
         if writer is None
         else writing_prices_of(deployments(writer.model) or (Deployment(writer.model, {}),)),
         policy=policy,
-        enforced_share=resolved.enforced_share,
         request_id=request_id,
         ignored=resolved.ignored,
         origins=resolved.origins,
@@ -134,8 +131,6 @@ def window_at(deployment: Deployment, policy: Policy) -> Window:
 def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, **of_attempt: Any) -> Target:
     """Return a deployment of a group as the target of a call; `of_attempt` has further fields."""
     resolved = policies.resolve(call.caller(deployment, group))
-    if resolved.enforced_share:
-        resolved = resolved.as_part_of(int(call.session_digits, 16) / 16 ** len(call.session_digits))
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()

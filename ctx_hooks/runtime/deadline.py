@@ -5,6 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+COMPRESSION_SECONDS = 10.0
+"""A request that takes longer to compress loses its oldest turns instead. The wait for a thread counts."""
+
 
 class CompressionTimeoutError(Exception):
     """The time for a compression is over, or its caller has left."""
@@ -44,6 +47,11 @@ class Deadline:
     def stop(self) -> None:
         """Make every later `check` raise."""
         self._stopped = True
+
+
+def compression_deadline() -> Deadline:
+    """Return the deadline of a compression that begins now."""
+    return Deadline(COMPRESSION_SECONDS)
 
 
 class Timings(dict[str, float]):

@@ -22,7 +22,7 @@ from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.sizes import Bound
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings, compression_deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addons, Undecided
@@ -130,7 +130,7 @@ class Deciding:
         """Return the first target whose window holds the whole request, or is unknown; None if there is none."""
         for to in options:
             known = known_of(to, await self.learned.of(to.deployment), time.time())
-            deadline = Deadline(to.policy.compression_timeout_seconds)
+            deadline = compression_deadline()
             work = partial(engine.holds, request, to, known, deadline)
             # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
             with suppress(CompressionTimeoutError, MalformedConversationError):
@@ -145,7 +145,7 @@ class Deciding:
         """
         if refused.overflow is None:
             return refused
-        deadline = Deadline(to.policy.compression_timeout_seconds)
+        deadline = compression_deadline()
         counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
 
         def work() -> Attempt:
@@ -169,7 +169,7 @@ class Deciding:
             return by_size
         request, to, known, _ = undecided
         # What goes to the last resort at once has no time limit: it would go there again.
-        deadline = Deadline() if request.is_too_long else Deadline(to.policy.compression_timeout_seconds)
+        deadline = Deadline() if request.is_too_long else compression_deadline()
         try:
             work = partial(engine.decide, request, to, known, deadline, timings)
             return await self.off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)

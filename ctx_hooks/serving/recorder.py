@@ -121,7 +121,6 @@ def names_of(call: Call, to: Target) -> CallNames:
     return CallNames(
         **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
         client=one_line(client, LONGEST_CLIENT_CHARS),
-        rollout=to.enforced_share,
         session=call.session_digits,
     )
 

@@ -34,7 +34,6 @@ from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
-from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.addons import Addons, Core
 from ctx_hooks.serving.deciding import Deciding, read_at
 from ctx_hooks.serving.final_error import CODE, readable_error, small_window_error
@@ -100,9 +99,7 @@ class RequestFlow:
             return dict(request.fields)
         to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
         fitted = await self.before_attempt(request, replace(to, request_id=request_id, checked=True))
-        state = self.running.of(request_id)
-        reported_usage.note_fitted_before_choice(state)
-        state.note_fitted_before_choice()
+        self.running.of(request_id).note_fitted_before_choice()
         return fitted
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
@@ -138,8 +135,6 @@ class RequestFlow:
             if to.checked:
                 return sent  # the Router refuses it, and asks the fallback
             raise as_overflow(f"The request exceeds the window of {to.model}; a configured fallback comes first.", sent)
-        with failing_open("reports the usage as it is billed"):
-            reported_usage.note(state, to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise as_overflow(attempt.refusal if attempt is not None else "", sent)
         sent |= decision.changes
@@ -186,7 +181,6 @@ class RequestFlow:
             if overflow is not None:
                 state.retry_error = None
             with failing_open("keeps no record of a refusal"):
-                reported_usage.note_failed(state, noted.to.name)
                 if overflow is not None:
                     self.recorder.refused(state, call, overflow)
             if overflow is not None and mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
@@ -317,10 +311,8 @@ class RequestFlow:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client sees it; raise a further call's error if there is no earlier text."""
-        state = self.running.of(request_id_of(fields))
-        return await self.addons.whole(state, fields, reported_usage.whole(state, fields, answer))
+        return await self.addons.whole(self.running.of(request_id_of(fields)), fields, answer)
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client sees it."""
-        state = self.running.of(request_id_of(fields))
-        return self.addons.streamed(state, fields, reported_usage.streamed(state, stream))
+        return self.addons.streamed(self.running.of(request_id_of(fields)), fields, stream)

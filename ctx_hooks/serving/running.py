@@ -123,8 +123,6 @@ class RequestState:
         retry_error: the error of its last retry, if that is no overflow.
         other_fallbacks: the Router's fallbacks before its last attempt, without retries; None before the first retry.
         headers: the headers of its answer, so far.
-        growth: ratio of the client's request to the sent request, by deployment, the newest last; under BEFORE_CHOICE the
-            ratio from before the Router chose one. Empty if nothing was removed.
         addons: the names of the add-ons that take part in it.
         route: the Router's method that answers it in place of the one for the client's route; "" for that one.
         notes: the add-ons' notes on it, by the name of the add-on.
@@ -145,7 +143,6 @@ class RequestState:
     retry_error: Exception | None = None
     other_fallbacks: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    growth: dict[DeploymentName, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
     route: str = ""
     notes: dict[str, Any] = field(default_factory=dict)

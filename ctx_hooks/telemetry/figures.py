@@ -17,7 +17,7 @@ Sink = Literal["log", "span", "spend", "header"]
 TOKENS = tuple(float(2**n) for n in range(10, 22))
 """Buckets from 1,024 to 2,097,152 provider tokens: windows are powers of two, or near one."""
 SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""Buckets from a small request, decided in 0.1 ms, to `compression_timeout_seconds`."""
+"""Buckets from a small request, decided in 0.1 ms, to the time limit."""
 
 ANSWER_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Buckets from a short answer to a long one that reasons; LiteLLM gives up after 6,000 s, most clients after 600."""
@@ -161,8 +161,6 @@ class CallNames:
         key_alias: the alias of the virtual key, "" for none.
         organization_id: LiteLLM's id of the organization, "" for none.
         route: the call type of LiteLLM, as `acompletion`.
-        rollout: the share of sessions that are enforced, as "10%", if the mode is by share: `mode` is its group;
-            "" for a mode of all.
         session: four digits of its conversation, which others may share.
         client: the name and version at the beginning of the user agent, "" if there is none.
     """
@@ -178,7 +176,6 @@ class CallNames:
     organization_id: str = ""
     route: str = ""
     client: str = ""
-    rollout: str = ""
     session: str = ""
 
 

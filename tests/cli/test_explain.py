@@ -94,7 +94,6 @@ def test_the_policy_of_a_team_and_a_key_is_printed_with_its_scopes(explained):
     policy = explained(HELLO, *arguments, config=settings(**NAMED))["policy"]
     assert policy["language"] == {"value": "zh", "set_by": "teams.red"}
     assert policy["max_turns"] == {"value": 7, "set_by": "keys.ci"}
-    assert policy["report_usage"] == {"value": "provider", "set_by": "default"}
     printed = explained(HELLO, *arguments, config=settings(**NAMED), as_json=False)
     assert "language: zh (teams.red)" in printed
     assert "max_turns: 7 (keys.ci)" in printed

@@ -223,7 +223,7 @@ def test_a_compaction_reads_no_field_of_the_policy_that_its_digest_lacks(compact
         assert ReadPolicy.looked_at == COMPACTION_FIELDS
 
 
-OTHER = {"fallbacks": "last", "mode": "observe", "rescue_attempts": 1, "report_usage": "original", "max_turns": 3}
+OTHER = {"fallbacks": "last", "mode": "observe", "rescue_attempts": 1, "max_turns": 3}
 READ = {"language": "zh", "compaction": "gentle"}
 
 

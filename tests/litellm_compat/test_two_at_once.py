@@ -60,7 +60,7 @@ def router(provider, proxy_router, monkeypatch):
 
 def deployment(provider, group, name, more, stated_tokens=None):
     parameters = {"model": f"openai/{name}", "api_base": f"{provider.url}/v1", "api_key": "none", **more}
-    policy = {"report_usage": "original", "block_below_tokens": 0}
+    policy = {"block_below_tokens": 0}
     info = {"id": group, "max_input_tokens": stated_tokens or WINDOWS[name], "ctx_hooks": policy}
     return {"model_name": group, "litellm_params": parameters, "model_info": info}
 

@@ -186,7 +186,6 @@ LEAST_AND_MOST = {
     "reserve": (0, None), "keep_recent": (0, None),
     "rescue_attempts": (0, 3), "max_turns": (1, None),
 }  # fmt: skip
-ABOVE_0 = ("compression_timeout_seconds",)
 LIMITS = {"max_chars": 1_999, "max_lines": 0, "max_bytes": 199, "max_fraction": 0, "direction": "up"}
 
 
@@ -203,7 +202,6 @@ def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, 0) for name in ABOVE_0),
         *((n, s) for n in ("reserve", "keep_recent") for s in ("100%", "-1%", "much")),
         *(("tool_results", {name: value}) for name, value in LIMITS.items()),
     ],

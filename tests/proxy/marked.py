@@ -23,6 +23,8 @@ KINDS = {"chat": "openai", "claude": "anthropic", "gemini": "gemini"}
 """The provider behind a group's name, as the routes call them."""
 FAULT = "zqxj-fault"
 """Where a conversation holds it, a step fails and quotes the conversation."""
+SLOW = "zqxj-slow"
+"""Where a conversation holds it, its compression takes too long."""
 PLUGIN = f"""
 import json, logging, os
 from litellm import _logging
@@ -32,11 +34,14 @@ _logging._turn_on_json()
 import ctx_hooks
 import ctx_hooks.compaction.pipeline
 from ctx_hooks.compaction.steps import Step
+from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.integrations.opentelemetry import OpenTelemetry, OpenTelemetryConfig
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
 def fail(conversation, budget):
+    if {SLOW!r} in repr(conversation):
+        raise CompressionTimeoutError
     if {FAULT!r} in repr(conversation):
         raise RuntimeError(repr(conversation))
     return conversation
@@ -91,7 +96,7 @@ def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
             *group("rescued", "served"),
             *group("rescued-in-stream", "served"),
             *group("hopeless", "tiny"),
-            *group("hasty", "large", max_input_tokens=WINDOW, ctx_hooks={"compression_timeout_seconds": 1e-6}),
+            *group("hasty", "large", max_input_tokens=WINDOW),
             *group("counted", "large", ctx_hooks={"max_turns": 1_000}),
         ]
         config = configuration(
@@ -110,20 +115,20 @@ def marked_session(route: Route, end: str, question: str = "And now?") -> dict[s
     """Return a session of 5,000 tokens for an end's group: every text, name, argument, result and picture has a mark."""
     numbers = itertools.count()
     payload = agent_session(route.fmt, turns=6, result_chars=2_500, model=f"{end}-{route.group}", question=question)
-    payload = _marked(payload, numbers)
+    payload = _marked(payload, numbers, SLOW if end == "hasty" else MARK)
     _last_text(route.fmt, payload).append(_picture(route.fmt, f"{MARK}{next(numbers):03d}A"))
     return payload
 
 
-def _marked(value: Any, numbers: Iterator[int], name: str = "") -> Any:
+def _marked(value: Any, numbers: Iterator[int], mark: str, name: str = "") -> Any:
     if isinstance(value, Mapping):
-        return {k: _marked(v, numbers, k) for k, v in value.items()}
+        return {k: _marked(v, numbers, mark, k) for k, v in value.items()}
     if isinstance(value, list):
-        return [_marked(v, numbers, name) for v in value]
+        return [_marked(v, numbers, mark, name) for v in value]
     if name == "arguments":
-        return json.dumps(_marked(json.loads(value), numbers))
+        return json.dumps(_marked(json.loads(value), numbers, mark))
     if name in TEXTS and isinstance(value, str):
-        return f"{MARK}-{next(numbers)} {value}"
+        return f"{mark}-{next(numbers)} {value}"
     return f"{TOOL}_{MARK}" if value == TOOL else value
 
 

@@ -18,7 +18,7 @@ from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime import content_cache
+from ctx_hooks.runtime import content_cache, deadline
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, MOST_OF_A_TENANT, PLACES, Workers, pool
 from ctx_hooks.serving.recorder import decision_event
@@ -42,8 +42,14 @@ def request(fmt, question="What did you find?"):
 
 
 def target(call_id="call", **policy):
-    policy = Policy(**{"compression_timeout_seconds": TIMEOUT_SECONDS, **policy})
-    return Target("openai/model", "deployment", Window(WINDOW_TOKENS, "policy"), policy, call_id)
+    return Target("openai/model", "deployment", Window(WINDOW_TOKENS, "policy"), Policy(**policy), call_id)
+
+
+@pytest.fixture
+def in_haste(monkeypatch):
+    """A compression has half a second; the fixture is a function that gives it as long as usual again."""
+    monkeypatch.setattr(deadline, "COMPRESSION_SECONDS", TIMEOUT_SECONDS)
+    return lambda: monkeypatch.setattr(deadline, "COMPRESSION_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -72,6 +78,7 @@ def sent(decision, fmt):
 
 
 @every_format
+@pytest.mark.usefixtures("in_haste")
 @pytest.mark.parametrize("cooperates", [True, False])
 async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(fmt, cooperates, slow_step):
     slow_step(cooperates=cooperates)
@@ -93,26 +100,25 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
 async def test_a_slow_request_holds_up_no_other(slow_step):
     slow_step(cooperates=False)
     runner = RequestFlow()
-    policy = {"compression_timeout_seconds": 60.0}
-    slow = asyncio.create_task(runner.deciding.decide(request("openai-chat", "SLOW question"), target("slow", **policy)))
-    other = await runner.deciding.decide(request("openai-chat"), target("other", **policy))
+    slow = asyncio.create_task(runner.deciding.decide(request("openai-chat", "SLOW question"), target("slow")))
+    other = await runner.deciding.decide(request("openai-chat"), target("other"))
     assert isinstance(other, Compressed)
     assert last_resort.NAME not in [step.name for step in other.steps]
     assert not slow.done()
     slow.cancel()
 
 
-async def test_what_was_done_in_haste_is_not_remembered(slow_step):
+async def test_what_was_done_in_haste_is_not_remembered(slow_step, in_haste):
     slow_step(cooperates=True)
     runner = RequestFlow()
     hasty = await runner.deciding.decide(request("openai-chat", "SLOW question"), target("first"))
-    calm = await runner.deciding.decide(
-        request("openai-chat", "calm question"), target("second", compression_timeout_seconds=60)
-    )
+    in_haste()
+    calm = await runner.deciding.decide(request("openai-chat", "calm question"), target("second"))
     assert [step.name for step in hasty.steps] == [last_resort.NAME]
     assert last_resort.NAME not in [step.name for step in calm.steps]
 
 
+@pytest.mark.usefixtures("in_haste")
 async def test_what_comes_too_late_notes_nothing(slow_step):
     """The attempt of the last resort is the one that a retry has to undercut."""
     slow_step(cooperates=True)
@@ -125,7 +131,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
 
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
-    flow, heard, asked, to = RequestFlow(), [], request("openai-chat"), target(compression_timeout_seconds=600)
+    flow, heard, asked, to = RequestFlow(), [], request("openai-chat"), target()
     decision = await flow.deciding.decide(asked, to)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     end = on("decision", heard.append)
@@ -147,7 +153,7 @@ async def test_requests_that_are_too_long_hold_up_no_other(monkeypatch):
     running = asyncio.create_task(pool.run("ann", held.wait, Deadline(), gives_way=True))
     long = asyncio.create_task(flow.deciding.decide(request("openai-chat"), target("long")))
     short = Request("openai-chat", agent_session("openai-chat", turns=20))
-    assert isinstance(await flow.deciding.decide(short, target("short", compression_timeout_seconds=60)), Compressed)
+    assert isinstance(await flow.deciding.decide(short, target("short")), Compressed)
     assert not long.done()
     held.set()
     assert await running
@@ -169,17 +175,18 @@ def no_threads():
     return refused
 
 
-async def test_a_request_that_waits_too_long_loses_its_oldest_turns():
+async def test_a_request_that_waits_too_long_loses_its_oldest_turns(in_haste):
     """It waits behind its own tenant only: the same request of another tenant is compacted in full."""
     released = threading.Event()
     holding = [asyncio.create_task(pool.run("", released.wait, Deadline())) for _ in range(MOST_OF_A_TENANT)]
     flow = RequestFlow()
     waiting = asyncio.create_task(flow.deciding.decide(request("openai-chat"), target("waits")))
-    calm = replace(target("other", compression_timeout_seconds=60.0), tenant="bob")
-    other = await flow.deciding.decide(request("openai-chat"), calm)
-    assert last_resort.NAME not in [step.name for step in other.steps]
     queued = pool._waiting  # noqa: SLF001 - nothing else shows that the last resort waits
     await until(lambda: any(task.deadline.seconds_left is None for tasks in queued.values() for task in tasks))
+    in_haste()
+    calm = replace(target("other"), tenant="bob")
+    other = await flow.deciding.decide(request("openai-chat"), calm)
+    assert last_resort.NAME not in [step.name for step in other.steps]
     released.set()
     await asyncio.gather(*holding)
     assert [step.name for step in (await waiting).steps] == [last_resort.NAME]

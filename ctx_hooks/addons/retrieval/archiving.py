@@ -21,7 +21,7 @@ from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import Deadline, Timings
+from ctx_hooks.runtime.deadline import COMPRESSION_SECONDS, Deadline, Timings
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.running import Running
@@ -116,9 +116,7 @@ class Archiving:
             if not decided.cut or isinstance(decided.decision, NotRetried):
                 return
             tenant = self._tenant_of(request.call, settings)
-            kept = KeptRequest(
-                (request, to, decided.attempt.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
-            )
+            kept = KeptRequest((request, to, decided.attempt.known), COMPRESSION_SECONDS, 2 * decided.received_bytes)
             if not self.archives.put(settings, tenant, decided.cut):
                 self._store_behind(settings, tenant, kept)
             if decided.offers and to.request_id:

@@ -25,7 +25,6 @@ from ctx_hooks.litellm_compat.deployments import checks_before_deployment
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
 from ctx_hooks.litellm_compat.logged import price
 from ctx_hooks.request.request import Request, format_of
-from ctx_hooks.serving import reported_usage
 from ctx_hooks.serving.running import RequestState, Running
 
 MOST_ROUNDS = 3
@@ -133,7 +132,7 @@ class ToolRounds:
                     is_whole = False
                     break
                 _add_cost(state, *asked)
-                answers.append(plain(reported_usage.whole(self._state_of(asked[0]), *asked)))
+                answers.append(plain(asked[1]))
                 turn = rounds.form.turn_of(answers[-1])
         except Exception as error:
             is_whole = False
@@ -171,10 +170,10 @@ class ToolRounds:
             asked = await rounds.further(turn, stream=True)
             if asked is None:
                 break
-            called, further = asked
+            _, further = asked
             shown.go_on()
             try:
-                async for chunk in reported_usage.streamed(self._state_of(called), further):
+                async for chunk in further:
                     for seen in shown.seen(chunk):
                         yield seen
             finally:

@@ -17,7 +17,7 @@ from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.deadline import compression_deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
@@ -66,7 +66,7 @@ async def asking_of(request: Request, to: Target) -> Asking | None:
         key = conversation_key(request.messages, to.tenant, settings)
         return Asking(request, to, settings, key, payer, request.size_bytes)
 
-    found = await pool.run(to.tenant, asking, Deadline(to.policy.compression_timeout_seconds))
+    found = await pool.run(to.tenant, asking, compression_deadline())
     return found if found.conversation else None
 
 
