@@ -35,11 +35,12 @@ class Commands(click.Group):
             code = self._code_of(ctx)
             if sys.stdout is not None:  # closed by the caller
                 sys.stdout.flush()
-        except BrokenPipeError:
-            _discard_output()
-            return READER_GONE
-        except OSError as error:  # an error of the output, such as a full disk
-            _discard_output()
+        except OSError as error:  # an error of the output: its reader has gone, or a disk is full
+            if sys.stdout is not None:
+                # Discard the rest of the output: Python flushes once more when it exits.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(error, BrokenPipeError):
+                return READER_GONE
             click.echo(f"Error: {error.strerror or error}", err=True)
             return ERROR
         return code
@@ -66,12 +67,6 @@ def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], 
         return run
 
     return made
-
-
-def _discard_output() -> None:
-    """Discard the rest of the output: Python flushes once more when it exits."""
-    if sys.stdout is not None:  # closed by the caller
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(
@@ -179,7 +174,7 @@ def report() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Another address needs a key.")
 @click.option("--port", type=click.IntRange(1, 65_535), default=4_100, show_default=True)
 @json_option
-@_runs("live.server")
+@_runs("report.server")
 def serve() -> None:
     """Serve a live page of event files: the report, the newest requests, limits, faults. It shows no text of a message.
 
@@ -191,7 +186,7 @@ def serve() -> None:
 @commands.command(short_help="Print a line for each decision in event files.")
 @click.argument("events", nargs=-1, required=True)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new events.")
-@_runs("live.tail")
+@_runs("report.tail")
 def tail() -> None:
     """Print a coloured line for each decision, refusal, failure, fault and learned limit in event files."""
 

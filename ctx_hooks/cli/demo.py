@@ -166,11 +166,7 @@ def until_interrupted() -> None:
 
 
 def answers() -> Iterator[dict[str, Any]]:
-    """Yield the result of each request when it is answered: whole and streamed, on a deployment of its own.
-
-    Raises:
-        RuntimeError: the proxy does not start; its log is in the text.
-    """
+    """Yield the result of each request when it is answered; raises RuntimeError if the proxy does not start."""
     with ExitStack() as running:
         provider = running.enter_context(FakeProvider(PROVIDER))
         keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "LOCAL_API_KEY"), "not-a-key")

@@ -1,19 +1,17 @@
 """Change a YAML file as text, at the positions of its nodes, so that comments and layout stay; show the changes first."""
 
-from __future__ import annotations
-
 import copy
 import difflib
 import math
 from codecs import BOM_UTF8
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ctx_hooks.cli.files import read_text, yaml_of
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 Key = tuple[Any, ...]
 """The place of a value: keys of mappings and indices of lists."""
@@ -22,8 +20,7 @@ Key = tuple[Any, ...]
 def change(file: Path, changes: Mapping[Key, Any], *, yes: bool) -> tuple[str, bool]:
     """Show the difference that new values make in a file, and write it if the user confirms; return both.
 
-    Raises:
-        CommandError: its layout is one that cannot be edited, or nobody confirms.
+    Raises CommandError if the layout is one that cannot be edited, or nobody confirms.
     """
     text = read_text(file)
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
@@ -68,8 +65,6 @@ def _set(value: Any, path: Key, new: Any) -> Any:
 
 def _with_value(text: str, path: Key, value: Any) -> str:
     """Return a text with a value at a path; of a list in lines, only the new items are written."""
-    import yaml  # noqa: PLC0415 - not for --help
-
     node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     column = -2
     for depth, key in enumerate(path):
@@ -112,6 +107,4 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _flow(value: Any) -> str:
-    import yaml  # noqa: PLC0415 - not for --help
-
     return yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False).removesuffix("...\n").strip()

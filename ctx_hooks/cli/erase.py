@@ -61,9 +61,7 @@ class Held:
 def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     """Remove what is kept of owners, whose ids `named` has by kind, and print the receipt; FAILED if nothing was found.
 
-    Raises:
-        UsageError: no owner is named.
-        CommandError: the configuration has mistakes, a store cannot be reached, or the operator does not agree.
+    Raises CommandError if the configuration has mistakes, a store cannot be reached, or the operator does not agree.
     """
     owners = [_owner(kind, identifier) for kind, identifiers in named.items() for identifier in identifiers]
     if not owners:

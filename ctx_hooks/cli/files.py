@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.formats.fields import mapping_or_empty
@@ -48,7 +50,6 @@ def config_of(text: str, path: Path) -> dict[str, Any]:
 
 def repeated_keys(text: str) -> Iterator[str]:
     """Yield a line for each section of a YAML text, and each key in one, that is written more than once."""
-    import yaml  # noqa: PLC0415 - not for --help
 
     def entries(node: Any) -> list[Any]:
         return node.value if isinstance(node, yaml.MappingNode) else []
@@ -65,8 +66,6 @@ def repeated_keys(text: str) -> Iterator[str]:
 
 def yaml_of(text: str) -> Any:
     """Return the value of a YAML text; raises ValueError with the reason if it has none."""
-    import yaml  # noqa: PLC0415 - not for --help
-
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError) as error:  # also for an invalid date

@@ -1,9 +1,8 @@
 """`ctx-hooks init CONFIG`: add the plugin to a proxy configuration; the changes are shown first."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.cli.configuration import PLUGIN, configuration_of
 from ctx_hooks.cli.editing import Key, change
@@ -11,16 +10,11 @@ from ctx_hooks.cli.files import config_of, read_text
 from ctx_hooks.cli.terminal import CommandError, as_json, print_json, print_text
 from ctx_hooks.policy.resolve import Caller
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 def run(*, config: Path, observe: bool, events: str | None, yes: bool) -> None:
     """Show the changes of a configuration, and write them if the user confirms.
 
-    Raises:
-        CommandError: the file cannot be read, written or edited, its settings enforce although they should observe, or
-            nobody confirms.
+    Raises CommandError if the file cannot be edited, its own settings are not the requested ones, or nobody confirms.
     """
     before = config_of(read_text(config), config)
     for section in ("litellm_settings", "callback_settings"):

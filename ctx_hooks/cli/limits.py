@@ -23,8 +23,6 @@ WITHOUT_REDIS = (
     "Without one each worker keeps its statistics in memory and loses them at a restart."
 )
 NOTHING = "Nothing was learned, or of no deployment of that name: `limits ls` lists all."
-MOST_SHOWN = 2
-"""If an observation has more values than fit a line, the median is shown."""
 
 
 def print_learned(*, deployment: str, config: Path | None) -> None:
@@ -64,9 +62,8 @@ def tables_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], no
     for name, shown in tables.items():
         for o in document(name, found[name], now)["observations"]:
             tenant = names.get(o["tenant"], o["tenant"] or "anyone")
-            values = " ".join(f"{value:,.10g}" for value in o["values"])
-            if len(o["values"]) > MOST_SHOWN:
-                values = f"{median(o['values']):,.4g} of {len(o['values'])}"
+            more = f" (median of {len(o['values'])})" if len(o["values"]) > 1 else ""
+            values = f"{median(o['values']):,.10g}{more}"
             shown.add_row(o["kind"], values, tenant, f"{o['age_seconds'] / 60:,.0f}")
     return titled(tables)
 

@@ -5,26 +5,21 @@ Sources: `max_model_len` of a model's card in `/v1/models` (vLLM and SGLang, `en
 `/api/ps` and `num_ctx` among the parameters of `/api/show` (Ollama, `docs/api.md`), `max_input_tokens` of `/info` (TGI).
 """
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from ctx_hooks.cli.editing import Key, change
+import httpx
+
+from ctx_hooks.cli.configuration import Configuration, Listed
+from ctx_hooks.cli.editing import change
 from ctx_hooks.cli.terminal import as_json, console, counted, table
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import known_window_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    import httpx
-
-    from ctx_hooks.cli.configuration import Configuration, Listed
 
 SECONDS = 5.0
 """A server that is up answers these routes at once."""
@@ -46,8 +41,6 @@ class Probed:
 
 def probed(found: Configuration) -> list[Probed]:
     """Return the answer of each server that the deployments of a configuration name by an address."""
-    import httpx  # noqa: PLC0415 - not for --help
-
     rows = []
     with httpx.Client(timeout=SECONDS, follow_redirects=False) as client:
         for index, entry in enumerate(found.listed):
@@ -63,20 +56,14 @@ def probed(found: Configuration) -> list[Probed]:
 
 
 def run(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[Probed]:
-    """Print what the servers say; with `write`, write the windows that nobody has stated, if the user confirms.
-
-    Raises:
-        CommandError: the file cannot be edited, or nobody confirms.
-    """
+    """Print what the servers say; with `write`, write the windows that differ from the stated ones, if the user confirms."""
     rows = probed(found)
     if not as_json():
         _print(rows)
     new = [row for row in rows if row.window_tokens and row.window_tokens != row.stated_tokens]
     if write and new:
-        changes: dict[Key, int] = {
-            ("model_list", row.index, "model_info", "max_input_tokens"): row.window_tokens or 0 for row in new
-        }
-        change(config, changes, yes=yes)
+        places = (("model_list", row.index, "model_info", "max_input_tokens") for row in new)
+        change(config, dict(zip(places, (row.window_tokens for row in new), strict=True)), yes=yes)
     return rows
 
 
@@ -127,8 +114,6 @@ def _window_of(client: httpx.Client, base: str, entry: Listed) -> tuple[int | No
 
 def _json(client: httpx.Client, method: str, url: str, body: Mapping[str, Any] | None = None) -> Any:
     """Return the JSON of an answer, None for anything else."""
-    import httpx  # noqa: PLC0415
-
     try:
         answer = client.request(method, url, json=body)
         return answer.json() if answer.is_success else None

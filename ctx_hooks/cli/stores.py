@@ -38,8 +38,7 @@ class Stores:
 async def opened_stores(config: Configuration, needs_redis: str = "") -> AsyncIterator[Stores]:
     """Open the stores that a configuration or the environment names.
 
-    Raises:
-        CommandError: none is named, or one cannot be reached or used; or `needs_redis` says why a Redis has to be.
+    Raises CommandError if none is named, or one cannot be used; with `needs_redis` as its text if no Redis is named.
     """
     named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend", "disk") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]

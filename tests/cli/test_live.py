@@ -13,8 +13,8 @@ import uvicorn
 from told_events import ANSWER, CALL, DECISION, EVENTS, FAILURE, FAULT, OVERFLOW
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.live import server, watching
-from ctx_hooks.cli.live.watching import Watched
+from ctx_hooks.cli.report import server, watching
+from ctx_hooks.cli.report.watching import Watched
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.testing import free_port
 

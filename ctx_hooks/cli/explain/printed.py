@@ -1,12 +1,12 @@
 """Print a decision: first the figures and the action, then every message like a diff."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from ctx_hooks.cli.check import DEFAULTS, SOURCES
 from ctx_hooks.cli.explain.decided import Decided, decided
@@ -21,9 +21,6 @@ from ctx_hooks.telemetry.events import UNCHANGED
 from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, to_provider
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 SIGNS: Mapping[Became, tuple[str, str]] = {
     "kept": (" ", "dim"),

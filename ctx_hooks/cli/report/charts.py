@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from ctx_hooks.cli.rendering import nice, short
 from ctx_hooks.cli.report.figures import Series
@@ -25,43 +24,37 @@ DRAWN = {
 """The layers of each chart: its words, the class of its colour, a mode and a name of `Counts`."""
 
 
-class Layer(NamedTuple):
-    """One kind of bar: its label in the legend, the class of its colour, and a value for each slot of time."""
-
-    label: str
-    style: str
-    values: Sequence[float]
-
-
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of bars, the layers upon each other; `times` has each slot's in words: in full, and short for the axis."""
+    """A chart of bars, the layers upon each other: their words, the class of their colour, and a value for each slot.
+
+    `times` has each slot's time in words: in full, and short for the axis.
+    """
 
     title: str
-    layers: Sequence[Layer]
+    layers: Sequence[tuple[str, str, Sequence[float]]]
     times: Sequence[tuple[str, str]]
 
     @property
     def most(self) -> float:
         """The value at the upper edge."""
-        return nice(max(map(sum, zip(*(layer.values for layer in self.layers), strict=True))))
+        return nice(max(map(sum, zip(*(values for _, _, values in self.layers), strict=True))))
 
     def bars(self) -> Iterator[tuple[str, int, float, float]]:
         """Yield each bar: the class of its colour, its slot, its upper edge and its height in percent of the chart's."""
         below, most = [0.0] * len(self.times), self.most
-        for layer in self.layers:
-            for slot, value in enumerate(layer.values):
+        for _, style, values in self.layers:
+            for slot, value in enumerate(values):
                 below[slot] += value
                 if value:
-                    yield layer.style, slot, 100 - 100 * below[slot] / most, 100 * value / most
+                    yield style, slot, 100 - 100 * below[slot] / most, 100 * value / most
 
     def hints(self) -> list[str]:
         """Return the values of each slot in words."""
-        shown = [
-            [f"{short(value)} {layer.label}" for layer in self.layers for value in (layer.values[n],)]
-            for n in range(len(self.times))
-        ]
-        return [f"{time}: {', '.join(words)}" for (time, _), words in zip(self.times, shown, strict=True)]
+        shown = []
+        for slot, (time, _) in enumerate(self.times):
+            shown.append(f"{time}: {', '.join(f'{short(values[slot])} {label}' for label, _, values in self.layers)}")
+        return shown
 
 
 def charts(series: Series) -> list[Chart]:
@@ -71,9 +64,9 @@ def charts(series: Series) -> list[Chart]:
     found = []
     for title, layers in DRAWN.items():
         drawn = [
-            Layer(label, style, [max(0, counts[mode][name]) for _, counts in slots]) for label, style, mode, name in layers
+            (words, style, [max(0, by_mode[mode][name]) for _, by_mode in slots]) for words, style, mode, name in layers
         ]
-        if shown := [layer for layer in drawn if any(layer.values)]:
+        if shown := [layer for layer in drawn if any(layer[2])]:
             found.append(Chart(title, shown, times))
     return found
 

@@ -147,20 +147,10 @@ class Sums:
 
 @dataclass(slots=True)
 class Figures:
-    """Everything that the page shows.
+    """Everything that the page shows: lines that are events and that are not, the first and last time of a request.
 
-    Attributes:
-        events: lines that are events.
-        unreadable: lines that are not.
-        first_seconds: time of the first event of a request, in epoch seconds; None without one.
-        last_seconds: time of the last.
-        done: the sums of enforced requests.
-        would: the sums of observed ones, as they would have been.
-        by_time: the same by slots of time.
-        notable: how often each rarer event happened, by its name.
-        step_times: how often each step changed a request.
-        step_tokens: the provider tokens that each removed.
-        largest: which sessions are shown.
+    `done` has the sums of enforced requests, `would` those of observed ones as they would have been, and `by_time` both.
+    `notable` has other events by name; `step_times` and `step_tokens` each step's requests and removed tokens.
     """
 
     events: int = 0

@@ -35,12 +35,7 @@ WORDS = {
 
 
 def run(*, events: Sequence[str], output: Path) -> None:
-    """Write the report of files, folders and patterns of files.
-
-    Raises:
-        CommandError: one of them is missing, or none contains an event.
-        OSError: one cannot be read, or the page cannot be written.
-    """
+    """Write the report of files, folders and patterns; raises CommandError, or OSError, if there is no event to read."""
     paths = files_of(events, EVENT_FILES)
     files, figures = counted(len(paths), "file"), Figures()
     with working(f"Reading {files}"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.live.watching import POLL_SECONDS, Watched
+from ctx_hooks.cli.report.watching import POLL_SECONDS, Watched
 from ctx_hooks.cli.terminal import printable
 
 LINES = {"decision": "cyan", "overflow": "yellow", "failure": "red", "fault": "red", "limit_learned": "magenta"}

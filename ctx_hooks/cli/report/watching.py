@@ -1,23 +1,17 @@
 """Event files that grow: the newest requests, and what else happened. Bounded memory."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.report.page import EVENT_FILES
 from ctx_hooks.cli.report.requests import Turn
 from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.figures import RequestEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from ctx_hooks.telemetry.listeners import Event
+from ctx_hooks.telemetry.listeners import Event
 
 MOST_REQUESTS = 20_000
 """Requests of about 5 KB; older ones are forgotten."""

@@ -5,8 +5,6 @@ by Fernet with HMAC-SHA256(LITELLM_SALT_KEY, the plugin's name) (https://docs.li
 nothing but the empty page and the manifest is served without a valid claim of an admin.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac
@@ -16,27 +14,25 @@ import secrets
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import uvicorn
 from cryptography.fernet import Fernet, InvalidToken
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ctx_hooks.cli.files import files_of
-from ctx_hooks.cli.live.watching import Watched
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report.figures import Figures
 from ctx_hooks.cli.report.page import EVENT_FILES, shown
 from ctx_hooks.cli.report.requests import Turn
+from ctx_hooks.cli.report.watching import Watched
 from ctx_hooks.cli.terminal import CommandError, tell
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from starlette.requests import Request
 
 NAME = "ctx-hooks"
 KEY_VARIABLE, SALT_VARIABLE = "CTX_HOOKS_DASHBOARD_KEY", "LITELLM_SALT_KEY"
@@ -54,13 +50,7 @@ MANIFEST = {
 
 
 def run(*, events: Sequence[str], host: str, port: int) -> None:
-    """Serve the page until the process is stopped.
-
-    Raises:
-        CommandError: a file is missing, or an address beyond this machine is to be served without a key.
-    """
-    import uvicorn  # noqa: PLC0415 - not for --help
-
+    """Serve the page until Ctrl-C; raises CommandError without files, or for another address without a key."""
     key = dashboard_key()
     if host not in LOOPBACK and not key:
         raise CommandError(f"{host} is reachable from elsewhere: set {SALT_VARIABLE} or {KEY_VARIABLE}, or leave --host out")

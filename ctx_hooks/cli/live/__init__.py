@@ -1,1 +1,0 @@
-"""Event files as they grow: a page, and lines for the terminal."""
