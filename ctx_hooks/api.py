@@ -11,9 +11,8 @@ from ctx_hooks.compaction.message_index import is_first_request, message_stats, 
 from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
-from ctx_hooks.conversation.model import Format
 from ctx_hooks.errors import ArgumentError
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import WIRE_FORMATS, Format
 from ctx_hooks.formats.fields import preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.message_rules.reasoning import wants_reasoning
@@ -79,7 +78,7 @@ def compress(
     Args:
         messages: the list of the format: chat `messages`, Anthropic `messages`, responses `input` items, or Google's
             `contents`.
-        format: "openai-chat", "anthropic", "openai-responses" or "gemini".
+        format: a name of `Format`.
         budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
         target_tokens: compacts the conversation as if at each earlier request, down to this many tokens whenever it exceeded
             the budget ("auto": the usual share of it, or all of it while no assistant has answered).

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 from ctx_hooks.cli.findings import Finding, finding, print_findings
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, console, print_json, tell, working
+from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from ctx_hooks.litellm_compat.registry import KEYS, NAMES, missing
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
@@ -53,13 +54,13 @@ class Trial(NamedTuple):
 
 
 TRIALS = (
-    Trial("/v1/chat/completions", "openai-chat", "gpt", "OpenAI"),
-    Trial("/v1/chat/completions", "openai-chat", "local", "window configured"),
-    Trial("/v1/messages", "anthropic", "claude", "Anthropic"),
-    Trial("/v1/messages", "anthropic", "gpt", "OpenAI"),
-    Trial("/v1/responses", "openai-responses", "gpt", "OpenAI"),
-    Trial("/v1beta/models", "gemini", "gemini", "Google"),
-    Trial("/v1beta/models", "gemini", "gpt", "OpenAI"),
+    Trial("/v1/chat/completions", CHAT, "gpt", "OpenAI"),
+    Trial("/v1/chat/completions", CHAT, "local", "window configured"),
+    Trial("/v1/messages", ANTHROPIC, "claude", "Anthropic"),
+    Trial("/v1/messages", ANTHROPIC, "gpt", "OpenAI"),
+    Trial("/v1/responses", RESPONSES, "gpt", "OpenAI"),
+    Trial("/v1beta/models", GEMINI, "gemini", "Google"),
+    Trial("/v1beta/models", GEMINI, "gpt", "OpenAI"),
 )
 
 
@@ -180,7 +181,7 @@ def answers() -> Iterator[dict[str, Any]]:
 def _answer(provider: FakeProvider, proxy: ProxyProcess, trial: Trial, *, stream: bool) -> dict[str, Any]:
     payload = agent_session(trial.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=_group(trial, stream=stream))
     path, body = trial.path, {**payload, "stream": stream}
-    if trial.fmt == "gemini":
+    if trial.fmt == GEMINI:
         method, body = addressed(payload, stream=stream)
         path = f"{path}/{method}"
     provider.reset()

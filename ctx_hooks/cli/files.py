@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES, Format
 from ctx_hooks.formats.fields import mapping_or_empty
 
 STDIN = Path("-")
@@ -96,13 +96,13 @@ ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_t
 def format_of(body: Mapping[str, Any]) -> Format:
     """Return the format of a body with `contents`, `messages` or `input`; chat if nothing in its messages says otherwise."""
     if "contents" in body:
-        return "gemini"
+        return GEMINI
     if "messages" not in body:
-        return "openai-responses"
+        return RESPONSES
     tools = body.get("tools")
     if "system" in body or (isinstance(tools, list) and any("input_schema" in mapping_or_empty(t) for t in tools)):
-        return "anthropic"
+        return ANTHROPIC
     messages = body["messages"] if isinstance(body["messages"], list) else []
     contents = (mapping_or_empty(m).get("content") for m in messages)
     kinds = {str(mapping_or_empty(b).get("type")) for c in contents if isinstance(c, list) for b in c}
-    return "openai-chat" if ANTHROPIC_BLOCKS.isdisjoint(kinds) else "anthropic"
+    return CHAT if ANTHROPIC_BLOCKS.isdisjoint(kinds) else ANTHROPIC

@@ -15,8 +15,7 @@ from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Conversation, Format, Media, Message, Part, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Media, Message, Part, Text, ToolCall, ToolResult, is_request
 from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, references, stays
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import alternation
@@ -103,7 +102,7 @@ def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
     return Skimmed(places, runs, LocalTokens(tokens), turns[::-1])
 
 
-def message_tokens(message: Message, fmt: Format) -> LocalTokens:
+def message_tokens(message: Message, fmt: str) -> LocalTokens:
     """Return the estimated tokens of a message: rarely fewer than a vocabulary counts."""
     tokens = MESSAGE_TOKENS + (text_tokens(message.name) if message.name else 0)
     for part in message.parts:
@@ -196,7 +195,7 @@ def _runs_in(whole: Conversation, conversation: Conversation, runs: Mapping[int,
     return found
 
 
-def _part_tokens(part: Part, fmt: Format) -> int:
+def _part_tokens(part: Part, fmt: str) -> int:
     if isinstance(part, ToolCall):
         return CALL_TOKENS + text_tokens(part.name) + text_tokens(part.arguments)
     if isinstance(part, ToolResult):

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from ctx_hooks.conversation.exchanges import is_question, is_request
-from ctx_hooks.conversation.model import Message, Role, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Message, Role, ToolCall, ToolResult, is_question, is_request
 from ctx_hooks.conversation.protection import replaces_history, stays
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader

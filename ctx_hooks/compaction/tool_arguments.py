@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.cut_texts import Reference
+from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.json_text import parsed, strings
 from ctx_hooks.texts.pieces import head_end, tail_start

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.placeholders import Reference
 
 HANDLE_CHARS = 12
 """60 bits. Two of a million texts of one tenant share a handle with a probability of 4 in ten million (n²/2⁶¹). A guess
@@ -41,21 +42,6 @@ class Handles:
 def is_handle(text: object) -> bool:
     """Whether `text` has the form of a handle; a model may write anything."""
     return isinstance(text, str) and _HANDLE.fullmatch(text) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """Where the archive has the whole of a shortened or removed text.
-
-    Attributes:
-        handle: identifies the text.
-        kept_days: the archive keeps the text for at most so many days.
-        is_offered: whether the request offers the model the tool that returns the text.
-    """
-
-    handle: str
-    kept_days: float
-    is_offered: bool
 
 
 @dataclass(frozen=True, slots=True)

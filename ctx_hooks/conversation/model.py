@@ -1,18 +1,16 @@
-"""The neutral, frozen model of a conversation that every room works on.
+"""The neutral, frozen model of a conversation that every room works on, and who speaks in it.
 
-A part or message keeps the provider's own value in `raw`. So formats write fields that this model does not know
-(citations, cache markers) back unchanged. They write an unedited message as the same object that they read.
+A part or message keeps the provider's own value in `raw`, so that formats write it back with all of its fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-from ctx_hooks.conversation.exchanges import is_request, prefill_of
+from ctx_hooks.conversation.placeholders import REMOVED_MESSAGES
 
-Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a text inside a value."""
@@ -20,20 +18,16 @@ MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
 ELIDED = "…"
 """Reasoning in its shortest form. An empty one is refused, and LiteLLM drops a blank one on `/v1/messages`."""
+QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
+"""Question marks of Latin and most other scripts, Chinese and Japanese, Arabic, Greek, Armenian and Ethiopic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
     """Plain text of a message or of a tool result.
 
-    Attributes:
-        text: the text.
-        raw: the provider's own value, written back with all of its fields.
-        came_text: the original text, None while no step has cut it.
-        is_signed: whether the provider has signed it: steps keep it whole, or remove it with its exchange.
-
-    >>> Text("Hello").text
-    'Hello'
+    `came_text` is the original text, None while no step has cut it. Steps keep a text that the provider has signed whole, or
+    remove it with its exchange.
     """
 
     text: str
@@ -54,10 +48,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, a sound or a file; `size_chars` is the length of its payload as sent, URL or base64.
-
-    `text` is its readable text beside the payload, such as a document's plain text.
-    """
+    """An image, a sound or a file: the length of its payload as sent (URL or base64), and its readable text."""
 
     kind: MediaKind
     size_chars: int
@@ -77,10 +68,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool; `arguments` is the JSON text of its arguments.
-
-    `is_signed` says that the provider has signed it: steps keep it whole, or remove it with its exchange.
-    """
+    """A call of a tool, with its arguments' JSON text; steps keep a signed one whole, or remove it with its exchange."""
 
     id: str
     name: str
@@ -107,15 +95,9 @@ class ToolResult:
     """The answer to a tool call.
 
     Attributes:
-        call_id: the id of the call.
-        parts: the tool's output.
         is_error: whether the provider's own field says that the tool failed.
-        raw: the provider's own value.
         came_text: the original text, None while no step has cut it. No message text can set this field.
         is_missing: whether the client sent no result, and a repair added this one.
-
-    >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
-    ['total 2', 'a.py']
     """
 
     call_id: str
@@ -151,15 +133,9 @@ class Message:
     Attributes:
         role: `other` is a provider's own item, of no known role.
         parts: its content, calls and results in order.
-        raw: the provider's own value.
         name: who speaks, if there are several users or agents.
         pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
         edited: whether the format must write it from `parts` instead of `raw`.
-
-    >>> asked = Message("user", (Text("Hello"),), raw={"role": "user", "content": "Hello"})
-    >>> shorter = asked.with_parts((Text("Hi"),))
-    >>> asked.text, shorter.text, shorter.edited
-    ('Hello', 'Hi', True)
     """
 
     role: Role
@@ -191,28 +167,50 @@ class Message:
         return _joined(self.parts)
 
 
+def is_request(message: Message) -> bool:
+    """Whether a user speaks here: user messages that return tool results are the client's words, not the user's.
+
+    A message that replaces a removed one is no request either. A result that a repair added before words does not count.
+    """
+    if message.role != "user" or message.text in REMOVED_MESSAGES:
+        return False
+    results = message.results
+    return not results or (len(results) < len(message.parts) and all(r.is_missing for r in results))
+
+
+def is_question(message: Message) -> bool:
+    """Whether a user speaks here and asks: the words contain a question mark."""
+    text = message.text if is_request(message) else ""
+    return any(mark in text for mark in QUESTION_MARKS)
+
+
+def prefill_of(messages: Sequence[Message]) -> int | None:
+    """Return the index of a prefilled answer: the last message, if the assistant's and without tool calls."""
+    last = len(messages) - 1
+    return last if messages and messages[last].role == "assistant" and not messages[last].calls else None
+
+
 @dataclass(frozen=True)
 class Conversation:
     """A conversation of one format.
 
     Attributes:
-        format: the provider's format.
         messages: the messages or items, oldest first.
         preamble: the texts that are sent and counted outside the messages: Anthropic's `system`, Responses'
             `instructions` and the tool definitions. No step changes it.
         preamble_markers: how many of these texts have a cache marker.
         settled: how many of the first messages an earlier compaction left: no step touches them.
-
-    >>> talk = Conversation("openai-chat", (Message("user", (Text("Hi"),)), Message("assistant", (Text("Hello"),))))
-    >>> talk.newest_request, talk.exchanges
-    (0, (range(0, 1), range(1, 2)))
+        has_items: whether each part of a turn is an item of its own (Responses).
+        signs_parts: whether signatures are on calls and texts, not on the reasoning (Google).
     """
 
-    format: Format
+    format: str
     messages: tuple[Message, ...]
     preamble: tuple[str, ...] = ()
     preamble_markers: int = 0
     settled: int = 0
+    has_items: bool = False
+    signs_parts: bool = False
 
     def with_messages(self, messages: tuple[Message, ...]) -> "Conversation":
         """Return this conversation with other messages; itself if the messages are the same."""
@@ -232,9 +230,9 @@ class Conversation:
     def exchanges(self) -> tuple[range, ...]:
         """Ranges of messages that are kept or removed together: a cut between two never separates a call from its result.
 
-        In Responses, neighbouring assistant messages are one answer: reasoning, text and calls belong together.
+        Neighbouring items of the assistant are one answer: reasoning, text and calls belong together.
         """
-        messages, joins_items = self.messages, self.format == "openai-responses"
+        messages, joins_items = self.messages, self.has_items
         ends: list[int] = []
         open_calls: set[str] = set()
         for i, message in enumerate(messages):

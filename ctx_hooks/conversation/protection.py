@@ -1,12 +1,11 @@
 """The messages that no step may touch, and the older messages that steps may shrink or remove."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import TypeVar
 
-from ctx_hooks.conversation.exchanges import prefill_of, request_of_first_speaker
-from ctx_hooks.conversation.model import ELIDED, Conversation, Message, Opaque, Reasoning
+from ctx_hooks.conversation.model import ELIDED, Conversation, Message, Opaque, Reasoning, is_request, prefill_of
 
 T = TypeVar("T")
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
@@ -43,6 +42,15 @@ def protected(conversation: Conversation) -> frozenset[int]:
     return frozenset(
         stay.union(range(conversation.settled), conversation.newest_loop, (i for i in waiting if i is not None))
     )
+
+
+def request_of_first_speaker(messages: Sequence[Message]) -> int | None:
+    """Return the index of the newest message of the user who speaks first, None without one.
+
+    Multi-agent frameworks send the output of other agents as named user messages, after the question that all work on.
+    """
+    requests = [i for i, m in enumerate(messages) if is_request(m)]
+    return next((i for i in reversed(requests) if messages[i].name in (messages[requests[0]].name, None)), None)
 
 
 @_once
@@ -108,24 +116,16 @@ def older_messages(conversation: Conversation) -> frozenset[int]:
     return frozenset(i for exchange in older_exchanges(conversation) for i in exchange)
 
 
-def reasoning_may_go(conversation: Conversation, index: int) -> bool:
-    """Whether a step may remove the message's reasoning: only in turns before the newest request.
-
-    Anthropic, with thinking enabled: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking`
-    is enabled, a final `assistant` message must start with a thinking block".
-    """
-    newest = conversation.newest_request
-    # A Responses reasoning item is a separate message that its item may need; it goes only with its exchange.
-    return newest is not None and index < newest and conversation.format != "openai-responses"
-
-
 def reasoning_left(conversation: Conversation, index: int, part: Reasoning, *, is_wanted: bool) -> Reasoning | None:
     """Return what steps leave of a message's reasoning; `is_wanted`: the model wants it back, one character is enough.
 
-    Google wants back signatures, and these are on other parts.
+    Only turns before the newest request lose any. Anthropic, with thinking enabled: "Expected `thinking` or
+    `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a
+    thinking block". An item of reasoning (Responses) goes only with its exchange: the next item may need it.
     """
-    if not reasoning_may_go(conversation, index):
+    newest = conversation.newest_request
+    if newest is None or index >= newest or conversation.has_items:
         return part
-    if not is_wanted or conversation.format == "gemini":
+    if not is_wanted or conversation.signs_parts:
         return None
     return part if part.is_signed or part.media or not part.text else replace(part, text=ELIDED)

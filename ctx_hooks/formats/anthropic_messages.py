@@ -16,12 +16,9 @@ REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id, "content": text}
-    if is_error:
-        block["is_error"] = True
-    return Message(
-        "user", (ToolResult(call.id, (Text(text),), is_error, raw=block),), raw={"role": "user", "content": [block]}
-    )
+    block = {"type": "tool_result", "tool_use_id": call.id, "content": text} | ({"is_error": True} if is_error else {})
+    result = ToolResult(call.id, (Text(text),), is_error, raw=block)
+    return Message("user", (result,), raw={"role": "user", "content": [block]})
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
@@ -41,9 +38,8 @@ def _parts(block: Any) -> tuple[Part, ...]:
         parts = text_parts(block.get("content"), TEXT_TYPES)
         return (ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block),)
     if kind in REASONING_TYPES:
-        sealed = text_or_empty(block.get("data"))
+        sealed, thinking = text_or_empty(block.get("data")), text_or_empty(block.get("thinking"))
         media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
-        thinking = text_or_empty(block.get("thinking"))
         return (Reasoning(thinking, block, media, is_signed=bool(block.get("signature"))),)
     return block_parts(block, TEXT_TYPES)
 
@@ -79,4 +75,5 @@ WIRE = WireFormat(
     system_field="system",
     route_ends=("/messages",),
     cited=with_citations,
+    elided=Reasoning(ELIDED, {"type": "thinking", "thinking": ELIDED, "signature": ""}),
 )

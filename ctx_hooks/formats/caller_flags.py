@@ -1,7 +1,4 @@
-"""The flags by which a caller keeps a message whole, as `{"context": {"pin": true}}`.
-
-No provider knows them, and most refuse a message with an unknown field. So the plugin reads them here and never sends them.
-"""
+"""The flags by which a caller keeps a message whole, as `{"context": {"pin": true}}`; no provider accepts them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,14 +6,11 @@ from typing import Any
 from ctx_hooks.formats.fields import MAPPINGS
 
 FIELD = "context"
-PIN = "pin"
-SKIP = "truncation_skip"
-"""The same; MyCodeAgent sets it on tool results."""
+PIN, SKIP = "pin", "truncation_skip"
+"""Two names for one thing; MyCodeAgent sets the second one on tool results."""
 FLAGS = frozenset({PIN, SKIP})
 BLOCKS = ("content", "parts")
 """The fields of a message that contain its blocks."""
-
-
 MOST_AT_ONCE = 2_000
 """This many messages and blocks are checked within some 2 ms."""
 
@@ -31,8 +25,7 @@ def are_many(items: Any) -> bool:
 
 def is_pinned(message: Any) -> bool:
     """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
-    flagged = _flagged(message)  # rarely any: each message of each request passes here
-    return any(value[FIELD].get(name) is True for value in flagged for name in FLAGS) if flagged else False
+    return any(value[FIELD].get(name) is True for value in _flagged(message) for name in FLAGS)
 
 
 def without_flags(items: Any) -> list[Any] | None:
@@ -50,12 +43,9 @@ def _flagged(item: Any) -> list[Mapping[str, Any]]:
     if not isinstance(item, MAPPINGS):
         return []
     found = [item] if FIELD in item and _has_flag(item) else []
-    for name in BLOCKS:
-        blocks = item.get(name)
+    for blocks in map(item.get, BLOCKS):
         if isinstance(blocks, (list, tuple)):
-            for block in blocks:
-                if isinstance(block, MAPPINGS) and FIELD in block and _has_flag(block):
-                    found.append(block)  # noqa: PERF401 - most messages have a block or two: a list of its own costs more
+            found += [block for block in blocks if isinstance(block, MAPPINGS) and FIELD in block and _has_flag(block)]
     return found
 
 
@@ -64,16 +54,15 @@ def _has_flag(value: Mapping[str, Any]) -> bool:
     return isinstance(context, Mapping) and not FLAGS.isdisjoint(context)
 
 
-def _without(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: [_bare(v) for v in value] if name in BLOCKS and isinstance(value, (list, tuple)) else value
-        for name, value in _bare(item).items()
-    }
-
-
-def _bare(value: Any) -> Any:
-    if not isinstance(value, MAPPINGS) or not _has_flag(value):
+def _without(value: Any, *, blocks: bool = True) -> Any:
+    if not isinstance(value, MAPPINGS):
         return value
-    rest = {name: inner for name, inner in value[FIELD].items() if name not in FLAGS}
-    others = {name: inner for name, inner in value.items() if name != FIELD}
-    return {**others, FIELD: rest} if rest else others
+    bare = dict(value)
+    if _has_flag(value):
+        bare[FIELD] = {name: inner for name, inner in value[FIELD].items() if name not in FLAGS}
+        if not bare[FIELD]:
+            del bare[FIELD]
+    for name in BLOCKS if blocks else ():
+        if isinstance(value.get(name), (list, tuple)):
+            bare[name] = [_without(block, blocks=False) for block in value[name]]
+    return bare

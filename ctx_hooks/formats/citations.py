@@ -6,26 +6,20 @@ https://platform.claude.com/docs/en/build-with-claude/citations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
+from ctx_hooks.formats.fields import compact_json
 
-NUMBERS: Mapping[str, str] = {"document": "document_index", "search_result": "search_result_index"}
+NUMBERS = {"document": "document_index", "search_result": "search_result_index"}
 """The field of a citation that has the number, by the type of the numbered block."""
 
 
 def with_citations(came: Sequence[Any], sent: list[Any]) -> list[Any]:
-    """Return messages whose citations name the same blocks as in the client's messages; others are dropped.
-
-    Args:
-        came: the client's messages.
-        sent: the messages after a compaction.
-    """
+    """Return the messages to send with citations that name the same blocks as in the client's; others are dropped."""
     if not any(block.get("citations") for block in _blocks(sent)):
         return sent
     places: dict[str, list[int | None]] = {}
-    for kind in NUMBERS:
-        left = [_key(block) for block in _blocks(sent) if block.get("type") == kind]
-        listed = [_key(block) for block in _blocks(came) if block.get("type") == kind]
-        places[NUMBERS[kind]] = [left.index(key) if key in left else None for key in listed]
+    for kind, name in NUMBERS.items():
+        left, listed = ([_key(b) for b in _blocks(messages) if b.get("type") == kind] for messages in (sent, came))
+        places[name] = [left.index(key) if key in left else None for key in listed]
     return [_renumbered(message, places) for message in sent]
 
 
@@ -39,12 +33,9 @@ def _blocks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
                 yield from _blocks([block])
 
 
-def _key(block: Mapping[str, Any]) -> bytes:
+def _key(block: Mapping[str, Any]) -> str:
     """Return what identifies a block, without its cache marker; a shortened one is another."""
-    try:
-        return orjson.dumps({name: value for name, value in block.items() if name != "cache_control"})
-    except TypeError:  # lone surrogates, or nested deeply
-        return repr(block).encode("utf-8", "replace")
+    return compact_json({name: value for name, value in block.items() if name != "cache_control"})
 
 
 def _renumbered(message: Any, places: Mapping[str, Sequence[int | None]]) -> Any:
@@ -67,9 +58,9 @@ def _renumbered_block(block: Any, places: Mapping[str, Sequence[int | None]]) ->
 
 
 def _renumbered_citation(citation: Any, places: Mapping[str, Sequence[int | None]]) -> Any:
-    name = next((n for n in places if isinstance(citation, Mapping) and isinstance(citation.get(n), int)), None)
-    if name is None:
-        return citation
-    number = citation[name]
-    place = places[name][number] if 0 <= number < len(places[name]) else None
-    return None if place is None else citation if place == number else {**citation, name: place}
+    for name in places if isinstance(citation, Mapping) else ():
+        number = citation.get(name)
+        if isinstance(number, int):
+            place = places[name][number] if 0 <= number < len(places[name]) else None
+            return None if place is None else {**citation, name: place}
+    return citation

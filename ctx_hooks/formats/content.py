@@ -17,13 +17,11 @@ SEALED = fields.SEALED_FIELDS | fields.SIGNATURE_FIELDS | {"fingerprint"}
 
 def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
     """Read string or block content: texts, media, and everything else as `parts_of_value` reads it."""
-    if content is None:
-        return ()
+    if isinstance(content, (list, tuple)):
+        return tuple([part for block in content for part in block_parts(block, text_types)])
     if isinstance(content, str):
         return (Text(content),)
-    if not isinstance(content, (list, tuple)):
-        return parts_of_value(content)
-    return tuple([part for block in content for part in block_parts(block, text_types)])
+    return () if content is None else parts_of_value(content)
 
 
 def block_parts(block: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
@@ -94,6 +92,6 @@ def write_block(part: Part, text_type: str) -> Any:
     """Write one block with all its original fields."""
     if not isinstance(part, Text):
         return part.raw
-    if isinstance(part.raw, MAPPINGS):
-        return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}
-    return {"type": text_type, "text": part.text}
+    if not isinstance(part.raw, MAPPINGS):
+        return {"type": text_type, "text": part.text}
+    return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -13,31 +14,19 @@ from ctx_hooks.errors import MalformedConversationError
 
 MAPPINGS = (dict, Mapping)
 """For `isinstance`: it finds a `dict` ten times faster than with only `Mapping`, and each message has many values."""
+OPENAI_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
-"""Deepest nesting that is read: real tool arguments stay below ten levels, and Python's stack ends near 1,000. A value below
-is text, for every room: see `DeepJson`."""
-
+"""Deepest nesting that is read (Python's stack ends near 1,000); a value below is text: see `DeepJson`."""
 MEDIA_KINDS: Mapping[str, MediaKind] = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "computer_screenshot": "image",
-    "video": "file",
-    "input_video": "file",
-    "input_audio": "audio",
-    "audio": "audio",
-    "audio_url": "audio",
-    "file": "file",
-    "input_file": "file",
-    "document": "file",
-    "video_url": "file",
+    **dict.fromkeys(("image", "image_url", "input_image", "computer_screenshot"), "image"),
+    **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
+    **dict.fromkeys(("file", "input_file", "document", "video", "video_url", "input_video"), "file"),
 }
 REFERENCES = frozenset({"image_url", "file_url", "video_url", "audio_url", "file_id", "source"})
 """Fields of a media block. In an unknown item, a mapping of type "file" without any may be a line of a listing."""
 MOST_FRAME_CHARS = 500
 """Up to this size, the rest of a media block is type, name and format; more is text for the model, or a signed URL."""
-
 DATA_URL = re.compile(r"data:[\w.+-]*/?[\w.+-]*(?:;[\w.+-]+=[^;,]{0,100}){0,5};base64,", re.IGNORECASE)
 LEAST_PAYLOAD_CHARS = 1_000
 """Shorter base64 costs little as text; keys, digests and signatures of requests are shorter."""
@@ -49,8 +38,6 @@ TEXT_FIELDS = frozenset({"text", "content", "output", "arguments", "thinking", "
 SEALED_FIELDS = frozenset({"encrypted_content", "encrypted_stdout", "encrypted_index"})
 SIGNATURE_FIELDS = frozenset({"signature", "thought_signature", "thoughtSignature"})
 """Fields that prove that thinking is the model's own. No provider bills them."""
-MIME_KINDS: Mapping[str, MediaKind] = {"image": "image", "audio": "audio"}
-
 _UNCHANGING = frozenset({str, int, float, bool, type(None)})
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
@@ -87,9 +74,9 @@ def _shallow(value: Any, levels: int) -> Any:
         return copied(value)
     if not levels:
         return DeepJson(compact_json(value))
-    if kind is dict:
-        return {name: inner if type(inner) is str else _shallow(inner, levels - 1) for name, inner in value.items()}
-    return [_shallow(inner, levels - 1) for inner in value]
+    if kind is list:
+        return [_shallow(inner, levels - 1) for inner in value]
+    return {name: inner if type(inner) is str else _shallow(inner, levels - 1) for name, inner in value.items()}
 
 
 def item_of(item: Any, index: int) -> Mapping[str, Any]:
@@ -107,8 +94,7 @@ def compact_json(value: Any) -> str:
 def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
     """Return the texts before the messages, one for each block or tool, and the number of cache markers.
 
-    They are separate, so that no single call holds Python's lock for long. The plugin counts the texts and never sends them,
-    so the notation of numbers may differ from the notation of `compact_json`.
+    They are separate, so that no single call holds Python's lock for long; they are counted and never sent.
     """
     blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
     return tuple(map(_counted_text, blocks)), sum(map(_markers, blocks))
@@ -117,11 +103,8 @@ def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
 def _counted_text(block: Any) -> str:
     if isinstance(block, str):
         return block
-    try:
+    with suppress(TypeError):  # lone surrogates, huge integers and foreign objects, which the standard library accepts
         return orjson.dumps(block).decode()
-    except TypeError:
-        # The standard library accepts values that orjson refuses: lone surrogates, huge integers and foreign objects.
-        pass
     try:
         return compact_json(block)
     except (RecursionError, ValueError):
@@ -130,17 +113,14 @@ def _counted_text(block: Any) -> str:
 
 def _markers(block: Any) -> int:
     """Count the cache markers of a system block or tool; a chat tool may carry its marker inside `function`."""
-    if not isinstance(block, Mapping):
-        return 0
-    function = mapping_or_empty(block.get("function"))
-    return (block.get(CACHE_MARKER) is not None) + (function.get(CACHE_MARKER) is not None)
+    own = mapping_or_empty(block)
+    return sum(place.get(CACHE_MARKER) is not None for place in (own, mapping_or_empty(own.get("function"))))
 
 
 def unmarked(item: Any) -> Any:
-    """Return a message without cache markers, so that it is the same whichever messages a client marks in a request.
+    """Return a message without cache markers; the same object if nothing differs.
 
-    Clients such as Claude Code write a marked text as a block, and an unmarked one as a string. If nothing differs, the same
-    object is returned.
+    Clients such as Claude Code write a marked text as a block, and an unmarked one as a string.
     """
     if not isinstance(item, Mapping):
         return item
@@ -180,24 +160,20 @@ def mapping_or_empty(value: Any) -> Mapping[str, Any]:
 
 
 def is_payload(text: str) -> bool:
-    """Whether `text` is a data URL or long base64, judged by its first, middle and last characters.
+    """Whether `text` is a data URL or long base64 (no hex, no long word), judged by its first, middle and last characters.
 
-    Base64 has no blanks, and has digits and letters of both cases; hex digests, long words and rows of one character are
-    text. Mistaking text for a payload is the cheaper error: its count is too low, and a retry follows the refusal. Mistaking
-    a payload for text costs the conversation its history, and nobody notices.
+    Mistaking text for a payload is the cheaper error: its count is too low, and a retry follows the refusal. Mistaking a
+    payload for text costs the conversation its history, and nobody notices.
     """
     if text.startswith(("data:", "DATA:")) and DATA_URL.match(text):
         return True
     if len(text) < LEAST_PAYLOAD_CHARS or " " in text[:SAMPLE_CHARS]:
         return False
-    samples = []
-    for at in (0, len(text) // 2, len(text) - SAMPLE_CHARS):
-        sample = text[at : at + SAMPLE_CHARS].replace("\n", "").replace("\r", "")
-        if not BASE64.fullmatch(sample):
-            return False
-        samples.append(sample)
-    sample = "".join(samples)
-    return any(c.isdigit() for c in sample) and any("a" <= c <= "z" for c in sample) and any("A" <= c <= "Z" for c in sample)
+    places = (0, len(text) // 2, len(text) - SAMPLE_CHARS)
+    samples = [text[at : at + SAMPLE_CHARS].replace("\n", "").replace("\r", "") for at in places]
+    return all(map(BASE64.fullmatch, samples)) and all(
+        re.search(kind, "".join(samples)) for kind in ("[0-9]", "[a-z]", "[A-Z]")
+    )
 
 
 def payload_kind(field: str, text: str) -> MediaKind | None:
@@ -211,7 +187,7 @@ def payload_kind(field: str, text: str) -> MediaKind | None:
 
 def media_kind(mime: str) -> MediaKind:
     """Return the kind of media that a MIME type names; "" is a file."""
-    return MIME_KINDS.get(mime.partition("/")[0].lower(), "file")
+    return MEDIA_KINDS.get(mime.partition("/")[0].lower(), "file")
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:
@@ -237,8 +213,8 @@ def opaque_of(value: Any) -> Opaque:
 
 def reasoning_of(value: Any, raw: Any) -> Reasoning:
     """Return thinking that is not plain text: its JSON text and its sealed content, without signatures."""
-    rest, media = _split(value, "")
-    return Reasoning(compact_json(rest), raw=raw, media=media)
+    found = opaque_of(value)
+    return Reasoning(found.text, raw=raw, media=found.media)
 
 
 def _split(value: Any, field: str) -> tuple[Any, tuple[Media, ...]]:

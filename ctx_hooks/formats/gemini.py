@@ -1,8 +1,6 @@
 """Google's `contents`: parts of text, calls, responses and data, in camelCase or snake_case, some of them signed.
 
-Calls and responses do not always have ids. A call or response without one gets a name from its function and its place among
-the message's calls of that function. `_answering` then gives each response the name of its call. These names stay in the
-neutral model: written messages have only the ids that were read.
+A call or response without an id gets one from its function's name and place, in the neutral model only.
 """
 
 import json
@@ -13,19 +11,25 @@ from typing import Any
 
 from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import parts_of_value, write_parts
-from ctx_hooks.formats.fields import MAPPINGS, compact_json, media_kind, opaque_of, payload_kind, text_or_empty
+from ctx_hooks.formats.fields import (
+    MAPPINGS,
+    compact_json,
+    mapping_or_empty,
+    media_kind,
+    opaque_of,
+    payload_kind,
+    text_or_empty,
+)
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
 """Responses have the role `user`, in older clients `function`. Google treats contents without a role as the user's."""
-OUTPUT_KEY = "output"
-"""Google: "use "output" key to specify function output"."""
+OUTPUT_KEY, ERROR_KEY = "output", "error"
+"""Google: "use "output" key to specify function output and "error" key to specify error details (if any)"."""
 MEDIA_FIELDS = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
 """Fields of the parts that carry or name an image, a sound or a file."""
 LOOKED_BACK_CONTENTS = 8
 """Responses directly follow their calls; clients with one response a content make at most this many calls in parallel."""
-ERROR_KEY = "error"
-"""Google: "and "error" key to specify error details (if any)"."""
 METHODS = (":generateContent", ":streamGenerateContent")
 """The path endings of routes that carry a conversation; `:countTokens` only asks for its size."""
 CONFIGS = ("config", "generationConfig", "generation_config")
@@ -37,11 +41,8 @@ COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
 
 def _config_of(fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return the configuration and the name of its field; LiteLLM's name and an empty one if there is none."""
-    for name in CONFIGS:
-        found = fields.get(name)
-        if isinstance(found, MAPPINGS):
-            return name, found
-    return CONFIGS[0], {}
+    name = next((n for n in CONFIGS if isinstance(fields.get(n), MAPPINGS)), CONFIGS[0])
+    return name, mapping_or_empty(fields.get(name))
 
 
 def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -57,23 +58,13 @@ def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[
 
 def _value_of(fields: Any, name: str) -> Any:
     """Return the value of the field `name`, written in camelCase or in snake_case; None if there is neither."""
-    if not isinstance(fields, Mapping):
-        return None
-    found = fields.get(name)
-    return fields.get(_snake(name)) if found is None else found
+    own = mapping_or_empty(fields)
+    found = own.get(name)
+    return own.get(_snake(name)) if found is None else found
 
 
 def _snake(camel_case: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in camel_case)
-
-
-def _items(given: Any) -> Any:
-    """Return the contents of a request, which may be a single one."""
-    return [given] if isinstance(given, Mapping) else given
-
-
-def _write(message: Message) -> dict[str, Any]:
-    return {**message.raw, "parts": write_parts(message.parts, _write_part)}
 
 
 def _new_message(role: Role, text: str) -> Message:
@@ -82,13 +73,10 @@ def _new_message(role: Role, text: str) -> Message:
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     """Return the user's content that answers `call`, by its id if it has one."""
-    response: dict[str, Any] = {"name": call.name, "response": {ERROR_KEY if is_error else OUTPUT_KEY: text}}
     own_id = _own_id(_value_of(call.raw, "functionCall"))
-    if own_id:
-        response = {"id": own_id, **response}
-    raw = {"functionResponse": response}
-    result = ToolResult(call.id, (Text(text),), is_error, raw)
-    return Message("user", (result,), raw={"role": "user", "parts": [raw]})
+    response = {"name": call.name, "response": {ERROR_KEY if is_error else OUTPUT_KEY: text}}
+    raw = {"functionResponse": {"id": own_id, **response} if own_id else response}
+    return Message("user", (ToolResult(call.id, (Text(text),), is_error, raw),), raw={"role": "user", "parts": [raw]})
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
@@ -106,7 +94,7 @@ def _name_in(fields: Mapping[str, Any], name: str) -> str:
 
 
 def _own_id(fields: Any) -> str:
-    return text_or_empty(fields.get("id")) if isinstance(fields, Mapping) else ""
+    return text_or_empty(mapping_or_empty(fields).get("id"))
 
 
 def _id_of(fields: Mapping[str, Any], unnamed: Counter[str]) -> str:
@@ -124,29 +112,22 @@ def _parts(block: Any, unnamed: Counter[str]) -> tuple[Part, ...]:
     if isinstance(text, str):
         return (Reasoning(text, block) if block.get("thought") is True else Text(text, block, is_signed=is_signed),)
     if isinstance(call, Mapping):
-        arguments = compact_json(call.get("args") or {})
-        name = text_or_empty(call.get("name"))
+        name, arguments = text_or_empty(call.get("name")), compact_json(call.get("args") or {})
         return (ToolCall(_id_of(call, unnamed), name, arguments, block, is_signed=is_signed),)
     if isinstance(response, Mapping):
-        given = response.get("response")
-        is_error = isinstance(given, Mapping) and list(given) == [ERROR_KEY]
+        is_error = list(mapping_or_empty(response.get("response"))) == [ERROR_KEY]
         return (ToolResult(_id_of(response, unnamed), _result_parts(response), is_error, block),)
     return _media_or_rest(block)
 
 
 def _media_or_rest(block: Any) -> tuple[Text | Media | Opaque, ...]:
-    media = _media_of(block)
-    return (media,) if media else parts_of_value(block)
-
-
-def _media_of(block: Any) -> Media | None:
-    """Return a part that carries or names an image, a sound or a file."""
+    """Return the image, sound or file that a part carries or names; any other part as its texts and the rest."""
     for name, field in (("inlineData", "data"), ("fileData", "fileUri")):
         data = _value_of(block, name)
         content = _value_of(data, field)
         if isinstance(content, str):
-            return Media(media_kind(text_or_empty(_value_of(data, "mimeType"))), len(content), raw=block)
-    return None
+            return (Media(media_kind(text_or_empty(_value_of(data, "mimeType"))), len(content), raw=block),)
+    return parts_of_value(block)
 
 
 def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, ...]:
@@ -171,9 +152,24 @@ def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
     """
     if not message.results:
         return message
-    ids = _answered(message.results, _last_calls(items, index))
-    parts = tuple(replace(p, call_id=ids[id(p)]) if isinstance(p, ToolResult) else p for p in message.parts)
-    return message if parts == message.parts else replace(message, parts=parts)
+    calls = _last_calls(items, index)
+    open_ids, own_ids = Counter(c.id for c in calls), Counter(r.call_id for r in message.results)
+    unanswered: dict[str, deque[ToolCall]] = {}
+    for call in calls:
+        own_ids[call.id] -= 1
+        if own_ids[call.id] < 0:
+            unanswered.setdefault(call.name, deque()).append(call)
+    parts: list[Part] = []
+    for part in message.parts:
+        parts.append(part)
+        if isinstance(part, ToolResult):
+            open_ids[part.call_id] -= 1
+            response = _value_of(part.raw, "functionResponse")
+            calls_of_it = unanswered.get(text_or_empty(response.get("name")))
+            both_have_ids = calls_of_it and _own_id(response) and _own_id(_value_of(calls_of_it[0].raw, "functionCall"))
+            if open_ids[part.call_id] < 0 and calls_of_it and not both_have_ids:
+                parts[-1] = replace(part, call_id=calls_of_it.popleft().id)
+    return message if parts == list(message.parts) else replace(message, parts=tuple(parts))
 
 
 def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
@@ -182,28 +178,6 @@ def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
         if isinstance(item, Mapping) and ROLES.get(text_or_empty(item.get("role"))) == "assistant":
             return _read(item).calls
     return ()
-
-
-def _answered(results: Sequence[ToolResult], asked: Sequence[ToolCall]) -> dict[int, str]:
-    """Return by the identity of each result the id of the call that it answers, its own id if it answers none."""
-    open_ids = Counter(call.id for call in asked)
-    ids: dict[int, str] = {}
-    for result in results:
-        if open_ids[result.call_id] > 0:
-            open_ids[result.call_id] -= 1
-            ids[id(result)] = result.call_id
-    unanswered: dict[str, deque[ToolCall]] = {}
-    for call in asked:
-        if open_ids[call.id] > 0:
-            open_ids[call.id] -= 1
-            unanswered.setdefault(call.name, deque()).append(call)
-    for result in results:
-        if id(result) not in ids:
-            response = _value_of(result.raw, "functionResponse")
-            same_function = unanswered.get(text_or_empty(response.get("name")))
-            names_another = same_function and _own_id(response) and _own_id(_value_of(same_function[0].raw, "functionCall"))
-            ids[id(result)] = same_function.popleft().id if same_function and not names_another else result.call_id
-    return ids
 
 
 def _write_part(part: Part) -> Any:
@@ -243,7 +217,7 @@ WIRE = WireFormat(
     call_types=("generate_content", "agenerate_content", "generate_content_stream", "agenerate_content_stream"),
     messages_field="contents",
     read_message=_read,
-    write_message=_write,
+    write_message=lambda message: {**message.raw, "parts": write_parts(message.parts, _write_part)},
     tool_result=_tool_result,
     new_message=_new_message,
     system_field="systemInstruction",
@@ -251,9 +225,10 @@ WIRE = WireFormat(
     output_field=OUTPUT_FIELDS[0],
     output_holders=CONFIGS,
     route_ends=METHODS,
-    items=_items,
+    items=lambda given: [given] if isinstance(given, Mapping) else given,
     options=lambda fields: _config_of(fields)[1],
     with_options=_with_config,
     counted=_counted_values,
     completed=_answering,
+    signs_parts=True,
 )

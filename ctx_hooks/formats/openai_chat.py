@@ -6,17 +6,10 @@ from typing import Any
 
 from ctx_hooks.conversation.model import ELIDED, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import text_parts, write_block, write_content
-from ctx_hooks.formats.fields import MAPPINGS, compact_json, opaque_of, reasoning_of, text_or_empty
+from ctx_hooks.formats.fields import MAPPINGS, OPENAI_ROLES, compact_json, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
-ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
+ROLES: Mapping[str, Role] = OPENAI_ROLES | {"tool": "tool", "function": "tool"}
 TEXT_TYPES = frozenset({"text"})
 REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reasoning_details")
 """Fields in which LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
@@ -46,17 +39,13 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
     fields = [f for f in REASONING_FIELDS if raw.get(f)]
     if not fields:
         return ()
-    # The fields repeat one another (LiteLLM sends `reasoning_content` beside `thinking_blocks`): one is counted.
-    value = raw[fields[0]]
+    value = raw[fields[0]]  # LiteLLM sends `reasoning_content` beside `thinking_blocks`: one is counted
     found = Reasoning(value, raw=fields) if isinstance(value, str) else reasoning_of(value, fields)
     return (replace(found, is_signed=not any(isinstance(raw[f], str) for f in fields)),)
 
 
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
-    calls = raw.get("tool_calls")
-    legacy = raw.get("function_call")
-    if calls is legacy is None:
-        return ()
+    calls, legacy = raw.get("tool_calls"), raw.get("function_call")
     found = [_call(c) for c in calls] if isinstance(calls, (list, tuple)) else []
     if isinstance(legacy, MAPPINGS):
         found.append(_call_of("", legacy, legacy, "arguments"))
@@ -93,9 +82,8 @@ def _write(message: Message) -> dict[str, Any]:
     listed = known if isinstance(known, (list, tuple)) else ()
     listed_ids = {id(c) for c in listed}  # the object identifies an unknown call: two may be equal
     calls = [p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and id(p.raw) in listed_ids)]
-    content = [
-        p for p in message.parts if isinstance(p, (Text, Media)) or (isinstance(p, Opaque) and id(p.raw) not in listed_ids)
-    ]
+    call_ids = {id(p) for p in calls}
+    content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and id(p) not in call_ids]
     if content or raw.get("content") is not None:
         raw["content"] = write_content(content, raw.get("content"), "text")
     if listed:
@@ -123,4 +111,5 @@ WIRE = WireFormat(
     read_message=_read,
     write_message=_write,
     tool_result=_tool_result,
+    elided=Reasoning(ELIDED),
 )

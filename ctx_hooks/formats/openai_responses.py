@@ -4,13 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import PROVIDER_SUMMARIES, REFERENCE_FIELDS
 from ctx_hooks.formats.content import SEALED, parts_of_value, text_parts, write_block, write_content, write_parts
-from ctx_hooks.formats.fields import opaque_of, reasoning_of, text_or_empty
+from ctx_hooks.formats.fields import OPENAI_ROLES, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
-ROLES: Mapping[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 CONTROLS = frozenset({*PROVIDER_SUMMARIES, "compaction_trigger", "configuration_update"})
 """Items for the provider, not for the model."""
@@ -24,11 +23,6 @@ TEXT_FIELDS = ({"output"}, {"content"})
 """The only field of a result that is a text or a list of blocks."""
 ANSWERABLE = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 """Calls for which a missing result can be added: it may be a text. Codex answers a local shell's call as a function's."""
-
-
-def _items(given: Any) -> Any:
-    """Return the items of an `input`, which may be a user's text."""
-    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -45,7 +39,9 @@ def _read(raw: Mapping[str, Any]) -> Message:
     if raw.keys() <= REFERENCE_FIELDS:  # beside the items of its answer
         return Message("assistant", (opaque_of(raw),), raw, pinned=True)
     if kind == "message" or "role" in raw:
-        return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), text_parts(raw.get("content"), TEXT_TYPES), raw)
+        return Message(
+            OPENAI_ROLES.get(text_or_empty(raw.get("role")), "other"), text_parts(raw.get("content"), TEXT_TYPES), raw
+        )
     if kind == "reasoning":
         return Message("assistant", (reasoning_of(raw, raw),), raw)
     call_id, asks, gets = _shape(raw)
@@ -122,6 +118,6 @@ WIRE = WireFormat(
     tool_result=_tool_result,
     system_field="instructions",
     output_field="max_output_tokens",
-    items=_items,
+    items=lambda given: [{"role": "user", "content": given}] if isinstance(given, str) else given,
     has_items=True,
 )

@@ -4,35 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctx_hooks.conversation.model import Conversation, Format, Message
+from ctx_hooks.conversation.model import Conversation, Message
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import owned_items_of
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReader:
-    """The messages of a request: a requested message is read once, any other never.
+    """The messages of a request: a requested message is read once, any other never; behind the texts of its preamble.
 
-    For most messages of a long session the plugin needs only the sizes. Two threads may read one message at once, with one
-    result. The items are copied first, so that results cached by digest stay true if the caller changes the originals.
-
-    Attributes:
-        format: the format of the items.
-        items: a copy of the provider's list of messages.
-        preamble: the texts that are sent beside the messages.
-        preamble_markers: how many of these carry a cache marker.
+    Two threads may read one message at once, with one result. The items are copied first, so that results cached by digest
+    stay true if the caller changes the originals.
 
     Raises:
         MalformedConversationError: `items` is no list; a requested message is no mapping, or nested too deeply.
-
-    >>> reader = MessageReader("openai-chat", [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
-    >>> reader.message(1).text
-    'Hello'
-    >>> len(reader.conversation(0, 1).messages)
-    1
     """
 
-    format: Format
+    format: str
     items: Sequence[Any]
     preamble: tuple[str, ...] = ()
     preamble_markers: int = 0
@@ -49,8 +37,8 @@ class MessageReader:
 
     def conversation(self, start: int = 0, end: int | None = None) -> Conversation:
         """Return the conversation with the messages from `start` to before `end`, by default all."""
-        messages = tuple(map(self.message, range(len(self.items))[start:end]))
-        return Conversation(self.format, messages, self.preamble, self.preamble_markers)
+        messages = map(self.message, range(len(self.items))[start:end])
+        return WIRE_FORMATS[self.format].conversation(messages, self.preamble, self.preamble_markers)
 
     def selected(self, indices: Sequence[int]) -> "MessageReader":
         """Return a reader of only the messages at `indices`, in ascending order; itself if these are all."""

@@ -1,26 +1,17 @@
 """Everything specific to a wire format: reading and writing its messages, its fields and tools, and LiteLLM's names."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from ctx_hooks.conversation.model import Conversation, Format, Message, Role
+from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Role
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import copied, item_of, items_of, preamble_of, said
 
+Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
 OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-
-
-def as_it_is(value: Any) -> Any:
-    """Return the value."""
-    return value
-
-
-def instead(_: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changed options as changed fields: they are fields of the request itself."""
-    return dict(changed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +19,7 @@ class WireFormat:
     """One wire format.
 
     Attributes:
-        name: the format.
         call_types: LiteLLM's call types for requests in this format; the last one also names the Router's method.
-        messages_field: the field of the messages.
-        read_message: returns the neutral message of one of the provider's messages or items.
-        write_message: returns the provider's message for an edited neutral one.
         tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
         new_message: returns a new message with a role and a text.
         system_field: the field of the system text; "" if the system text is a message.
@@ -47,10 +34,8 @@ class WireFormat:
         completed: takes a message, all items and its index; returns it with the facts that only earlier items show.
         cited: takes the client's messages and those to send; returns the latter with citations that name the same blocks.
         has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
-
-    >>> from ctx_hooks.formats import WIRE_FORMATS
-    >>> WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": "Hi"}]).messages[0].text
-    'Hi'
+        signs_parts: whether signatures are on calls and texts, not on the reasoning (Google).
+        elided: reasoning in its shortest form, for a new answer; None if the format has no place for it.
     """
 
     name: Format
@@ -65,13 +50,15 @@ class WireFormat:
     output_field: str = "max_tokens"
     output_holders: tuple[str, ...] = OUTPUT_FIELDS
     route_ends: tuple[str, ...] = ()
-    items: Callable[[Any], Any] = as_it_is
-    options: Callable[[Mapping[str, Any]], Mapping[str, Any]] = as_it_is
-    with_options: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] = instead
+    items: Callable[[Any], Any] = lambda given: given
+    options: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda fields: fields
+    with_options: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] = lambda _, changed: dict(changed)
     counted: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None = None
     completed: Callable[[Message, Sequence[Any], int], Message] | None = None
     cited: Callable[[Sequence[Any], list[Any]], list[Any]] | None = None
     has_items: bool = False
+    signs_parts: bool = False
+    elided: Reasoning | None = None
 
     def read(self, messages: Any, *, system: Any = None, tools: Any = None) -> Conversation:
         """Return the conversation of a request; `system` and `tools` are counted and never changed.
@@ -80,8 +67,11 @@ class WireFormat:
             MalformedConversationError: `messages` is no list of mappings, or nested too deeply.
         """
         items = items_of(self.items(messages))
-        read = tuple(self.message(items, index) for index in range(len(items)))
-        return Conversation(self.name, read, *preamble_of(system, tools))
+        return self.conversation((self.message(items, index) for index in range(len(items))), *preamble_of(system, tools))
+
+    def conversation(self, messages: Iterable[Message], preamble: tuple[str, ...] = (), markers: int = 0) -> Conversation:
+        """Return messages as a conversation of this format, behind a preamble with so many cache markers."""
+        return Conversation(self.name, tuple(messages), preamble, markers, 0, self.has_items, self.signs_parts)
 
     def message(self, items: Sequence[Any], index: int) -> Message:
         """Return the message at `index`."""

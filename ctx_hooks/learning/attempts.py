@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Summaries
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import Format
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.overflow.recognise import Overflow

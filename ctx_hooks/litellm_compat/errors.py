@@ -7,7 +7,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import GEMINI, Format
 from ctx_hooks.litellm_compat.registry import PROXY_ERROR
 from ctx_hooks.overflow.quoted import unless_quoted
 from ctx_hooks.overflow.recognise import Overflow, names_another, recognise_overflow, too_large_for_rate, too_many_bytes
@@ -148,7 +148,7 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
         """A failure hook may return an HTTPException; the proxy answers a ProxyException in the caller's shape."""
 
         def to_dict(self) -> dict[str, Any]:
-            if fmt == "gemini":
+            if fmt == GEMINI:
                 return {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}
             return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
 

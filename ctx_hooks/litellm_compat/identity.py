@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import CHAT, Format
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call, request_id_of
 from ctx_hooks.litellm_compat.deployments import is_proxy
@@ -41,9 +41,7 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
     """
     if is_proxy() or request_id_of(fields):
         return fields
-    name = (
-        "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
-    )
+    name = "metadata" if fmt == CHAT and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
     return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: _new_id(Call(fields))}}
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from ctx_hooks.conversation.model import Conversation, Format
+from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import calls_follow_user, first_message_is_users
 from ctx_hooks.message_rules.content import (
@@ -16,11 +17,11 @@ from ctx_hooks.message_rules.pairing import calls_answered
 from ctx_hooks.message_rules.rule import Repair, Rule
 from ctx_hooks.policy.settings import Language
 
-RULES: Mapping[Format, tuple[Rule, ...]] = {
-    "openai-chat": (chat_content, calls_answered),
-    "anthropic": (anthropic_content, calls_answered, first_message_is_users, cache_markers),
-    "openai-responses": (calls_answered, reasoning_has_item),
-    "gemini": (gemini_content, calls_answered, calls_follow_user, first_message_is_users),
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    CHAT: (chat_content, calls_answered),
+    ANTHROPIC: (anthropic_content, calls_answered, first_message_is_users, cache_markers),
+    RESPONSES: (calls_answered, reasoning_has_item),
+    GEMINI: (gemini_content, calls_answered, calls_follow_user, first_message_is_users),
 }
 """Each format's rules, in the order in which they repair.
 

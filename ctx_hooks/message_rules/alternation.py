@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Format, Message
+from ctx_hooks.conversation.model import Conversation, Message
 from ctx_hooks.conversation.protection import replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair
@@ -34,7 +34,7 @@ def kept(before: Conversation, after: Conversation, language: Language = "en") -
 def alternating(before: Iterable[Turn | None], after: Conversation, language: Language = "en") -> Conversation:
     """Return `after` as `kept` does, from the turns of the messages before."""
     # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
-    gemini = after.format == "gemini"
+    gemini = after.signs_parts
     turns = [turn for turn in before if turn is not None]
     said_in_turn = [turn for turn in turns if turn in OTHER]
     pairs = set(pairwise(turns))
@@ -88,7 +88,7 @@ def _is_reasoning(message: Message) -> bool:
     return message.raw.get("type") == "reasoning"
 
 
-def _fill(messages: list[Message], turn: Turn, fmt: Format, language: Language) -> Turn:
+def _fill(messages: list[Message], turn: Turn, fmt: str, language: Language) -> Turn:
     """Put a message of `turn` at the end, before the reasoning of the item that comes next."""
     place = len(messages)
     while place and _is_reasoning(messages[place - 1]):
@@ -97,7 +97,7 @@ def _fill(messages: list[Message], turn: Turn, fmt: Format, language: Language) 
     return turn
 
 
-def _placeholder(turn: Turn, fmt: Format, language: Language) -> Message:
+def _placeholder(turn: Turn, fmt: str, language: Language) -> Message:
     return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", placeholders.REMOVED_MESSAGE[language])
 
 

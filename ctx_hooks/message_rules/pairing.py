@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Format, Message, Part, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Message, Part, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import references
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES, WIRE_FORMATS
 from ctx_hooks.formats.openai_responses import ANSWERABLE
 from ctx_hooks.message_rules.rule import Repair
 from ctx_hooks.policy.settings import Language
@@ -236,9 +236,4 @@ def _are_same(found: Sequence[Part], wanted: list[ToolResult]) -> bool:
     return sorted(map(id, found)) == sorted(map(id, wanted))
 
 
-ARRANGED: Mapping[Format, Arrange] = {
-    "openai-chat": _chat,
-    "anthropic": _anthropic,
-    "openai-responses": _responses,
-    "gemini": _gemini,
-}
+ARRANGED: Mapping[str, Arrange] = {CHAT: _chat, ANTHROPIC: _anthropic, RESPONSES: _responses, GEMINI: _gemini}

@@ -1,9 +1,9 @@
 """The models that refuse an assistant message without the reasoning that they gave with it."""
 
 import re
-from typing import Any
 
-from ctx_hooks.conversation.model import ELIDED, Conversation, Reasoning
+from ctx_hooks.conversation.model import Conversation, Reasoning
+from ctx_hooks.formats import WIRE_FORMATS
 
 WANTING: tuple[tuple[str, str], ...] = (
     # api-docs.deepseek.com/guides/thinking_mode: "must be fully passed back to the API in all subsequent requests". V3.2 and
@@ -15,8 +15,6 @@ WANTING: tuple[tuple[str, str], ...] = (
     ("mimo", r"v[2-9]"),
 )
 """Patterns of a family's name, and of its versions that want their reasoning back."""
-ELISIONS: dict[str, Any] = {"openai-chat": None, "anthropic": {"type": "thinking", "thinking": ELIDED, "signature": ""}}
-"""A format's own value of elided reasoning; chat has a field of the message."""
 
 
 def wants_reasoning(model: str) -> bool:
@@ -37,9 +35,8 @@ def with_elisions(before: Conversation, after: Conversation) -> Conversation:
 
     In Responses, reasoning is an item of its own, and none is added.
     """
-    reasons = any(isinstance(part, Reasoning) for message in after.messages for part in message.parts)
-    if not reasons or after.format not in ELISIONS:
+    elided, known = WIRE_FORMATS[after.format].elided, {id(message.raw) for message in before.messages}
+    if elided is None or not any(isinstance(part, Reasoning) for message in after.messages for part in message.parts):
         return after
-    elided, known = Reasoning(ELIDED, ELISIONS[after.format]), {id(message.raw) for message in before.messages}
     new = {id(m): m.with_parts((elided, *m.parts)) for m in after.messages if id(m.raw) not in known}
     return after.with_messages(tuple(new[id(m)] if m.role == "assistant" and id(m) in new else m for m in after.messages))

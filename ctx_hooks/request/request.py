@@ -10,8 +10,8 @@ from typing import Any
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, from_newest_summary, message_stats
-from ctx_hooks.conversation.model import Conversation, Format
-from ctx_hooks.formats import FORMAT_OF_CALL_TYPE, WIRE_FORMATS
+from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format
 from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.formats.wire_format import WireFormat
@@ -25,9 +25,9 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
 READ_FROM_OWN_SUMMARY: Mapping[Format, tuple[str, ...]] = {
-    "openai-chat": ("anthropic/",),
-    "anthropic": ("anthropic/", "azure_ai/claude", "bedrock/", "vertex_ai/claude"),
-    "openai-responses": ("openai/", "azure/"),
+    CHAT: ("anthropic/",),
+    ANTHROPIC: ("anthropic/", "azure_ai/claude", "bedrock/", "vertex_ai/claude"),
+    RESPONSES: ("openai/", "azure/"),
 }
 """By format, the beginnings of model names whose providers drop all messages before their own compaction."""
 TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
@@ -174,7 +174,7 @@ def format_of(fields: Mapping[str, Any]) -> Format:
     path = url.split("?")[0].rstrip("/")
     by_route = (wire.name for wire in WIRE_FORMATS.values() if wire.route_ends and path.endswith(wire.route_ends))
     by_field = (wire.name for wire in WIRE_FORMATS.values() if not wire.route_ends and wire.messages_field in fields)
-    return next(chain(by_route, by_field), "openai-chat")
+    return next(chain(by_route, by_field), CHAT)
 
 
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
@@ -188,7 +188,7 @@ def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     if fmt is None or not fields.get(WIRE_FORMATS[fmt].messages_field):
         return None
     request = Request(fmt, fields)
-    return None if fmt != "gemini" and request.call.came_over_google_route else request
+    return None if fmt != GEMINI and request.call.came_over_google_route else request
 
 
 def counted_history(request: Request, counter: Counter) -> History:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import ANTHROPIC, GEMINI, Format
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
@@ -52,11 +52,11 @@ def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) ->
     size = counted or (attempt.received_provider_tokens if attempt is not None else 0)
     if not limit and attempt is not None and size > attempt.known.window.tokens:
         limit = attempt.known.window.tokens  # else the window did not cause the refusal
-    if fmt == "anthropic":
+    if fmt == ANTHROPIC:
         return f"prompt is too long: {size} tokens > {limit} maximum." if limit and size > limit else "prompt is too long."
     if limit and overflow and overflow.pattern == RATE_TOO_LARGE.name:
         return f"The request alone is above the provider's rate limit of {limit} tokens."
-    if fmt == "gemini":
+    if fmt == GEMINI:
         counts = (f" ({size})" if size else "", f" ({limit})" if limit else "")
         return "The input token count{} exceeds the maximum number of tokens allowed{}.".format(*counts)
     what = f"This model's maximum context length is {limit} tokens." if limit else "The model's context length is exceeded."

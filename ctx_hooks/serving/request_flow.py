@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ctx_hooks.engine.decision import LeftToFallback, NotRetried
+from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.caller_flags import FIELD, are_many, without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
@@ -87,7 +88,7 @@ class RequestFlow:
 
     async def before_compaction(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request on the route for compaction as the Router gets it: unchanged unless an add-on answers it."""
-        request = Request("openai-responses", fields)
+        request = Request(RESPONSES, fields)
         group = target.of_group(request.call, self.policies)
         if group.policy.mode != "enforce" or not group.policy.compaction_api or compacts_itself(group.group):
             return dict(fields)

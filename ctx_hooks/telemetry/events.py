@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ctx_hooks.compaction.pipeline import StepReport
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import Format
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.figures import (
     ANSWER_SECONDS,

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ctx_hooks.conversation.cut_texts import CutTexts, Reference
+from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy
 from ctx_hooks.runtime.warnings import warn_once

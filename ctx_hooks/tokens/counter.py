@@ -14,7 +14,6 @@ import tiktoken
 
 from ctx_hooks.conversation.model import (
     Conversation,
-    Format,
     Media,
     Message,
     Opaque,
@@ -24,6 +23,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.formats import RESPONSES
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.media import media_tokens
@@ -119,7 +119,7 @@ class Counter:
         texts = [t for p in parts for t in ((p.name, p.arguments) if isinstance(p, ToolCall) else (p.text,))]
         return LocalTokens(sum(self._counted(t)[1] for t in (*preamble, *texts)))
 
-    def part(self, part: Part, fmt: Format) -> int:
+    def part(self, part: Part, fmt: str) -> int:
         """Return the tokens of one part."""
         if isinstance(part, Text):
             return self.text(part.text)
@@ -131,7 +131,7 @@ class Counter:
             return RESULT_TOKENS + sum(self.part(p, fmt) for p in part.parts)
         return media_tokens(part, fmt) + self.text(part.text)
 
-    def message(self, message: Message, fmt: Format) -> LocalTokens:
+    def message(self, message: Message, fmt: str) -> LocalTokens:
         """Return the tokens of one message or item, with its fixed cost."""
         seen = self._seen.get(id(message))
         if seen is not None:
@@ -146,15 +146,15 @@ class Counter:
         """Remember `tokens` as the count of this object."""
         self._seen[id(counted)] = (counted, tokens)  # while the object is kept, no other gets its id
 
-    def guessed(self, message: Message, fmt: Format) -> LocalTokens:
+    def guessed(self, message: Message, fmt: str) -> LocalTokens:
         """Return how many of a message's tokens are a guess: those of media, reasoning and unknown parts.
 
         Sealed reasoning of the Responses API is not among them: it is in every request of a session, and fills the window.
         """
-        counted = (Text, ToolCall, Reasoning) if fmt == "openai-responses" else (Text, ToolCall)
+        counted = (Text, ToolCall, Reasoning) if fmt == RESPONSES else (Text, ToolCall)
         return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, counted)))
 
-    def messages(self, messages: Iterable[Message], fmt: Format) -> LocalTokens:
+    def messages(self, messages: Iterable[Message], fmt: str) -> LocalTokens:
         """Return the tokens of several messages."""
         return LocalTokens(sum([self.message(m, fmt) for m in messages]))
 

@@ -8,7 +8,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import Format, Media
+from ctx_hooks.conversation.model import Media
+from ctx_hooks.formats import ANTHROPIC, GEMINI, RESPONSES
 from ctx_hooks.formats.fields import mapping_or_empty
 
 UNKNOWN_IMAGE_TOKENS = 300
@@ -55,24 +56,24 @@ HEADER_CHARS = 65_536
 """A JPEG's size follows its metadata, in practice within the first 48 kB."""
 
 
-def media_tokens(media: Media, fmt: Format) -> int:
+def media_tokens(media: Media, fmt: str) -> int:
     """Return the estimated tokens of the payload of `media` at a provider of the format `fmt`."""
     if media.kind == "sealed":
-        if fmt != "openai-responses":
+        if fmt != RESPONSES:
             return media.size_chars // SEALED_CHARS_PER_TOKEN
         size_bytes = int(media.size_chars / BASE64_CHARS_PER_BYTE) - OPENAI_SEALED_OVERHEAD_BYTES
         return int(max(0, size_bytes) / OPENAI_SEALED_BYTES_PER_TOKEN)
     payload = _payload(media.raw)
     size_bytes = int(len(payload) / BASE64_CHARS_PER_BYTE)
     if media.kind == "audio":
-        return max(1, size_bytes // (GEMINI_AUDIO_BYTES_PER_TOKEN if fmt == "gemini" else AUDIO_BYTES_PER_TOKEN))
+        return max(1, size_bytes // (GEMINI_AUDIO_BYTES_PER_TOKEN if fmt == GEMINI else AUDIO_BYTES_PER_TOKEN))
     size = _pixels(payload)
     if size is None:
         return UNKNOWN_IMAGE_TOKENS if media.kind == "image" else _file_tokens(media.raw, size_bytes)
-    if fmt == "anthropic":
+    if fmt == ANTHROPIC:
         scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / max(size))
         return max(1, math.ceil(size[0] * size[1] * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN))
-    if fmt == "gemini":
+    if fmt == GEMINI:
         return _gemini_image(*size)
     block = mapping_or_empty(media.raw)
     is_low = (mapping_or_empty(block.get("image_url")) or block).get("detail") == "low"

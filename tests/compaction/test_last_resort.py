@@ -7,7 +7,7 @@ from strategies import broken_payloads, every_format, items_of, payloads
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort, pipeline
-from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import is_request
 from ctx_hooks.conversation.placeholders import MARK, record_end
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import agent_session

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import extractive_records
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import is_request
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import said
 from ctx_hooks.tokens.budget import Budget

@@ -6,9 +6,15 @@ from hypothesis import strategies as st
 from strategies import every_format, payloads
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request, request_of_first_speaker
-from ctx_hooks.conversation.model import Conversation, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import older_exchanges, older_messages, protected, reasoning_may_go, stays
+from ctx_hooks.conversation.model import Message, Opaque, Reasoning, Text, ToolCall, ToolResult, is_request
+from ctx_hooks.conversation.protection import (
+    older_exchanges,
+    older_messages,
+    protected,
+    reasoning_left,
+    request_of_first_speaker,
+    stays,
+)
 from ctx_hooks.formats import WIRE_FORMATS
 
 
@@ -25,7 +31,7 @@ def result(call_id, **fields):
 
 
 def talk(*messages, fmt="openai-chat"):
-    return Conversation(fmt, messages)
+    return WIRE_FORMATS[fmt].conversation(messages)
 
 
 def test_the_newest_request_and_loop_stay_with_what_stays_anywhere():
@@ -89,9 +95,13 @@ def test_reasoning_may_go_before_the_newest_request_alone():
         return Message("assistant", (Reasoning("why"), Text("so")))
 
     messages = (said("user"), thought(), said("user"), thought())
-    assert [reasoning_may_go(talk(*messages), i) for i in range(4)] == [True, True, False, False]
-    assert not any(reasoning_may_go(talk(*messages, fmt="openai-responses"), i) for i in range(4))
-    assert not reasoning_may_go(talk(thought()), 0)
+
+    def goes(i, *messages, **fmt):
+        return reasoning_left(talk(*messages, **fmt), i, Reasoning("hm"), is_wanted=False) is None
+
+    assert [goes(i, *messages) for i in range(4)] == [True, True, False, False]
+    assert not any(goes(i, *messages, fmt="openai-responses") for i in range(4))
+    assert not goes(0, thought())
 
 
 def test_what_is_protected_is_computed_once_a_conversation():

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.cut_texts import Reference
-from ctx_hooks.conversation.placeholders import MARK, MOST_NAMES, RETRIEVE, SUMMARY_SECTIONS
+from ctx_hooks.conversation.placeholders import MARK, MOST_NAMES, RETRIEVE, SUMMARY_SECTIONS, Reference
 
 every_language = pytest.mark.parametrize("language", ["en", "zh"])
 

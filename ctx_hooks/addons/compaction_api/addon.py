@@ -24,6 +24,7 @@ from ctx_hooks.addons.compaction_api.answer import (
     response_of,
     text_of,
 )
+from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import compacts_itself
@@ -71,7 +72,7 @@ class CompactionApi(Addon):
             HTTPException: an item that cannot be opened.
         """
         items = request.items
-        if request.format != "openai-responses" or not isinstance(items, list):
+        if request.format != RESPONSES or not isinstance(items, list):
             return request
         if any(map(own.is_own, items)):
             try:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ctx_hooks.api import compress
 from ctx_hooks.conversation.placeholders import MARK, block_quoted
+from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.policy.settings import Language, Policy
 
@@ -66,10 +67,10 @@ def state_of(items: Sequence[Any], summary: str, policy: Policy) -> list[Any]:
     Raises:
         MalformedConversationError: the items are no conversation.
     """
-    kept = compress(items, format="openai-responses", budget_tokens=MOST_STATE_TOKENS, policy=policy)
+    kept = compress(items, format=RESPONSES, budget_tokens=MOST_STATE_TOKENS, policy=policy)
     share = max(LEAST_STATE_TOKENS, int(kept.tokens_before * STATE_FRACTION))
     if share < MOST_STATE_TOKENS:
-        kept = compress(items, format="openai-responses", budget_tokens=share, policy=policy)
+        kept = compress(items, format=RESPONSES, budget_tokens=share, policy=policy)
     return with_summary(kept.messages, summary, policy.language) if summary else kept.messages
 
 

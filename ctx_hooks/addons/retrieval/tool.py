@@ -8,8 +8,8 @@ from typing import Any
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation.cut_texts import is_handle
-from ctx_hooks.conversation.model import Format
 from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats import ANTHROPIC, CHAT, Format
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -92,10 +92,10 @@ def is_among_tools(request: Request) -> bool:
 def definition(fmt: Format) -> Mapping[str, Any]:
     """Return the tool's definition in a format that can hide its calls."""
     named = {"name": RETRIEVE, "description": _DESCRIPTION}
-    if fmt == "anthropic":
+    if fmt == ANTHROPIC:
         return {**named, "input_schema": _PARAMETERS}
     function = {**named, "parameters": _PARAMETERS}
-    if fmt == "openai-chat":
+    if fmt == CHAT:
         return {"type": "function", "function": function}
     return {"type": "function", **function, "strict": False}  # OpenAI's default is true, which allows of no optional field
 

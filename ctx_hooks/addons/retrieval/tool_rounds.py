@@ -20,6 +20,7 @@ from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, Turn, messages_of, results_of, says_anything
 from ctx_hooks.addons.retrieval.tool import NO_ROOM
+from ctx_hooks.formats import CHAT
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import checks_before_deployment
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
@@ -185,7 +186,7 @@ class ToolRounds:
         return self._running.of(request_id_of(fields))
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds:
-        form = FORMS.get(format_of(fields), FORMS["openai-chat"])  # in any other format no model knows the tool
+        form = FORMS.get(format_of(fields), FORMS[CHAT])  # in any other format no model knows the tool
         return Rounds(self._archiving, self._ask, form, fields)
 
 

@@ -9,8 +9,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.summary.model_written import Summaries, WrittenSummary, newest_within, prefixes
-from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Format, Message
+from ctx_hooks.conversation.model import Message, is_request
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning.attempts import Attempt
@@ -117,7 +116,7 @@ class SummaryTask:
 
     prefix: str
     length: int
-    format: Format
+    format: str
     messages: tuple[Message, ...]
     before: str = ""
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.file_states import STATES
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult, is_request
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens

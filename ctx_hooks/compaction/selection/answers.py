@@ -7,8 +7,7 @@ context. In plain dialogue half of the text is answers: `select.py` keeps the tu
 from collections.abc import Iterator, Mapping
 
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of, free_tokens
-from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Conversation, Text
+from ctx_hooks.conversation.model import Conversation, Text, is_request
 from ctx_hooks.conversation.protection import older_exchanges
 from ctx_hooks.texts.pieces import head_end, tail_start
 from ctx_hooks.tokens.budget import Budget

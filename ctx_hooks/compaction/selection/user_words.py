@@ -16,8 +16,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
-from ctx_hooks.conversation.exchanges import is_question, is_request
-from ctx_hooks.conversation.model import Conversation, Text
+from ctx_hooks.conversation.model import Conversation, Text, is_question, is_request
 from ctx_hooks.conversation.protection import newest_words, older_messages
 from ctx_hooks.texts.statements import LONGEST_SENTENCE_CHARS, corrections, directs, sentences, tells
 from ctx_hooks.tokens.budget import Budget

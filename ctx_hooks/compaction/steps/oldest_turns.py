@@ -21,8 +21,7 @@ from ctx_hooks.compaction.summary.extractive import (
 )
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.model import Conversation, is_request
 from ctx_hooks.conversation.protection import newest_words, references
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget

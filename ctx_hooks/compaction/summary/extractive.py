@@ -12,8 +12,7 @@ from itertools import accumulate, groupby, pairwise
 from ctx_hooks.compaction.summary.done import Entry, Removed, done_in
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_question, is_request
-from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult, is_question, is_request
 from ctx_hooks.conversation.placeholders import Below
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.identifiers import identifiers

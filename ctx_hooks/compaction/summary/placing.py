@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Conversation, Message, Text
+from ctx_hooks.conversation.model import Conversation, Message, Text, is_request
 from ctx_hooks.conversation.protection import newest_replacement, stays
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Language

@@ -9,7 +9,7 @@ from tool_bait import BAIT, results, session
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
-from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import is_request
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter

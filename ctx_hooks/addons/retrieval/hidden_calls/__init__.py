@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ctx_hooks.addons.retrieval.hidden_calls import chat, messages, responses
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm
-from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats import Format
 
 FORMS: Mapping[Format, AnswerForm] = {form.format: form for form in (chat.FORM, messages.FORM, responses.FORM)}
 """Google's format is absent: LiteLLM has no call that could repeat a request of it."""

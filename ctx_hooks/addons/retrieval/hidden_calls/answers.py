@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ctx_hooks.conversation.model import Format, ToolCall
+from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import WIRE_FORMATS, Format
 from ctx_hooks.formats.fields import mapping_or_empty
 
 Fields: TypeAlias = Mapping[str, Any]

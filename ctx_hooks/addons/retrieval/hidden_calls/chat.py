@@ -9,6 +9,7 @@ from typing import Any
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats import CHAT
 from ctx_hooks.formats.fields import text_or_empty
 
 BETWEEN = "\n\n"
@@ -189,7 +190,7 @@ def _name(call: Fields) -> str:
 
 
 FORM = AnswerForm(
-    format="openai-chat",
+    format=CHAT,
     no_calls={"tool_choice": "none"},
     cut_off="length",
     ends={"tool_calls": "stop", "function_call": "stop"},

@@ -6,6 +6,7 @@ from typing import Any
 
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
 from ctx_hooks.conversation.model import ToolCall
+from ctx_hooks.formats import ANTHROPIC
 from ctx_hooks.formats.fields import compact_json, mapping_or_empty, text_or_empty
 
 CALL = "tool_use"
@@ -117,7 +118,7 @@ def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: s
 
 
 FORM = AnswerForm(
-    format="anthropic",
+    format=ANTHROPIC,
     no_calls={"tool_choice": {"type": "none"}},
     cut_off="max_tokens",
     ends={CALL: "end_turn"},

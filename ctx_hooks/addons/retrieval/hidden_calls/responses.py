@@ -10,6 +10,7 @@ from typing import Any
 from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 
 CALL = "function_call"
@@ -167,7 +168,7 @@ def _kind(event: Fields) -> str:
 
 
 FORM = AnswerForm(
-    format="openai-responses",
+    format=RESPONSES,
     no_calls={"tool_choice": "none"},
     cut_off="incomplete",
     ends={},
