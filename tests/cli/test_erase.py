@@ -102,7 +102,7 @@ def call_of(kind, name):
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_all_that_requests_of_an_owner_have_left_goes_and_nothing_else(world, kind):
+def test_erase_removes_all_of_an_owner_and_nothing_else(world, kind):
     key = f"sk-{uuid4().hex}"
     name = key if kind == "key" else uuid4().hex
     world.leave(call_of("team", uuid4().hex))
@@ -119,7 +119,7 @@ def test_all_that_requests_of_an_owner_have_left_goes_and_nothing_else(world, ki
     assert (code, {line["found"] for line in json.loads(printed.out)["stores"]}) == (1, {0})
 
 
-def test_figures_that_hold_no_longer_are_erased_too_and_those_of_no_owner_are_not_touched(world, redis_server):
+def test_erase_removes_old_figures_too(world, redis_server):
     call = call_of("team", team := uuid4().hex)
     row = f'["output_limit","{call.tenant}",{time.time() - 90_000},[300]]'
     newer = f'["a kind of a later version","ann",{time.time()},[1]]'
@@ -179,24 +179,19 @@ def test_nothing_goes_if_redis_cannot_be_reached(world, tmp_path):
     assert world.kept() == before
 
 
-def test_a_tenant_can_be_named_by_its_digests_and_by_nothing_that_matches_more(world):
+def test_digest_names_a_tenant_exactly(world):
     call = call_of("team", team := uuid4().hex)
     world.leave(call)
     (owner,) = json.loads(world.erase("--team", team, "--yes", "--json")[1].out)["owners"]
     before = world.kept()
     world.leave(call)
     assert world.erase("--tenant", "*", "--yes")[0] == 2
-    assert world.erase("--tenant", owner["archive_name"], "--tenant", owner["digest"], "--yes")[0] == 0
-    assert world.kept() == before
-
-
-def test_the_receipt_says_what_stays(world):
-    team = uuid4().hex
-    world.leave(call_of("team", team))
     stays = "\n".join(json.loads(world.erase("--user", team, "--yes", "--json")[1].out)["stays"])
     assert "Archived texts of the scope `team` belong to each team" in stays
     assert "summaries and histories of requests with a team belong to the team" in stays
     assert "Event files in" in stays
+    assert world.erase("--tenant", owner["archive_name"], "--tenant", owner["digest"], "--yes")[0] == 0
+    assert world.kept() == before
     assert "Nothing was found." in world.erase("--team", "rediss", "--yes")[1].out
 
 

@@ -10,8 +10,6 @@ from ctx_hooks.cli import main
 from ctx_hooks.testing import agent_session
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 LONG = agent_session("openai-chat", turns=60, result_chars=4_000)
 """Larger than the window of the project's configuration."""
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
@@ -39,9 +37,15 @@ def settings(**sections):
     return {"callback_settings": {"ctx_hooks": sections}}
 
 
-def test_explain_shows_policy_window_steps_and_request(explained):
+def proxy(window=12_000, name="m", **policy):
+    listed = {"model_name": name, "litellm_params": {"model": f"openai/{name}"}, "model_info": {"max_input_tokens": window}}
+    return {"model_list": [listed], **settings(defaults=policy)}
+
+
+def test_explain_prints_window_policy_steps_and_decision(explained):
     printed = explained(LONG, *CONFIG, as_json=False)
     for expected in (
+        "local (openai/local-model): openai-chat, 123 messages",
         "window 12,000 tokens (stated by model_info) reserve 960 tokens budget 11,040 tokens",
         "tool_results: max_lines: 2000 (model_info.ctx_hooks); applies once a request is compressed",
         "compressed: ",
@@ -51,7 +55,7 @@ def test_explain_shows_policy_window_steps_and_request(explained):
     assert '"role": "user"' in explained(LONG, *CONFIG, "--sent", as_json=False)
 
 
-def test_every_message_stands_with_its_size_before_and_after_and_the_reason(explained):
+def test_every_message_has_its_sizes_and_reason(explained):
     told = explained(LONG, *CONFIG)
     received, sent = LONG["messages"], explained(LONG, *CONFIG, "--sent")["messages"]
     messages = told["messages"]
@@ -65,6 +69,9 @@ def test_every_message_stands_with_its_size_before_and_after_and_the_reason(expl
         assert bool(message["why"]) != same
     assert sum(m["tokens_before"] for m in messages) == pytest.approx(told["tokens_before"], rel=0.01)
     assert sum(m["tokens_after"] for m in messages) == pytest.approx(told["tokens_after"], rel=0.01)
+    assert sum(step["tokens_saved"] for step in told["steps"]) == told["tokens_before"] - told["tokens_after"]
+    printed = explained(LONG, *CONFIG, "--show", as_json=False)
+    assert " ".join(sent[-1]["content"].split()) in printed
 
 
 def test_nothing_is_written_to_an_archive(explained, tmp_path):
@@ -75,13 +82,12 @@ def test_nothing_is_written_to_an_archive(explained, tmp_path):
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
-def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(fmt, explained):
+def test_small_request_of_every_format_fits(fmt, explained):
     small = agent_session(fmt, turns=1, result_chars=100)
-    printed = explained(small, "--model", "gpt-4o", as_json=False)
-    assert "fits: sent unchanged." in printed
+    assert "fits: sent unchanged." in explained(small, "--model", "gpt-4o", as_json=False)
 
 
-def test_a_request_of_anthropics_format_is_known_by_its_tools_alone(explained):
+def test_tools_show_the_format_of_anthropic(explained):
     tools = [{"name": "read", "input_schema": {"type": "object"}}]
     assert explained({**HELLO, "tools": tools}, "--model", "gpt-4o")["format"] == "anthropic"
 
@@ -89,145 +95,97 @@ def test_a_request_of_anthropics_format_is_known_by_its_tools_alone(explained):
 NAMED = {"teams": {"red": {"language": "zh"}}, "keys": {"ci": {"max_turns": 7}}}
 
 
-def test_the_policy_of_a_team_and_a_key_is_printed_with_its_scopes(explained):
+def test_policy_of_team_and_key_names_its_scopes(explained):
     arguments = ["--model", "gpt-4o", "--team", "red", "--key", "ci"]
     policy = explained(HELLO, *arguments, config=settings(**NAMED))["policy"]
     assert policy["language"] == {"value": "zh", "set_by": "teams.red"}
     assert policy["max_turns"] == {"value": 7, "set_by": "keys.ci"}
+    assert policy["summary"] == {"value": None, "set_by": "default"}
     printed = explained(HELLO, *arguments, config=settings(**NAMED), as_json=False)
     assert "language: zh (teams.red)" in printed
-    assert "max_turns: 7 (keys.ci)" in printed
 
 
 @pytest.mark.parametrize("option", [["--model", "nosuch"], ["--team", "rad"], ["--key", "nosuch"]], ids="".join)
-def test_a_name_that_the_configuration_does_not_have_is_told(option, explained):
-    listed = [{"model_name": "m", "litellm_params": {"model": "openai/gpt-4o"}}]
-    config, request = {"model_list": listed, **settings(**NAMED)}, {"model": "m", **HELLO}
-    assert explained(request, config=config)
-    told = explained(request, *option, config=config, as_json=False, code=2)
+def test_unknown_name_is_an_error(option, explained):
+    config = {**proxy(), **settings(**NAMED)}
+    told = explained({"model": "m", **HELLO}, *option, config=config, as_json=False, code=2)
     assert f"nothing for the {'model group' if option[0] == '--model' else option[0][2:]}" in told
 
 
-def test_a_lower_output_is_printed_with_its_field_and_both_values(explained):
+def test_lower_output_has_its_field_and_values(explained):
     request = {"messages": [{"role": "user", "content": "hello " * 9_000}], "max_tokens": 16_000}
-    listed = [{"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"max_input_tokens": 16_384}}]
-    (change,) = explained(request, "--model", "m", config={"model_list": listed})["fields"].values()
+    (change,) = explained(request, "--model", "m", config=proxy(16_384))["fields"].values()
     assert change["received"] == 16_000 > change["sent"]
-    printed = explained(request, "--model", "m", config={"model_list": listed}, as_json=False)
+    printed = explained(request, "--model", "m", config=proxy(16_384), as_json=False)
     assert f"max_tokens 16000 -> {change['sent']}" in printed
 
 
-def test_a_model_behind_a_wildcard_has_its_own_window(explained):
+def test_model_behind_a_wildcard_has_its_window(explained):
     listed = [{"model_name": "any/*", "litellm_params": {"model": "openai/*"}}]
     found = explained({"model": "any/gpt-4", **HELLO}, config={"model_list": listed})
     assert (found["model"], found["window_tokens"], found["window_source"]) == ("openai/gpt-4", 8_192, "model_map")
 
 
-def test_what_a_lock_of_the_file_ignores_is_told(explained):
+def test_locked_setting_is_listed_as_ignored(explained):
     config = settings(defaults={"reserve": 9, "locked": ["reserve"]}, teams={"red": {"reserve": 5}})
     told = explained(HELLO, "--model", "gpt-4o", "--team", "red", config=config)
     assert told["policy"]["reserve"] == {"value": 9, "set_by": "defaults"}
     assert any("locked by defaults" in line for line in told["ignored"])
 
 
-@pytest.mark.parametrize(
-    ("mode", "begins"),
-    [
-        ("off", "Sent unchanged: mode off (teams.red). With `mode: enforce`: compressed:"),
-        ("observe", "Sent unchanged: mode observe (teams.red). With `mode: enforce`: compressed:"),
-    ],
-)
-def test_a_mode_that_leaves_requests_as_they_are_stands_before_the_decision(mode, begins, explained):
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_mode_is_named_before_the_decision(mode, explained):
     config = settings(defaults={"window_tokens": 12_000}, teams={"red": mode})
     asked = (LONG, "--model", "gpt-4o", "--team", "red")
+    begins = f"Sent unchanged: mode {mode} (teams.red). With `mode: enforce`: compressed:"
     assert begins in explained(*asked, config=config, as_json=False)
     told = explained(*asked, config=config)
-    assert (told["mode"], told["decision"]) == ("off" if mode == "off" else "observe", "compressed")
+    assert (told["mode"], told["decision"]) == (mode, "compressed")
     assert "Sent unchanged" not in explained(LONG, "--model", "gpt-4o", config=config, as_json=False)
-
-
-def proxy_with_fallback(window, **policy):
-    models = {"small": 12_000, "big": window}
-    return {
-        "model_list": [
-            {"model_name": name, "litellm_params": {"model": f"openai/{name}"}, "model_info": {"max_input_tokens": tokens}}
-            for name, tokens in models.items()
-        ],
-        "router_settings": {"context_window_fallbacks": [{"small": ["big"]}]},
-        **settings(defaults=policy),
-    }
 
 
 @pytest.mark.parametrize(("window", "policy", "fields", "decision"), [
     (500_000, {}, {}, "fallback"), (16_000, {}, {}, "compressed"), (500_000, {"fallbacks": "last"}, {}, "compressed"),
     (500_000, {"mode": "observe"}, {}, "fallback"), (500_000, {}, {"disable_fallbacks": True}, "compressed"),
 ])  # fmt: skip
-def test_the_fallback_that_gets_the_request_whole_is_named(window, policy, fields, decision, explained):
-    told = explained({**LONG, **fields}, "--model", "small", config=proxy_with_fallback(window, **policy))
+def test_fallback_that_fits_the_request_is_named(window, policy, fields, decision, explained):
+    small, big = proxy(12_000, "small", **policy), proxy(window, "big")
+    config = {**small, "model_list": small["model_list"] + big["model_list"]}
+    config["router_settings"] = {"context_window_fallbacks": [{"small": ["big"]}]}
+    told = explained({**LONG, **fields}, "--model", "small", config=config)
     assert told["decision"] == decision
     assert (told["reason"] == "big gets all of it") == (decision == "fallback")
 
 
-@pytest.mark.parametrize(("reserve", "is_replaced"), [
-    (16_384, True), (32_768, True), ("dynamic", True), (8_192, False), (2_000, False), (None, False),
-])  # fmt: skip
-def test_a_reserve_that_the_window_replaces_is_named(reserve, is_replaced, explained):
-    listed = {"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"max_input_tokens": 32_768}}
-    config = {"model_list": [listed], **settings(defaults={"reserve": reserve})}
-    printed = explained({**HELLO, "model": "m"}, config=config, as_json=False)
+@pytest.mark.parametrize(("reserve", "is_replaced"), [(32_768, True), ("dynamic", True), (8_192, False), (None, False)])
+def test_replaced_reserve_is_named(reserve, is_replaced, explained):
+    printed = explained({**HELLO, "model": "m"}, config=proxy(32_768, reserve=reserve), as_json=False)
     assert ("becomes 8,192 in a window of 32,768" in printed) is is_replaced
-    assert ("becomes" in printed) is is_replaced
 
 
-def test_the_budget_leaves_what_a_reserve_for_the_output_keeps(explained):
-    listed = {"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"max_input_tokens": 12_000}}
-    config = {"model_list": [listed], **settings(defaults={"reserve": "output"})}
-    told = explained({**HELLO, "model": "m", "max_tokens": 4_000}, config=config)
+def test_reserve_for_the_output_lowers_the_budget(explained):
+    told = explained({**HELLO, "model": "m", "max_tokens": 4_000}, config=proxy(reserve="output"))
     assert told["budget_tokens"] == int(9_000 / 1.05)
-
-
-PROXY = {
-    "model_list": [{"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"max_input_tokens": 12_000}}]
-}
-HUGE = {"model": "m", "messages": [{"role": "user", "content": "word " * 20_000}]}
+    dynamic = proxy(200_000, reserve="dynamic")
+    assert explained({**HELLO, "model": "m"}, config=dynamic)["reserve_tokens"] == 8_192
+    large = [{"role": "user", "content": "word " * 3_000}]
+    assert explained({"model": "m", "messages": large}, config=dynamic)["reserve_tokens"] == 32_768
 
 
 @pytest.mark.parametrize(("request_", "triggers"), [({**HELLO, "model": "m"}, False), ({**LONG, "model": "m"}, True)])
 def test_explain_begins_with_size_and_budget(request_, triggers, explained):
-    found = explained(request_, config=PROXY)
+    found = explained(request_, config=proxy())
     assert (found["window_tokens"], found["reserve_tokens"], found["budget_tokens"]) == (12_000, 960, 11_040)
-    assert found["window_source"] == "model_info"
     assert found["remaining_tokens"] == 11_040 - found["context_tokens"]
     assert found["usage_percent"] == pytest.approx(found["context_tokens"] / 120, abs=0.1)
     assert found["triggers"] is triggers
-    printed = explained(request_, config=PROXY, as_json=False)
+    printed = explained(request_, config=proxy(), as_json=False)
     assert f"context {found['context_tokens']:,} tokens (counted), {found['usage_percent']:g} % of the window" in printed
-    assert f"remaining {found['remaining_tokens']:,} tokens" in printed
 
 
-def test_dynamic_reserve_follows_the_message_sizes(explained):
-    config = {"model_list": [{**PROXY["model_list"][0], "model_info": {"max_input_tokens": 200_000}}]}
-    config |= settings(defaults={"reserve": "dynamic"})
-    told = explained({**HELLO, "model": "m"}, config=config)
-    assert told["reserve_tokens"] == 8_192
-    large = [{"role": "user", "content": "word " * 3_000}]
-    assert explained({"model": "m", "messages": large}, config=config)["reserve_tokens"] == 32_768
-
-
-def test_a_request_over_budget_never_fits(explained):
-    found = explained(HUGE, config=PROXY)
-    assert found["decision"] == "over_budget"
-    printed = explained(HUGE, config=PROXY, as_json=False)
+def test_request_over_budget_never_fits(explained):
+    huge = {"model": "m", "messages": [{"role": "user", "content": "word " * 20_000}]}
+    assert explained(huge, config=proxy())["decision"] == "over_budget"
+    printed = explained(huge, config=proxy(), as_json=False)
     assert "over_budget: sent unchanged, " in printed
     assert "fits" not in printed
-
-
-def test_steps_add_up_to_the_reduction(explained):
-    found = explained({**LONG, "model": "m"}, config=PROXY)
-    assert sum(step["tokens_saved"] for step in found["steps"]) == found["tokens_before"] - found["tokens_after"]
-
-
-def test_show_prints_what_the_model_sees(explained):
-    sent = explained({**LONG, "model": "m"}, "--sent", config=PROXY)
-    printed = explained({**LONG, "model": "m"}, "--show", config=PROXY, as_json=False)
-    assert " ".join(sent["messages"][-1]["content"].split()) in printed
