@@ -31,69 +31,52 @@ def settings(**sections):
     return {"callback_settings": {"ctx_hooks": sections}}
 
 
-def test_every_mistake_of_a_configuration_is_printed(checked):
-    wrong = settings(defaults={"reserve": "many"}, teams={"t": {"tool_results": {"direction": "up"}}})
-    printed = checked({"model_list": [{**MODELS[0], "model_info": {"ctx_hooks": {"langage": "en"}}}], **wrong}, code=1)
-    for expected in ("defaults.reserve", "teams.t.tool_results.direction", "did you mean 'language'", "3 mistakes"):
-        assert expected in printed
-
-
 SCOPED = {**LISTED, **settings(defaults={"reserve": 9}, teams={"red": {"language": "zh"}})}
 
 
-def test_the_table_names_the_scope_of_every_field_that_is_set(checked):
-    models = [{**MODELS[0], "model_info": {"ctx_hooks": {"max_turns": 7}}}, {**MODELS[0], "model_name": "plain"}]
-    rows = checked({**SCOPED, "model_list": models}, as_json=True)["policies"]
+def test_table_names_the_scope_of_every_field(checked):
+    found = [(r["whom"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
+    assert found == [("", "reserve", 9), ("teams.red", "language", "zh")], "also without a listed model"
+    models = [{**MODELS[0], "model_info": {"ctx_hooks": {"max_turns": turns}}} for turns in (7, 8, 7)]
+    rows = checked({**SCOPED, "model_list": [*models, {**MODELS[0], "model_name": "plain"}]}, as_json=True)["policies"]
     assert {(r["whom"], r["field"], r["value"], r["set_by"]) for r in rows} == {
         ("m", "max_turns", 7, "model_info.ctx_hooks"),
+        ("m", "max_turns", 8, "model_info.ctx_hooks"),
         ("", "reserve", 9, "defaults"),
         ("teams.red", "language", "zh", "teams.red"),
     }
 
 
-def test_of_a_group_of_figures_the_table_has_those_that_differ(checked):
+def test_table_says_when_limits_apply(checked):
+    late = "applies once a request is compressed"
     printed = checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9}})})
     assert "tool_results max_lines: 9 - defaults" in printed
     assert "max_chars" not in printed
+    assert late in printed
+    assert late not in checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9, "apply": "always"}})})
 
 
-def test_limits_that_hold_at_times_say_when(checked):
-    late = "applies once a request is compressed"
-    assert late in checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9}})})
-    always = checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9, "apply": "always"}})})
-    assert late not in always
-    assert "max_lines: 9" in always
-
-
-def test_the_environment_is_checked_too(checked, monkeypatch):
+def test_environment_is_checked_too(checked, monkeypatch):
     monkeypatch.setenv("TOOL_OUTPUT_DIR", "/cuts")
     (row,) = checked(LISTED, as_json=True)["policies"]
-    assert (row["field"], row["value"]["backend"], row["value"]["path"]) == ("archive", "disk", "/cuts")
-    assert row["set_by"] == "environment"
+    assert (row["field"], row["value"]["path"], row["set_by"]) == ("archive", "/cuts", "environment")
     monkeypatch.setenv("TOOL_OUTPUT_MAX_LINES", "0")
     assert "TOOL_OUTPUT_MAX_LINES" in (printed := checked(LISTED, code=1))
     assert "1 mistake in" in printed
 
 
-def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(checked):
-    found = [(r["whom"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
-    assert found == [("", "reserve", 9), ("teams.red", "language", "zh")]
-
-
-def test_deployments_of_one_group_that_differ_are_both_listed(checked):
-    models = [{**MODELS[0], "model_info": {"ctx_hooks": {"max_turns": turns}}} for turns in (7, 8, 7)]
-    rows = checked({**LISTED, "model_list": models}, as_json=True)["policies"]
-    assert [(r["whom"], r["value"]) for r in rows] == [("m", 7), ("m", 8)]
-
-
-def test_a_model_without_settings_has_the_defaults(checked):
+def test_model_without_settings_has_the_defaults(checked):
     printed = checked({**LISTED, "model_list": MODELS})
     assert "config.yaml: no mistakes" in printed
     assert "Every policy is the default." in printed
-    assert checked({**LISTED, "model_list": MODELS}, as_json=True)["policies"] == []
+
+
+WRONG = settings(defaults={"reserve": "many"}, teams={"t": {"tool_results": {"direction": "up"}}})
 
 
 @pytest.mark.parametrize(("config", "told_of"), [
+    ({"model_list": [{**MODELS[0], "model_info": {"ctx_hooks": {"langage": "en"}}}], **WRONG}, "did you mean 'language'"),
+    (WRONG, "teams.t.tool_results.direction"), (WRONG, "2 mistakes"),
     ({"model_list": MODELS}, "not in litellm_settings.callbacks"),
     ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": "128k"}}]}, "max_input_tokens: a number"),
     ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": 128}}]}, "such as 128000, not 128"),
@@ -106,7 +89,7 @@ def test_a_model_without_settings_has_the_defaults(checked):
     ({**LISTED, "model_list": [{"model_name": "m"}]}, "model_list.0.litellm_params.model"),
     ({**LISTED, "general_settings": ["master_key"]}, "general_settings: a mapping"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
-def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, checked):
+def test_wrong_configuration_fails(config, told_of, checked):
     printed = checked(config, code=1)
     assert told_of in printed
     assert "What could be better" not in printed
@@ -114,18 +97,18 @@ def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, ch
     assert "Input should" not in printed
 
 
-def test_a_policy_of_a_group_by_wildcard_alias_or_database_is_no_mistake(checked):
+def test_wildcard_alias_or_database_names_a_group(checked):
     named = settings(models={"openai/gpt-4o": "gentle", "four": "gentle", "*": "gentle"})
     checked({**WILD, **named, "router_settings": {"model_group_alias": {"four": "openai/gpt-4o"}}})
     checked({**LISTED, "model_list": MODELS, **named, "general_settings": {"store_model_in_db": True}})
 
 
-def test_a_wildcard_has_the_window_of_no_model(checked):
+def test_wildcard_has_no_window(checked):
     assert checked(WILD, as_json=True)["deployments"][0]["window_tokens"] is None
     assert "128,000" not in checked(WILD)
 
 
-def test_a_section_written_twice_is_a_mistake(tmp_path, capsys):
+def test_section_written_twice_is_a_mistake(tmp_path, capsys):
     observed = "callback_settings: {ctx_hooks: {defaults: observe}}\n"
     (tmp_path / "config.yaml").write_text(f"{observed}{yaml.safe_dump(LISTED)}callback_settings: {{}}\n")
     assert main(["check", str(tmp_path / "config.yaml")]) == 1

@@ -47,7 +47,6 @@ def test_settings_can_be_read_by_clients(config, capsys):
 
 
 def test_no_known_window_is_an_error(tmp_path, capsys):
-    path = tmp_path / "config.yaml"
-    path.write_text("model_list: [{model_name: unknown, litellm_params: {model: hosted_vllm/c}}]\n")
-    assert main(["clients", str(path)]) == 2
+    (tmp_path / "config.yaml").write_text("model_list: [{model_name: unknown, litellm_params: {model: hosted_vllm/c}}]\n")
+    assert main(["clients", str(tmp_path / "config.yaml")]) == 2
     assert "--probe" in capsys.readouterr().err

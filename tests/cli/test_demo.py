@@ -22,7 +22,7 @@ def _forked(monkeypatch):
     monkeypatch.setattr(demo, "TURNS", 20)  # twice the window
 
 
-def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_window(capsys, monkeypatch):
+def test_every_route_is_answered_within_the_window(capsys, monkeypatch):
     found = list(demo.answers())
     monkeypatch.setattr(demo, "answers", lambda: iter(found))
     assert main(["demo"]) == 0
@@ -46,7 +46,7 @@ def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_win
     assert printed == {"window_tokens": WINDOW_TOKENS, "answered": True, "requests": found}
 
 
-def test_a_plugin_that_is_off_is_a_finding_and_answers_no_route(capsys, monkeypatch):
+def test_switched_off_plugin_answers_no_route(capsys, monkeypatch):
     monkeypatch.setenv("CTX_HOOKS_ENABLED", "0")
     assert main(["demo", "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)
@@ -55,26 +55,24 @@ def test_a_plugin_that_is_off_is_a_finding_and_answers_no_route(capsys, monkeypa
 
 
 @pytest.mark.parametrize(("value", "code"), [("1", 0), ("0", 1)])
-def test_doctor_says_whether_the_plugin_works_here_and_starts_nothing(capsys, monkeypatch, value, code):
+def test_doctor_examines_and_starts_nothing(capsys, monkeypatch, value, code):
     monkeypatch.setenv("CTX_HOOKS_ENABLED", value)
     monkeypatch.setattr(demo, "answers", None)
     assert main(["doctor", "--json"]) == code
     levels = {f["name"]: f["level"] for f in json.loads(capsys.readouterr().out)["findings"]}
     assert (levels.get("switched_off"), levels["seam"], levels["versions"]) == ("fails" if code else None, "ok", "ok")
-    assert main(["doctor"]) == code
-    assert "LiteLLM" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("version", "level"), [
     ("1.102.0", "fails"), ("1.107.0", "fails"), ("2.0.0", "fails"), ("1.103.0", "ok"), ("1.106.2", "ok"),
 ])  # fmt: skip
-def test_a_litellm_that_is_not_supported_fails(version, level):
+def test_unsupported_litellm_fails(version, level):
     finding = demo.versions_finding(version)
     assert finding.level == level
     assert ("pip install 'litellm[proxy]" in finding.advice) == (level == "fails")
 
 
-def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, monkeypatch):
+def test_provider_is_served_as_printed(capsys, monkeypatch):
     asked = []
 
     def ask():
@@ -89,15 +87,14 @@ def test_only_the_provider_is_served_for_a_configuration_that_it_prints(capsys, 
     assert asked == [200, 400, WINDOW_TOKENS, 200, 200, 1_000_000]
 
 
-def test_the_provider_listens_on_the_port_that_is_said_and_a_port_in_use_is_an_error(capsys, monkeypatch):
-    port, printed = free_port(), []
+def test_port_in_use_is_an_error(capsys, monkeypatch):
+    port = free_port()
 
     def ask_for_the_port_again():
         monkeypatch.setattr(demo, "until_interrupted", lambda: None)
-        printed.append(capsys.readouterr().out)
+        assert f"http://127.0.0.1:{port}/v1" in capsys.readouterr().out
         assert main(["demo", "--provider-only", "--port", str(port)]) == 2
 
     monkeypatch.setattr(demo, "until_interrupted", ask_for_the_port_again)
     assert main(["demo", "--provider-only", "--port", str(port)]) == 0
-    assert f"http://127.0.0.1:{port}/v1" in printed[0]
     assert f"cannot listen on port {port}" in capsys.readouterr().err

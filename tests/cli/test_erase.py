@@ -47,25 +47,17 @@ def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: 
     archives = {name: {"backend": name, "scope": "team", "path": str(tmp_path / "kept")} for name in ("disk", "redis")}
     teams = {name: {"archive": archive} for name, archive in archives.items()}
     config = tmp_path / "config.json"
-    config.write_text(
-        json.dumps(
-            {
-                "callback_settings": {"ctx_hooks": {"teams": teams, "events": {"path": str(tmp_path)}}},
-                "router_settings": {"redis_host": "127.0.0.1", "redis_port": redis_server.port},
-            }
-        )
-    )
+    settings = {"ctx_hooks": {"teams": teams, "events": {"path": str(tmp_path)}}}
+    router = {"redis_host": "127.0.0.1", "redis_port": redis_server.port}
+    config.write_text(json.dumps({"callback_settings": settings, "router_settings": router}))
     deployments = [uuid4().hex, uuid4().hex]
 
     async def leave(call):
         store = SharedStore(lambda: redis_cache)
         for answer in ("resp_1", "resp_2"):
             await StoredHistories(store).note(call.tenant, answer, 12_000)
-        shown = {
-            ("limit", call.tenant): Observation((8_000,), time.time()),
-            ("accepted_input", ANYONE): Observation((7_000,), time.time()),
-        }
-        shown["output_limit", call.tenant] = Observation((300,), time.time())
+        kinds = {("limit", call.tenant): 8_000, ("output_limit", call.tenant): 300, ("accepted_input", ANYONE): 7_000}
+        shown = {key: Observation((figure,), time.time()) for key, figure in kinds.items()}
         for deployment in deployments:
             await Learned(store).learn(deployment, shown)
         conversation = conversation_key(MessageReader("openai-chat", TALK), call.tenant, SummarySettings(model="small"))
@@ -119,25 +111,13 @@ def test_erase_removes_all_of_an_owner_and_nothing_else(world, kind):
     assert (code, {line["found"] for line in json.loads(printed.out)["stores"]}) == (1, {0})
 
 
-def test_erase_removes_old_figures_too(world, redis_server):
-    call = call_of("team", team := uuid4().hex)
-    row = f'["output_limit","{call.tenant}",{time.time() - 90_000},[300]]'
-    newer = f'["a kind of a later version","ann",{time.time()},[1]]'
-    asyncio.run(planted(redis_server, old=f"{learned.NO_REFUSAL}[{row},{newer}]", other="of another version"))
-    code, printed = world.erase("--team", team, "--yes", "--json")
-    assert (code, json.loads(printed.out)["stores"][-1]["removed"]) == (0, 1)
-    found = asyncio.run(planted(redis_server))
-    assert found["other"] == b"of another version"
-    assert call.tenant.encode() not in found["old"]
-    assert b"a later version" in found["old"]
-
-
-async def planted(redis_server, **values):
-    """Return what stands under keys of statistics, after some were set."""
-    client = RedisCache(host="127.0.0.1", port=redis_server.port).init_async_client()
-    for name, value in values.items():
-        await client.set(learned.KEY_PREFIX + name, value)
-    return {name: await client.get(learned.KEY_PREFIX + name) for name in ("old", "other")}
+async def test_erase_removes_old_figures_too():
+    row, newer = f'["output_limit","red",{time.time() - 90_000},[300]]', f'["a later kind","ann",{time.time()},[1]]'
+    stored = f"{learned.NO_REFUSAL}[{row},{newer}]".encode()
+    assert learned.held_by("red", stored) == 1
+    left = await learned.without_tenant("red", stored)
+    assert (b"red" in left, b"a later kind" in left) == (False, True)
+    assert await learned.without_tenant("red", b"of another version") == b"of another version"
 
 
 def test_no_store_in_redis_is_left_out(world):

@@ -177,18 +177,14 @@ def test_order_and_files_of_events_change_nothing(tmp_path, capsys):
 HOSTILE = """</td><script>alert(1)</script><img src=x onerror='alert("2")'>"""
 
 
-@pytest.mark.parametrize("field", ["model_group", "team_alias", "client", "call_id", "key_alias"])
-def test_hostile_name_is_shown_and_not_run(field, report):
-    hostile = replace(CALL, **{field: HOSTILE})
-    text = report(replace(DECISION, call=hostile), replace(ANSWER, call=hostile), replace(OVERFLOW, call=hostile))
-    assert not {tag for tag, _ in Words(text).tags} & {"script", "img"}
-    assert HOSTILE in "".join(Words(text).words)
-
-
-def test_hostile_step_or_reason_is_not_run(report):
+def test_hostile_name_is_shown_and_not_run(report):
     step = replace(DECISION.steps[0], name=HOSTILE)
-    text = report(replace(DECISION, steps=(step,), reason=HOSTILE), LimitEvent("limit_learned", HOSTILE, HOSTILE, 1, 2))
-    assert not {tag for tag, _ in Words(text).tags} & {"script", "img"}
+    for field in ("model_group", "team_alias", "client", "call_id", "key_alias"):
+        hostile = replace(CALL, **{field: HOSTILE})
+        decision = replace(DECISION, call=hostile, steps=(step,), reason=HOSTILE)
+        text = report(decision, replace(ANSWER, call=hostile), replace(OVERFLOW, call=hostile))
+        assert not {tag for tag, _ in Words(text).tags} & {"script", "img"}
+        assert HOSTILE in "".join(Words(text).words), field
 
 
 def test_page_asks_for_nothing_from_elsewhere(report):
@@ -208,9 +204,9 @@ def test_without_an_event_the_old_page_stays(tmp_path, capsys, text):
     assert "no events" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("event", [*KNOWN, SUMMARY], ids=lambda e: e.name)
-def test_one_event_makes_a_page(event, report):
-    assert "nan" not in "".join(Words(report(event)).words)
+def test_one_event_makes_a_page(report):
+    for event in (*KNOWN, SUMMARY):
+        assert "nan" not in "".join(Words(report(event)).words)
 
 
 def test_folder_has_its_event_files(tmp_path):
