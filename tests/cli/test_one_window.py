@@ -3,12 +3,11 @@
 import asyncio
 import copy
 import json
+from itertools import product
 
 import litellm
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 from litellm import Router
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
@@ -22,10 +21,9 @@ from ctx_hooks.policy.settings import DEFAULT_POLICY, Settings
 from ctx_hooks.request import target
 
 MODELS = ("hosted_vllm/ours", "openai/ours", "openai/gpt-4o", "gpt-4o", "azure/ours", "anthropic/claude-opus-4-8")
-WINDOWS = st.none() | st.integers(1_000, 900_000)
 LISTENERS = [f"{prefix}{kind}_callback" for prefix in ("", "_async_") for kind in ("input", "success", "failure")]
-BASES = st.sampled_from([None, "gpt-4o", "ours", "claude-opus-4-8"])
-POLICIES = st.sampled_from([{}, {"window_tokens": 20_000}])
+STATED = [*product(MODELS, (None, 12_000), (None, "gpt-4o"), (None, {"window_tokens": 20_000}))]
+"""Model, window, base model and policy of each deployment."""
 
 
 class Seen(CustomLogger):
@@ -46,38 +44,27 @@ def own_map(monkeypatch):
     monkeypatch.setattr(litellm, "model_cost", copy.deepcopy(litellm.model_cost))
 
 
-def entry(number, model, **stated):
-    params = {"model": model, "api_base": f"http://{number}.test", "api_key": "k", "mock_response": "fine"}
-    return {"model_name": f"group-{number}", "litellm_params": params, "model_info": {"id": f"id-{number}", **stated}}
-
-
-TWO_SERVERS = {
-    "model_list": [entry(0, MODELS[0], max_input_tokens=12_000), entry(1, MODELS[0])],
-    "callback_settings": {"ctx_hooks": {}},
-}
-
-
-@st.composite
-def configurations(draw):
+def configuration(stated, defaults):
     listed = []
-    for number in range(draw(st.integers(2, 6))):
-        stated = {"max_input_tokens": draw(WINDOWS), "base_model": draw(BASES), "ctx_hooks": draw(POLICIES)}
-        listed.append(entry(number, draw(st.sampled_from(MODELS)), **{k: v for k, v in stated.items() if v}))
-    if draw(st.booleans()):
-        wild = {"model": "openai/*", "api_key": "k", "mock_response": "fine"}
-        listed.append({"model_name": "openai/*", "litellm_params": wild, "model_info": {"id": "wild"}})
-    return {"model_list": listed, "callback_settings": {"ctx_hooks": {"defaults": draw(POLICIES)}}}
+    for n, (model, window, base, policy) in enumerate(stated):
+        info = {"id": f"id-{n}", "max_input_tokens": window, "base_model": base, "ctx_hooks": policy}
+        params = {"model": model, "api_base": f"http://{n}.test", "api_key": "k", "mock_response": "fine"}
+        info = {name: value for name, value in info.items() if value}
+        listed.append({"model_name": f"group-{n}", "litellm_params": params, "model_info": info})
+    wild = {"model": "openai/*", "api_key": "k", "mock_response": "fine"}
+    listed.append({"model_name": "openai/*", "litellm_params": wild, "model_info": {"id": "wild"}})
+    return {"model_list": listed, "callback_settings": {"ctx_hooks": {"defaults": defaults}}}
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(raw=configurations())
-@example(raw=TWO_SERVERS)
-async def test_check_explain_and_run_state_one_window(raw, own_map, tmp_path, monkeypatch):  # noqa: ARG001
-    own = raw["callback_settings"]["ctx_hooks"]
+@pytest.mark.parametrize(("stated", "defaults"), [
+    (STATED, {}), (STATED[::-3], {}), (STATED[::11], {"window_tokens": 30_000}),
+])  # fmt: skip
+async def test_check_explain_and_run_state_one_window(stated, defaults, own_map, tmp_path, monkeypatch):  # noqa: ARG001
+    raw = configuration(stated, defaults)
     for name in LISTENERS:
         monkeypatch.setattr(litellm, name, [])  # each Router adds listeners, and LiteLLM takes at most 100
     monkeypatch.setattr(proxy_server, "llm_router", Router(model_list=json.loads(json.dumps(raw["model_list"]))))
-    seen = Seen(Policies(Settings(**own)))
+    seen = Seen(Policies(Settings(defaults=defaults)))
     monkeypatch.setattr(litellm, "callbacks", [seen])
     (config := tmp_path / "config.yaml").write_text(yaml.safe_dump(raw))
     (request := tmp_path / "request.json").write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}))
@@ -85,19 +72,15 @@ async def test_check_explain_and_run_state_one_window(raw, own_map, tmp_path, mo
         group = listed["model_name"].replace("*", "gpt-4o")
         await proxy_server.llm_router.acompletion(model=group, messages=[{"role": "user", "content": "hi"}])
         run = seen.targets[-1].window
-        explained = await explained_window(request, config, group)
+        asked = {"request": request, "model": group, "config": config, "team": None, "key": None}
+        explained = (await asyncio.to_thread(decided, **asked)).target.window
         assert (run.tokens, run.source) == (explained.tokens, explained.source), group
         if "*" not in listed["model_name"]:
             assert (row["window_tokens"], row["window_source"]) == (run.tokens, run.source), group
             assert row["window_source"] != "model_info" or listed["model_info"]["max_input_tokens"] == run.tokens
 
 
-async def explained_window(request, config, group):
-    found = await asyncio.to_thread(decided, request=request, model=group, config=config, team=None, key=None)
-    return found.target.window
-
-
-def test_a_name_that_the_operator_registers_with_litellm_has_its_window(own_map, monkeypatch):  # noqa: ARG001
+def test_registered_name_has_its_window(own_map, monkeypatch):  # noqa: ARG001
     """A call of `litellm.register_model` is a statement about every deployment of the name."""
     name = "ours-registered"
     assert target.window_at(Deployment(f"openai/{name}", {}), DEFAULT_POLICY).source == "default"
