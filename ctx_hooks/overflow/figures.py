@@ -8,20 +8,17 @@ from ctx_hooks.overflow.patterns.families import CONTEXT, SETTING
 from ctx_hooks.overflow.patterns.pattern import NUMBER, number
 from ctx_hooks.tokens.units import ProviderTokens
 
-LEAST_WINDOW_TOKENS = 512
-"""Hardly any model has a smaller window: smaller figures are error numbers, indices and statuses."""
+LEAST_WINDOW_TOKENS, MOST_WINDOW_TOKENS = 512, 100_000_000
+"""Hardly any model has a smaller or larger window: other figures are error numbers, statuses, times and identifiers."""
 LEAST_TOKENS = 64
 """A smaller figure is no limit of a prompt, whatever it is called."""
 MOST_FIGURES = 12
-"""An overflow names a limit, an input, an output and their sum; a text with more figures is about something else."""
 
 _START, _END = r"(?<![a-z\d_.\-])", r"(?![a-z\d_]|-(?!token)|\.\d)"
 _FIGURE = re.compile(rf"{_START}{NUMBER}{_END}")
-_JOIN = (
-    r"(?: (?:of|is|only|size|length|tokens?|for this model is|holds|to|was|a|von|de|do|di|modell?o?)){0,3}[ :=(\[（]{0,3}"
-)
+_JOIN = r"(?: (?:of|is|only|size|length|tokens?|for this model is|holds|to|was|a)){0,3}[ :=(\[（]{0,3}"
 _NAMED = re.compile(
-    rf"(?:{SETTING}|{CONTEXT}|コンテキスト(?:長|ウィンドウ)[は ]{{0,2}}|컨텍스트 (?:길이|윈도우)|上下文(?:长度|窗口|長度)|kontextfenster|kontextlänge|context[eo]){_JOIN}"
+    rf"(?:{SETTING}|{CONTEXT}|上下文(?:长度|窗口|長度)){_JOIN}"
     rf"(?P<after>{NUMBER}){_END}|{_START}(?P<before>{NUMBER})(?:[ -]tokens?)?[ -]context\b"
 )
 _CALLED = re.compile(
@@ -39,14 +36,10 @@ _NAME_BEFORE = re.compile(
     r"(?:\b|_|request|trace)(?:id|pid|port|trace|task|job|code|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
     r"[ :=#(]{0,3}$"
 )
-"""Names before a number, port, code or year, which is no figure."""
 _EXCESS_BEFORE = re.compile(r"\bby(?: about)? $")
-MOST_WINDOW_TOKENS = 100_000_000
-"""A larger figure is a time or an identifier: the largest windows have ten million."""
 _EXCLUSIVE_BEFORE = re.compile(r"(?:(?:less|smaller|lower|fewer) than|below|under|(?<![=<])<)(?: tokens?)? ?[`'\"]?$")
 _EXCLUSIVE_AFTER = re.compile(r"(?: tokens)?,? ?[(\[]?(?:exclusive|exclusively|excluded|not included)\b")
 _RANGE_BEFORE = re.compile(r"[\[(] ?\d{1,7} ?(?:,|\.\.|-|to) ?$")
-"""The beginning of a range of numbers, whose end a round bracket excludes."""
 LEAST_LIMIT_BYTES = 16_384
 """No server that answers models' clients limits requests to less: a smaller figure is a status or a year."""
 _BYTES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
@@ -54,7 +47,6 @@ _SIZE = re.compile(
     r"(?<![\w.-])((?:\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?:\.\d{1,3})?) ?(?:([kmg]?)i?b(?:ytes)?\b|bytes\b|(?![\w-]))"
 )
 _LABEL_CHARS = 40
-"""This many characters before a figure are searched for its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +96,8 @@ def figures_of(text: str) -> Figures:
 def output_figures_of(text: str) -> Figures:
     """Return the figures of a wording that limits only the output: the smaller of two is the limit."""
     found = _numbers(text)
-    numbers = [
-        (inclusive(n, m), n)
-        for n, m in found
-        if n >= LEAST_WINDOW_TOKENS or (n >= LEAST_TOKENS and _is_called_limit(m, text))
-    ]
+    found = [(n, m) for n, m in found if n >= LEAST_WINDOW_TOKENS or (n >= LEAST_TOKENS and _is_called_limit(m, text))]
+    numbers = [(inclusive(n, m), n) for n, m in found]
     (limit, named), (_, output) = min(numbers, default=(None, None)), max(numbers, default=(None, None))
     return Figures(limit, output_tokens=output if output != named else None)
 
@@ -122,7 +111,7 @@ def inclusive(limit: ProviderTokens, match: re.Match[str], group: int | str = 0)
 
 
 def limit_bytes_of(text: str) -> int | None:
-    """Return the limit of a wording about bytes, the smallest figure of a request's size; None if it names none."""
+    """Return the smallest figure of a request's size that a text names; None if it names none."""
     found = (int(float(m[1].replace(",", "")) * _BYTES[m[2] or ""]) for m in islice(_SIZE.finditer(text), MOST_FIGURES))
     return min((n for n in found if n >= LEAST_LIMIT_BYTES), default=None)
 
@@ -141,7 +130,6 @@ def _is_called_limit(figure: re.Match[str], text: str) -> bool:
 
 
 def _before(label: re.Pattern[str], figure: re.Match[str], text: str) -> bool:
-    """Return whether a label is right before a figure."""
     return bool(label.search(text[max(0, figure.start() - _LABEL_CHARS) : figure.start()]))
 
 

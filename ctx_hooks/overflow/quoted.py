@@ -29,16 +29,10 @@ _LETTERS = re.compile(r"[^\W\d_]{2}")
 def unless_quoted(
     found: Overflow | None, words: OwnWords, read: Callable[[OwnWords], Overflow | None], request: Any
 ) -> Overflow | None:
-    """Return the overflow found in an error's words; None if only the caller's own words say so.
+    """Return the overflow that `read` has found in an error's words; None if only words of the `request` say so.
 
     An error that says it in words of the request, and nothing else, is believed: a conversation may tell of an earlier
     refusal. So is one that counts the input, as no text of the request does. Their figures are `quoted`.
-
-    Args:
-        found: what `read` finds in all words.
-        words: the error's.
-        read: recognises an overflow.
-        request: the JSON value that the caller has sent, as a mapping or list.
     """
     if found is None:
         return None

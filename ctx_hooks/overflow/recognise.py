@@ -1,7 +1,6 @@
 """Whether an error says that the request was too long for the model, and which figures it gives."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +11,13 @@ from ctx_hooks.overflow.patterns.other_errors import (
     OTHER_CODE,
     OTHER_STATUSES,
     RATE_TOO_LARGE,
-    SMALL,
     TOO_MANY_BYTES,
 )
 from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
-from ctx_hooks.overflow.patterns.wordings import CODES, OTHER_OUTPUT, PATTERNS
+from ctx_hooks.overflow.patterns.wordings import CODES, PATTERNS
 from ctx_hooks.overflow.texts import OwnWords, first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens
 
-LEAST_NOT_SMALL = 1_000
-"""`SMALL` reads limits of three figures."""
 CONTENT_TOO_LARGE = 413
 MOST_SENTENCES = 20
 """At most this many sentences of one text are compared with the families of wordings."""
@@ -34,8 +30,7 @@ class Overflow:
 
     Attributes:
         kind: "input" if the input itself is too long, "input_plus_output" if input and requested output together are,
-            "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only
-            remedy, "bytes" if the whole request has too many bytes, whatever its tokens.
+            "output_limit" if only the requested output is above the model's own cap, "bytes" if the request has too many.
         pattern: the recognised wording; "rate_too_large" if a single request exceeds a rate limit, which is no window.
         limit_tokens: the limit on what `kind` names.
         input_tokens: the input as the provider counts it.
@@ -67,8 +62,7 @@ def recognise_overflow(
 ) -> Overflow | None:
     """Return the overflow that an error reports; None if it is about something else.
 
-    Only the error's own message and code count, not an echoed prompt or tool result. Only a bounded part of an error is
-    read, whatever its size.
+    Only a bounded part of the error's own message and code is read, not an echoed prompt or tool result.
 
     Args:
         error: an exception, a text, a body (mapping or JSON text), or the words of one.
@@ -88,14 +82,15 @@ def recognise_overflow(
         found = _by_pattern(text, provider, original)
         if found is not None:
             return None if is_other and found.kind != "output_limit" else found
-    if code is None and isinstance(status, int) and status in OTHER_STATUSES:
+    if code is None and status in OTHER_STATUSES:
         return None
-    for original, text in texts.items():
-        found = _by_family(text, original)
-        if found is not None:
-            if is_other and found.kind != "output_limit":
-                return None
-            return found if code or not _about_another_matter(texts.values(), words.codes, found) else None
+    found = next(filter(None, (_by_family(text, original) for original, text in texts.items())), None)
+    if found is not None:
+        if is_other and found.kind != "output_limit":
+            return None
+        said = (*texts.values(), *(plain(code.replace("_", " ")) for code in words.codes))
+        is_about_another_matter = any(NOT_OVERFLOW.search(each) or TOO_MANY_BYTES.regex.search(each) for each in said)
+        return found if code or not is_about_another_matter else None
     return Overflow("input", f"code:{code}", sentence=first_sentences(next(iter(texts), ""))) if code else None
 
 
@@ -104,12 +99,9 @@ def names_another(words: OwnWords) -> bool:
     return any(map(OTHER_CODE.search, words.codes)) and CODES.isdisjoint(words.codes)
 
 
-def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
-    """Return the overflow if a single request is larger than the rate limit itself; None for other rate limits.
-
-    This limit bounds the request, but is not the model's window: other requests count against it too.
-    """
-    for original in own_words(error, body).texts:
+def too_large_for_rate(error: Any) -> Overflow | None:
+    """Return the overflow if a single request is larger than the rate limit itself; None for other rate limits."""
+    for original in own_words(error).texts:
         found = RATE_TOO_LARGE.regex.search(plain(original))
         if found:
             limit, asked = number(found["limit"]), number(found["input"])
@@ -118,12 +110,12 @@ def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
     return None
 
 
-def too_many_bytes(error: Any, *, status: int | None = None, body: Any = None) -> Overflow | None:
+def too_many_bytes(error: Any, *, status: int | None = None) -> Overflow | None:
     """Return the overflow if the whole request has too many bytes for a server before the model; None for other errors.
 
     LiteLLM leaves only the status of an error in HTML; a text about tokens or a rate is about these, whatever the status.
     """
-    words = own_words(error, body)
+    words = own_words(error)
     said = plain(" ".join((*words.texts, *words.codes)))
     if TOO_MANY_BYTES.regex.search(f"{said} 413 payload too large" if status == CONTENT_TOO_LARGE else said):
         first = next(iter(words.texts), "")
@@ -133,44 +125,31 @@ def too_many_bytes(error: Any, *, status: int | None = None, body: Any = None) -
 
 def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | None:
     for pattern in PATTERNS:
-        if pattern.only and not (provider or "").lower().startswith(pattern.only):
-            continue
-        if pattern.kind == "output_limit" and OTHER_OUTPUT.search(text):
-            continue
-        found = pattern.regex.search(text)
-        overflow = _read(pattern, found, original) if found else None
-        if overflow is not None:
-            return overflow
+        if not pattern.only or (provider or "").lower().startswith(pattern.only):
+            found = pattern.regex.search(text)
+            overflow = _read(pattern, found, original) if found else None
+            if overflow is not None:
+                return overflow
     return None
 
 
 def _read(pattern: Pattern, found: re.Match[str], original: str) -> Overflow | None:
-    names = ("limit", "input", "output", "total", "excess", "more")
-    limit, given, output, total, excess, more = map(number, map(found.groupdict().get, names))
+    names = ("limit", "input", "output", "total", "more")
+    limit, given, output, total, more = map(number, map(found.groupdict().get, names))
     if pattern.kind == "output_limit" and limit is not None:
         limit = inclusive(limit, found, "limit")
     if more is not None and given is not None:
         given = ProviderTokens(given + more)
-    if given is None and limit is not None and excess is not None:
-        given = ProviderTokens(limit + excess)
     if given is None and total is not None and output is not None:
         given = ProviderTokens(total - output)
     if total is not None and limit is not None and total <= limit:
         return None  # a request below the limit was refused for another reason, such as the use by other requests
     kind = pattern.kind
-    if kind == "input_plus_output" and limit and given and (given > limit or (pattern.at_least and given >= limit)):
-        kind = "input"
-    if kind == "input_plus_output" and given is not None and total is None and not output:
-        kind = "input"
+    if kind == "input_plus_output":
+        is_above = limit and given and (given > limit or (pattern.at_least and given >= limit))
+        if is_above or (given is not None and total is None and not output):
+            kind = "input"
     return Overflow(kind, pattern.name, limit, given, output, pattern.at_least, first_sentences(original))
-
-
-def _about_another_matter(texts: Iterable[str], codes: Iterable[str], found: Overflow) -> bool:
-    said = (*texts, *(plain(code.replace("_", " ")) for code in codes))
-    least = LEAST_NOT_SMALL if found.kind == "output_limit" else LEAST_WINDOW_TOKENS if found.input_tokens else 0
-    names_small = found.limit_tokens is not None and found.limit_tokens < least
-    topics = [t for t in NOT_OVERFLOW if not (names_small and t is SMALL)]
-    return any(topic.regex.search(text) for text in said for topic in topics)
 
 
 def _by_family(text: str, original: str) -> Overflow | None:
@@ -187,6 +166,6 @@ def _by_family(text: str, original: str) -> Overflow | None:
     if family.kind == "output_limit":
         kind, figures = family.kind, output_figures_of(unquoted)
         limit, given, output = figures.limit_tokens, None, figures.output_tokens
-        if limit is None or OTHER_OUTPUT.search(unquoted):
+        if limit is None:
             return None
     return Overflow(kind, family.name, limit, given, output, sentence=first_sentences(original))

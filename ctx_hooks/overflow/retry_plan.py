@@ -16,22 +16,14 @@ LEAST_OUTPUT_TOKENS = ProviderTokens(256)
 OUTPUT_MARGIN_TOKENS = 64
 """Left free beside input and output: providers add a few tokens of their own to a request (OpenAI: 3 before the answer)."""
 NO_BOUND = LocalTokens(2**63)
-"""More tokens than any request has."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """The requirements of one attempt.
+    """The most that one attempt may have: tokens, a lower output than requested, and bytes of JSON, None for no bound.
 
-    Attributes:
-        most_tokens: the most tokens that it may have.
-        cut_newest: whether the newest tool results may be cut.
-        max_output_tokens: the lower output that it requests; None if the output stays as requested.
-        truncates: whether it asks the provider to drop the oldest items of its kept history.
-        most_bytes: the most bytes of JSON that its messages, system text and tools may have; None for no bound.
-
-    >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
-    RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None, truncates=False, most_bytes=None)
+    `cut_newest`: the newest tool results may be cut. `truncates`: it asks the provider to drop the oldest items of its kept
+    history.
     """
 
     most_tokens: LocalTokens
@@ -63,13 +55,9 @@ def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> Pro
 def limit_for_retry(
     overflow: Overflow, refused_tokens: ProviderTokens, refused_first_tokens: ProviderTokens, number: int
 ) -> ProviderTokens:
-    """Return the limit for a retry of this request only: the error's limit, else a guess.
+    """Return the limit for a retry of this request only: the error's limit, else a guess that falls with its number.
 
-    Args:
-        overflow: the last refusal.
-        refused_tokens: the estimated size of the last refused attempt.
-        refused_first_tokens: the estimated size of the first refused attempt.
-        number: of the retry, from 1; guesses fall with it.
+    The number counts from 1; the sizes are the estimates of the last and of the first refused attempt.
     """
     if not overflow.limit_tokens:
         return ProviderTokens(max(1, int(refused_first_tokens * _of(BLIND_FRACTIONS, number))))
@@ -86,10 +74,9 @@ def bytes_for_retry(overflow: Overflow, received_bytes: int, number: int) -> int
 
 
 def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
-    """Return by how many tokens the provider's count of the refused attempt exceeds the estimate; below 0 if it is smaller.
+    """Return by how many tokens the provider's exact count of the refused attempt exceeds the estimate, beyond its error.
 
-    They count as fixed: content that only the provider sees, or media whose size is a guess. The result is 0 if the error
-    gives no exact count beside its limit, or the difference is within the estimate's error.
+    They count as fixed: content that only the provider sees, or media whose size is a guess. Below 0 if it is smaller.
     """
     if not overflow.limit_tokens or not overflow.input_tokens or overflow.at_least:
         return 0
@@ -100,13 +87,9 @@ def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
 def plan_of(
     number: int, retries: int, sent_tokens: LocalTokens | None, lowered_output_tokens: ProviderTokens | None = None
 ) -> RetryPlan:
-    """Return the plan of a retry.
+    """Return the plan of a retry, counted from 1: a lower output beside the unchanged input if that helps.
 
-    Args:
-        number: of the retry, from 1.
-        retries: how many there may be.
-        sent_tokens: the size of the refused attempt; None if it was not counted.
-        lowered_output_tokens: the output that fits beside the unchanged input; None if only a smaller input helps.
+    `sent_tokens` is the size of the refused attempt, None if it was not counted.
     """
     if lowered_output_tokens is not None:
         return RetryPlan(sent_tokens or LocalTokens(0), cut_newest=False, max_output_tokens=lowered_output_tokens)

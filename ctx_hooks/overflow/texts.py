@@ -8,23 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_CHARS = 2_000
-"""The read part of one text. An error's own words come first; the echoed request follows. The longest of a hundred real ones
-has 420 characters."""
+"""The read part of one text. An error's own words come first; the longest of a hundred real ones has 420 characters."""
 MOST_TOTAL_CHARS = 4_000
-"""The read part of one error, which repeats its message: LiteLLM's, the client's, the body's, and an inner body's."""
 MOST_TEXTS = 8
-"""Texts kept of one error; eight of the longest real ones are about MOST_TOTAL_CHARS."""
 MOST_VALUES = 200
 """Values read in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
 MOST_JSON_CHARS = 65_536
 """Parsing this much takes under 2 ms, in one call that holds the interpreter's lock."""
 MOST_PREFIX_CHARS = 300
 MOST_PARSED = 8
-"""JSON texts parsed of one error: 16 ms at most."""
 MOST_ITEMS = 3
 """Items read of a list of errors; validation errors come by the thousand and repeat each other."""
 MOST_CODE_CHARS = 64
-"""A longer value is a sentence, no code."""
 MOST_SENTENCE_CHARS = 300
 """Quoted of a provider's message in the final error: two or three sentences."""
 MESSAGE_KEYS = (
@@ -39,7 +34,6 @@ _TRACE = re.compile(
     r"goroutine \d{1,9} \[|panicked at |stack ?trace",
     re.IGNORECASE,
 )
-"""The beginning of a stack trace: its line numbers are no figures."""
 _VALUE = (
     r"\b(?:invalid|illegal|unsupported|unexpected|unrecogni[sz]ed|unknown|disallowed|got|received|given|found|value|"
     r"not (?:supported|valid|allowed))\b(?! (?:request|response|body|error))[^'\"`“‘]{0,40}['\"`“‘](?=[^\s'\"`]{1,60} \S{1,60} \S)"
@@ -56,12 +50,10 @@ _UNREADABLE = re.compile(
 )
 """LiteLLM's wordings for an unreadable answer. Such an error quotes the answer, which may contain any words."""
 _NO_WORDS = re.compile(r"https?://\S+|LiteLLM (?:Retried: \d+ times|Max Retries: \d+)", re.IGNORECASE)
-"""Addresses, which name accounts and files, and LiteLLM's notes on its own retries."""
 _PREFIX = re.compile(
     r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
     r"[{\[\s'\"]{1,6}(?:error|message|detail)['\"]?: ?['\"]?){1,8}"
 )
-"""Prefixes that LiteLLM and its clients put before a provider's message."""
 _SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
 
 
@@ -69,8 +61,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
 class OwnWords:
     """An error's own words, outermost first.
 
-    `of_unreadable_answer`: the provider has answered, and LiteLLM could not read the answer. `quote`: a text goes on with
-    words of the request.
+    `of_unreadable_answer`: the provider has answered in a form that LiteLLM cannot read. `quote`: a text goes on with words
+    of the request.
     """
 
     texts: tuple[str, ...]
@@ -80,15 +72,10 @@ class OwnWords:
 
 
 def own_words(*sources: Any) -> OwnWords:
-    """Return the messages and codes of exceptions, bodies and texts, and of their causes.
-
-    Bodies are read breadth first, so the most deeply nested values are left out first.
-    """
+    """Return the messages and codes of exceptions, bodies and texts, and of their causes, breadth first."""
     texts: dict[str, None] = {}
     codes: dict[str, None] = {}
-    queue = deque(sources)
-    parsed, quote = 0, False
-    room = MOST_TOTAL_CHARS
+    queue, parsed, quote, room = deque(sources), 0, False, MOST_TOTAL_CHARS
     for _ in range(MOST_VALUES):
         if not queue or room <= 0 or len(texts) >= MOST_TEXTS:
             break
@@ -155,11 +142,10 @@ def _inside(value: Any) -> tuple[list[Any], list[Any]]:
         beside = value.get("metadata")  # OpenRouter's, with its provider's own words
         named = value.get("param")  # Xiaomi's says in it what is wrong, OpenAI's has a name, which may be the caller's
         words = [
-            *map(value.get, MESSAGE_KEYS),
             f"param {named}" if isinstance(named, str) else None,
             beside.get("raw") if isinstance(beside, Mapping) else None,
         ]
-        return [*map(value.get, CODE_KEYS)], words
+        return [*map(value.get, CODE_KEYS)], [*map(value.get, MESSAGE_KEYS), *words]
     return [], list(value[:MOST_ITEMS]) if isinstance(value, (list, tuple)) else []
 
 

@@ -95,8 +95,7 @@ OTHER_ERRORS: dict[str, tuple[str, ...]] = {
         "The KV cache is full, increase gpu_memory_utilization or decrease max_model_len",
     ),
     "access": ("Invalid token: the token is too long", "JWT token too long: exceeds the maximum length 8192"),
-    "other_languages": ("当日 token 用量超过上限", "本月 Token 额度已超出,请升级套餐", "每分钟 tokens 超过限制",
-    "画像の入力サイズが上限を超えています"),
+    "other_languages": ("当日 token 用量超过上限", "本月 Token 额度已超出,请升级套餐", "每分钟 tokens 超过限制"),
     "assorted": (
         "Rate limit exceeded: 200000 input tokens per minute for this organization.",
         "tools.0.name: String should have at most 64 characters", "Request exceeds the maximum size (request_too_large)",
@@ -124,7 +123,7 @@ OTHER_ERRORS: dict[str, tuple[str, ...]] = {
         "The model produced too many tokens: output exceeded 16384",
         "Container context limit exceeded: 9000 > 8192 processes", "request exceeded max retries: 5",
         "This model requires a prompt of at least 1024 tokens, got 600", "max_tokens must be at least 1, got -1.",
-        "输入图片过大", "输入参数 temperature 超过 2", "输入的 API Key 长度超过限制", "Превышен лимит запросов",
+        "输入图片过大", "输入参数 temperature 超过 2", "输入的 API Key 长度超过限制",
     ),
     "counts_of_messages": (
         "number of input messages exceeds the limit of 2048 messages", "Too many messages in the conversation: 3000 > 2048",
@@ -137,7 +136,6 @@ OTHER_ERRORS: dict[str, tuple[str, ...]] = {
     ),
     "other_kinds_of_models": (
         "Embedding input is too long: 9000 > 8192",
-        "max_tokens is too large: 8192. This model supports at most 4096 completion tokens for audio generation",
         "Input for embedding exceeds 8192 tokens", "The text to embed is too long: 9000 tokens, max 8192",
         "Rerank query is too long (600 tokens, max 512)",
         "This embedding model's maximum input length is 8192 tokens, got 9000", "TTS input is too long: 5000 > 4096",

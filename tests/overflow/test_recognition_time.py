@@ -8,7 +8,7 @@ import pytest
 
 from ctx_hooks.overflow.figures import figures_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
-from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE, TOO_MANY_BYTES
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.texts import MOST_TOTAL_CHARS, first_sentences, own_words
 
@@ -95,7 +95,7 @@ def test_a_megabyte_of_anything_is_read_at_once_and_each_pattern_is_linear_in_it
     text = (unit * (MEGABYTE // len(unit) + 1))[:MEGABYTE]
     assert_read_at_once(text)
     assert_read_at_once({"error": {"message": text}})
-    regexes = [p.regex for p in (*PATTERNS, *NOT_OVERFLOW, RATE_TOO_LARGE)]
+    regexes = [NOT_OVERFLOW, *(p.regex for p in (*PATTERNS, TOO_MANY_BYTES, RATE_TOO_LARGE))]
     regexes += [need for family in FAMILIES for need in family.needs]
     for work in [*(r.search for r in regexes), figures_of, first_sentences]:
         assert seconds(lambda w=work: w(text[:PATTERN_CHARS])) < MOST_PATTERN_SECONDS, work

@@ -1,8 +1,6 @@
-"""Families of wordings, for unknown providers and versions.
+"""Families of wordings, for unknown providers and versions: the measured thing, the excess and the limit, in any order.
 
-A sentence belongs to a family if it has everything that the family needs, in any order: the measured thing, the excess and
-the limit. Each is searched separately, so that no pattern spans a gap. "Limit exceeded" without more is no overflow: the
-sentence has to name the context, or the prompt and its length.
+"Limit exceeded" without more is no overflow: the sentence has to name the context, or the prompt and its length.
 """
 
 import re
@@ -67,10 +65,7 @@ _CHINESE_TOO_MUCH = r"上下文(?:长度|窗口)?不足|超过|超出|超限|超
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of wordings: a sentence belongs to it if it matches each of `needs`.
-
-    `counted`: only if the input that it names is also above the limit that it names.
-    """
+    """A sentence belongs to it if it matches each of `needs`; `counted`: if the named input is above the named limit too."""
 
     name: str
     kind: Kind
@@ -78,7 +73,7 @@ class Family:
     counted: bool = False
 
     def has(self, sentence: str) -> bool:
-        """Return whether a sentence, on one line and in lower case, belongs to the family."""
+        """Whether a sentence, on one line and in lower case, belongs to the family."""
         return all(need.search(sentence) for need in self.needs)
 
 
@@ -118,11 +113,6 @@ FAMILIES: tuple[Family, ...] = (
         r"(?:too|excessively) (?:long|large|big|lengthy)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
     ),
     _family(
-        "family_too_long_for_model",
-        r"\b(?:long|large|big|many tokens) for (?:the |this |requested )?(?:requested )?(?:model|llm)\b",
-        rf"{_PROMPT_TOKENS}|\btext\b",
-    ),
-    _family(
         "family_prompt_exceeds",
         rf"\b{_PROMPT}(?:'s)?{_LENGTH}{_COUNT},? (?:is |are |was |were )?{_NOT}{_TOO_MUCH}",
         _LIMIT,
@@ -139,16 +129,6 @@ FAMILIES: tuple[Family, ...] = (
     _family("family_shorten", _SHORTEN),
     _family(
         "family_chinese", _CHINESE_TOO_MUCH, r"上下文|输入|輸入|提示词|提示詞|消息|对话|對話|文本|会话|token|令牌|prompt"
-    ),
-    _family(
-        "family_japanese_and_korean",
-        r"超え|超過|長すぎ|초과|너무 (?:길|깁|큽)",
-        r"コンテキスト|入力|プロンプト|컨텍스트|입력|프롬프트",
-    ),
-    _family(
-        "family_european",
-        r"überschr|übersteig|zu lang|dépass|trop long|super[aó]|excede|excedi|demasiado larg|muito long|troppo lung|превы|слишком (?:длин|больш)",
-        r"kontext|\bprompt|\bl'input|eingabe|context|entrée|invite|contest|entrada|mensaje|mensagem|контекст|запрос|промпт",
     ),
     _family(
         "family_output_limit",

@@ -1,8 +1,6 @@
 """One wording of an error: its text and its meaning.
 
-Patterns are matched against lower-case text on one line, as `texts.plain` makes it. Python searches a literal beginning ten
-times faster, but only if case matters. No pattern repeats a repetition, and gaps are bounded, so that time is linear in the
-text.
+No pattern repeats a repetition, and gaps are bounded, so that time is linear in the text.
 """
 
 import re
@@ -16,10 +14,10 @@ Kind = Literal["input", "input_plus_output", "output_limit", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One wording, by the text of a regular expression in lower case.
+    """One wording, by a regular expression for text on one line in lower case, as `texts.plain` makes it.
 
-    Its figures are {limit}, {input}, {more} (further input), {output}, {total} (input and output) and {excess}. `only` names
-    the providers at which the text means an overflow; empty means any. `at_least`: the input figure is a lower bound.
+    Its figures are {limit}, {input}, {more} (further input), {output} and {total} (input and output). `only` names the
+    providers at which the text means an overflow; empty means any. `at_least`: the input figure is a lower bound.
     """
 
     name: str
@@ -30,14 +28,15 @@ class Pattern:
     regex: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "regex", compiled(self.text))
+        text = self.text
+        for group in _GROUPS:
+            text = text.replace("{" + group + "}", f"(?P<{group}>{NUMBER})")
+        object.__setattr__(self, "regex", re.compile(text))
 
 
 _GROUPED = r"\d{1,3}(?:[.,'’_ ]\d{3}){1,4}(?!\d)"
-"""Thousands are separated by a comma, a point, an apostrophe, an underscore or a blank, depending on the server's
-language."""
 NUMBER = rf"(?:{_GROUPED}|\d{{1,12}})(?:[.,]\d{{1,3}}(?!\d))?(?:[km](?![a-z]))?(?!\d)"
-_GROUPS = ("limit", "input", "more", "output", "total", "excess")
+_GROUPS = ("limit", "input", "more", "output", "total")
 _SCALES = {"k": 1_000, "m": 1_000_000}
 _IS_GROUPED = re.compile(_GROUPED)
 
@@ -52,10 +51,3 @@ def number(text: str | None) -> ProviderTokens | None:
     if grouped:
         return ProviderTokens(int(re.sub(r"\D", "", grouped[0])) * scale)
     return ProviderTokens(int(float(digits.replace(",", ".")) * scale))
-
-
-def compiled(text: str) -> re.Pattern[str]:
-    """Compile the pattern; `{limit}` and the like match a number in a group of that name."""
-    for group in _GROUPS:
-        text = text.replace("{" + group + "}", f"(?P<{group}>{NUMBER})")
-    return re.compile(text)

@@ -3,13 +3,12 @@
 An output limit means that the request asks for a longer answer than the model gives: a lower `max_tokens` is the remedy.
 """
 
-import re
 from functools import partial
 
 from ctx_hooks.overflow.patterns.pattern import Pattern
 
 CODES = frozenset(
-    {
+    [
         "context_length_exceeded",
         "exceed_context_size_error",
         "model_max_prompt_tokens_exceeded",
@@ -22,19 +21,13 @@ CODES = frozenset(
         "model_context_window_exceeded",
         "input_too_long",
         "prompt_too_long",
+        "context_too_long",
         "string_above_context_length",
         "context_overflow",
         "context_limit_exceeded",
-        "context_too_long",
-    }
+    ]
 )
 """Values of `error.code` or `error.type` that mean an overflow without words."""
-
-OTHER_OUTPUT = re.compile(
-    r"\b(?:for|of|in|the|an) (?:audio|image|video|speech|voice|embedding)s?\b|"
-    r"\b(?:audio|image|video|speech|voice|embedding)s? (?:output|input|generation|modality|responses?|tokens?)\b"
-)
-"""An output of another kind, whose limit does not apply to text."""
 
 _with_output = partial(Pattern, kind="input_plus_output")
 
@@ -78,7 +71,6 @@ PATTERNS: tuple[Pattern, ...] = (
         only=("cerebras",),
     ),
     Pattern("vertex_no_body", r"google request failed with status code 400\W*$", only=("vertex", "vertex_ai", "google")),
-    Pattern("grpc_message", r"(?:sent|received|send|receive) message larger than max|message larger than max \(\d"),
     _with_output("tgi", r"must be <= {limit}\. given: {input} `inputs` tokens and {output} `max_new_tokens`"),
     _with_output(
         "vllm_passed",
