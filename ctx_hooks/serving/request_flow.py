@@ -41,7 +41,7 @@ from ctx_hooks.serving.final_error import CODE, readable_error, small_window_err
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
 from ctx_hooks.serving.websocket_turns import turn_of
-from ctx_hooks.store.shared_store import SharedCache, SharedStore
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.events import Outcome
 from ctx_hooks.telemetry.headers import of_ignored, of_unrecorded
 from ctx_hooks.telemetry.listeners import emit
@@ -55,7 +55,7 @@ COMPACTION_ROUTE = "acompact_responses"
 class RequestFlow:
     """The work of each hook on a request; it raises only errors that the hooks' callers should see."""
 
-    def __init__(self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = shared_cache) -> None:
+    def __init__(self, settings: Settings | None = None, shared: Callable[[], Any] = shared_cache) -> None:
         store = SharedStore(shared, lambda: emit(FaultEvent("fault", time.time(), "goes on without Redis")))
         self.policies = Policies(settings or Settings())
         self.running, self.recorder = Running(), Recorder()

@@ -1,8 +1,6 @@
-"""The stored bytes of a text: compressed, and sealed for one tenant under one handle.
+"""The stored bytes of a text: compressed, and sealed with AES-GCM for one tenant under one handle.
 
-Anyone with access to the Redis or the file can write anything there. A value opens only if it was sealed for this tenant
-under this handle; the tag of AES-GCM proves that. Without an operator's secret, the key is derived from the tenant's id:
-anyone who knows the id can then read the text.
+Without an operator's secret, the key is derived from the tenant's id: anyone who knows the id can then read the text.
 """
 
 import os
@@ -14,10 +12,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 LARGEST_TEXT_BYTES = 4_000_000
-"""As UTF-8: ten times the largest tool result that a request keeps. A value that would open to more is not ours: a few
-KB can open to gigabytes."""
+"""As UTF-8. A value that would open to more is not ours: a few KB can open to gigabytes."""
 ZLIB_LEVEL = 1
-"""8 MB of recorded tool results become 2.7 times smaller in 160 ms; with level 6 2.9 times, in nearly twice the time."""
 NONCE_BYTES = 12
 """Random: after 2³² texts of one tenant two have the same with a probability of 2⁻³² (NIST SP 800-38D, 8.3)."""
 SECRET_VARIABLE = "CTX_HOOKS_ARCHIVE_KEY"  # noqa: S105 - the name of the variable, not its value
@@ -50,14 +46,7 @@ def fits(text: str) -> bool:
 
 
 def sealed(text: str, tenant: bytes, handle: str, secret: bytes) -> bytes:
-    """Return the stored form of a text.
-
-    Args:
-        text: the removed text; if it does not fit, it would not open.
-        tenant: the tenant's key.
-        handle: the text's handle; the text opens under no other.
-        secret: the operator's, b"" if there is none.
-    """
+    """Return the stored form of a text that `fits`, for a tenant's key, a handle and the operator's secret or b""."""
     nonce, body = secrets.token_bytes(NONCE_BYTES), zlib.compress(text.encode("utf-8", "surrogatepass"), ZLIB_LEVEL)
     return nonce + _cipher(tenant, secret).encrypt(nonce, body, handle.encode("ascii"))
 
@@ -74,5 +63,4 @@ def opened(value: bytes, tenant: bytes, handle: str, secret: bytes) -> str | Non
 
 
 def _cipher(tenant: bytes, secret: bytes) -> AESGCM:
-    """Return the cipher of a tenant, with its own key: no value of another tenant opens."""
     return AESGCM(blake2b(tenant + secret, digest_size=32, person=_FOR_CIPHER).digest())

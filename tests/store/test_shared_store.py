@@ -8,17 +8,9 @@ from itertools import count
 import pytest
 from waits import until
 
-from ctx_hooks import on
-from ctx_hooks.learning.stats import Observation
 from ctx_hooks.litellm_compat.deployments import with_own_connections
-from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import DEAD_SECONDS, HURRY_SECONDS, MOST_RUNNING_SLOW, SharedStore, UnavailableError
-from ctx_hooks.tokens.budget import Window
-from ctx_hooks.tokens.units import ProviderTokens
 
 NAMES = (f"key {n}" for n in count())
 SLOW = 2 * HURRY_SECONDS
@@ -140,18 +132,6 @@ class TestASlowRedis:
                 await store.briefly(work)
         assert next(started) <= MOST_RUNNING_SLOW + 1
 
-    async def test_finds_for_the_next_request_what_came_too_late_for_this_one(self, store, relay, key):
-        await write(store, key)
-        relay.delay_seconds = SLOW
-        found = []
-
-        async def work():
-            found.append(await read(store, key))
-
-        with pytest.raises(UnavailableError):
-            await store.briefly(work)
-        await until(lambda: found == [b"there"])
-
     async def test_is_asked_once_for_what_many_requests_want(self, store, relay, key):
         await read(store, key)
         relay.delay_seconds = SLOW
@@ -192,32 +172,6 @@ async def test_a_redis_that_fails_is_unavailable_and_warned_of_once(caplog):
     assert caplog.text.count("Redis") == 1
 
 
-async def test_each_command_that_redis_fails_is_an_event():
-    heard = []
-    end = on("fault", heard.append)
-    try:
-        learned = RequestFlow(shared=BrokenCache).learned
-        for n in range(3):
-            await learned.learn(f"deployment {n}", {("limit", "ann"): Observation((8_000,), time.time())})
-    finally:
-        end()
-    assert {event.consequence for event in heard} == {"goes on without Redis"}
-    assert len(heard) >= 3
-
-
 async def test_without_a_redis_no_script_runs():
     with pytest.raises(UnavailableError):
         await SharedStore().run("return 1", "key")
-
-
-async def test_a_request_that_continues_a_stored_response_asks_redis_for_all_at_once(relay, cache, monkeypatch):
-    monkeypatch.setattr(shared_store, "HURRY_SECONDS", DEAD_SECONDS)
-    await cache.async_register_script("return 1")(keys=["opens a connection"], args=[])
-    opened = relay.connections
-    relay.is_open.clear()
-    to = Target("openai/gpt-4o", "one", Window(ProviderTokens(8_000), "model_info"), Policy(), "one", continued="resp_1")
-    request = Request("openai-responses", {"input": "Go on. " * 5_000})
-    decided = asyncio.create_task(RequestFlow(shared=lambda: cache).deciding.decide(request, to))
-    await until(lambda: relay.connections == opened + 1)
-    relay.is_open.set()
-    await decided
