@@ -1,14 +1,8 @@
-"""Bounded caches of values computed from a text, keyed by the text's digest.
-
-Only the text itself leads to its entry, so one tenant's entries reveal nothing to another. All caches of a process share
-one limit. Frequent kinds of values are plain tuples of strings and numbers: Python's garbage collector does not track them,
-and it stops every request while it runs.
-"""
+"""Bounded caches of values computed from a text, keyed by its digest: no tenant's entries reveal anything to another."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from functools import partial
 from hashlib import sha256
 from itertools import count
 from sys import getsizeof
@@ -17,25 +11,20 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 DIGEST_BYTES = 16
-"""128 bits of a SHA-256, which most processors compute twice as fast as a BLAKE2: two contents share a digest neither by
-chance nor, within 2^64 tries, by intent."""
+"""128 bits of a SHA-256: two contents share a digest neither by chance nor, within 2^64 tries, by intent."""
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 400
-"""Memory of an entry beside its key and value: its size, a small value, and its place in a map that has just grown and is
-five sixths empty (measured)."""
+"""Memory of an entry beside its key and value, in a map that has just grown and is five sixths empty (measured)."""
 LONGEST_REMEMBERED_CHARS = 65_536
 """The steps of one compaction need the same digests a dozen times. Digests of longer texts are computed each time."""
 AT_ONCE_CHARS = 1_000_000
 """A call that reads this many characters keeps Python's lock for about a millisecond; no other thread runs meanwhile."""
-
 UNKNOWN: Any = object()
-"""Represents no entry: None is a value."""
-NO_ENTRY = UNKNOWN, 0
 
 
 def digest(text: str) -> bytes:
     """Return the 16-byte digest of `text`; it may contain lone surrogates, which JSON can carry."""
-    return _digest(text) if len(text) > LONGEST_REMEMBERED_CHARS else _digests.get(text, partial(_digest, text))
+    return _digest(text) if len(text) > LONGEST_REMEMBERED_CHARS else _digests.get(text, lambda: _digest(text))
 
 
 def digest_of_bytes(content: bytes) -> bytes:
@@ -64,16 +53,8 @@ def json_bytes(value: Any) -> int:
     return held
 
 
-def _key_bytes(key: Hashable) -> int:
-    return getsizeof(key) + (sum(map(getsizeof, key)) if isinstance(key, tuple) else 0)
-
-
 class Memory:
-    """The entries of several caches in the order of their last use, and one limit for all. Thread-safe.
-
-    Attributes:
-        size_bytes: the estimated memory of the entries.
-    """
+    """The entries of several caches in the order of their last use, with one limit of their memory. Thread-safe."""
 
     def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.size_bytes = 0
@@ -84,13 +65,13 @@ class Memory:
     def known(self, key: Hashable) -> Any:
         """Return the value of a key, UNKNOWN if there is none."""
         with self._lock:
-            value, _ = self._entries.get(key, NO_ENTRY)
+            value, _ = self._entries.get(key, (UNKNOWN, 0))
             if value is not UNKNOWN:
                 self._entries.move_to_end(key)
             return value
 
     def keep(self, key: Hashable, value: Any, size_bytes: int) -> None:
-        """Keep a value until more recently used entries need its room."""
+        """Keep a value until more recently used ones need its room."""
         with self._lock:
             if key not in self._entries and size_bytes <= self._limit_bytes:
                 self._entries[key] = value, size_bytes
@@ -119,10 +100,7 @@ class Memory:
 
 
 _memory = Memory()
-set_limit_bytes = _memory.limit
-"""Bounds the estimated memory of all caches together; 0 keeps nothing."""
-clear_all = _memory.clear
-"""Removes every entry of every cache."""
+set_limit_bytes, clear_all = _memory.limit, _memory.clear
 _numbers = count()
 
 
@@ -134,15 +112,13 @@ class ContentCache(Generic[T]):
         self._number = next(_numbers)
 
     def get(self, key: Hashable, compute: Callable[[], T], size_of: Callable[[T], int] | None = None) -> T:
-        """Return the entry of `key`, computed on first use. Two threads may compute the same entry, with equal results.
-
-        `size_of` estimates a value's memory in bytes; without it only the entry and its key are counted.
-        """
+        """Return the entry of `key`, computed on first use; `size_of` estimates the memory of a value that is not small."""
         own = self._number, key
         value: T = self._memory.known(own)
         if value is UNKNOWN:
             value = compute()
-            self._memory.keep(own, value, ENTRY_BYTES + _key_bytes(key) + (size_of(value) if size_of else 0))
+            key_bytes = getsizeof(key) + (sum(map(getsizeof, key)) if isinstance(key, tuple) else 0)
+            self._memory.keep(own, value, ENTRY_BYTES + key_bytes + (size_of(value) if size_of else 0))
         return value
 
 

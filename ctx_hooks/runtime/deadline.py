@@ -14,10 +14,7 @@ class CompressionTimeoutError(Exception):
 
 
 class Deadline:
-    """Stops the work on one request: long loops call `check`. The time starts at once, also if the work has to wait.
-
-    Args:
-        seconds: The time limit of the work; without it, only `stop` ends the work.
+    """Stops the work on one request, which calls `check`, some seconds from now, or once `stop` is called.
 
     >>> deadline = Deadline()
     >>> deadline.seconds_left is None

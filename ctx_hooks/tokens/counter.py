@@ -31,20 +31,13 @@ from ctx_hooks.tokens.units import LocalTokens
 
 VocabularyName = Literal["cl100k_base", "o200k_base"]
 DEFAULT: VocabularyName = "o200k_base"
-MESSAGE_TOKENS = 4
-"""Tokens of a message besides its content (OpenAI's cookbook: 3 and one for the role)."""
-CALL_TOKENS = 4
-RESULT_TOKENS = 3
-"""Estimates of the same for a call besides its name and arguments, and for a result besides its content."""
+MESSAGE_TOKENS, CALL_TOKENS, RESULT_TOKENS = 4, 4, 3
+"""Tokens besides the content (OpenAI's cookbook for messages: 3 and one for the role; else estimates)."""
 SMALL_TEXT_CHARS = 64
 """Up to this length the text itself is the key in the cache: cheaper than its digest."""
 PIECE_CHARS = 5_000
-"""Texts are encoded in pieces of this length, since the time grows faster than the length of a run without a break.
-
-A million characters of prose take 40 ms; of random letters, CJK and figures 100 to 190 ms (Python's lock is free meanwhile).
-A run of one character, whose pieces are the same, takes 1 ms; in a single piece it takes minutes. Each piece may add a
-token: 0.06 % in prose.
-"""
+"""Texts are encoded in pieces of this length: a million characters take 40 to 190 ms, but one unbroken run takes minutes.
+Each piece may add a token: 0.06 % in prose."""
 OTHER_SCRIPTS = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u2bff]+")
 """Characters other than Latin letters, accents, punctuation, symbols and boxes: only here vocabularies differ by factors."""
 LONG_RUNS = re.compile(r"[A-Za-z0-9+/=_-]{40,}")
@@ -56,11 +49,9 @@ _counts: ContentCache[tuple[int, int]] = ContentCache()
 
 
 def vocabulary_of(model: str | None) -> VocabularyName:
-    """Return the vocabulary that counts for `model` (a LiteLLM model name, with or without provider prefix).
+    """Return the vocabulary that counts for a LiteLLM model name: OpenAI's own, else o200k_base.
 
-    OpenAI's models have their own. All others count in o200k_base, which is within 21 % of the median of six current
-    vocabularies in each of twenty languages (`benchmarks/languages.py`). cl100k_base counts two to three times as much as
-    these in Greek, Arabic, Hebrew, Thai, Hindi and Bengali.
+    That is within 21 % of the median of six current vocabularies in each of twenty languages (`benchmarks/languages.py`).
     """
     try:
         found = tiktoken.encoding_name_for_model((model or "").rsplit("/", 1)[-1])
@@ -71,10 +62,7 @@ def vocabulary_of(model: str | None) -> VocabularyName:
 
 @lru_cache(maxsize=2)
 def encoding(name: VocabularyName) -> tiktoken.Encoding:
-    """Return the vocabulary `name` from LiteLLM's own files; raises OSError if they are missing and unavailable.
-
-    It points tiktoken at them, as LiteLLM does on import; an operator's own setting takes precedence.
-    """
+    """Return a vocabulary from LiteLLM's own files, unless the operator has set tiktoken's folder; raises OSError."""
     spec = find_spec("litellm")
     for root in (spec.submodule_search_locations if spec else None) or ():
         folder = Path(root, "litellm_core_utils", "tokenizers")
@@ -92,14 +80,9 @@ def load_vocabularies() -> None:
 class Counter:
     """Counts in one vocabulary, for one request; it counts each message and conversation only once.
 
-    Counts are exact to within about one token per 5,000 characters, however long the text. All work on a request counts
-    tokens, so its `deadline` is here: the first count of each text or message checks it.
-
-    Args:
-        vocabulary: the vocabulary.
-        deadline: when the work stops.
-        other_weight: the weight of a token of other scripts, figures and base64, if the provider counts more of these than
-            of Latin words. With it, one factor converts local to provider tokens, whatever the mix.
+    All work on a request counts tokens, so its `deadline` is here: the first count of each text or message checks it.
+    `other_weight` is the weight of a token of other scripts, figures and base64: with it, one factor converts local to
+    provider tokens, whatever the mix.
     """
 
     def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None, other_weight: float = 1.0) -> None:
@@ -147,9 +130,9 @@ class Counter:
         self._seen[id(counted)] = (counted, tokens)  # while the object is kept, no other gets its id
 
     def guessed(self, message: Message, fmt: str) -> LocalTokens:
-        """Return how many of a message's tokens are a guess: those of media, reasoning and unknown parts.
+        """Return how many of a message's tokens are a guess: media, unknown parts and reasoning.
 
-        Sealed reasoning of the Responses API is not among them: it is in every request of a session, and fills the window.
+        Not sealed reasoning of the Responses API, which is in every request of a session, and fills the window.
         """
         counted = (Text, ToolCall, Reasoning) if fmt == RESPONSES else (Text, ToolCall)
         return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, counted)))
