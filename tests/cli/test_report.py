@@ -4,18 +4,22 @@ import html
 import json
 import random
 import re
+import shutil
+import subprocess
 import tracemalloc
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SUMMARY
+from told_events import ANSWER, CALL, DECISION, EVENTS, FAILURE, OVERFLOW, RETRIEVAL, SUMMARY
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import dollars, nice, percent, short, whole
-from ctx_hooks.cli.report.figures import MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Series
+from ctx_hooks.cli.report.figures import MOST_NAMES, MOST_SLOTS, OTHERS, Figures
 from ctx_hooks.cli.report.page import EVENT_FILES, page
+from ctx_hooks.cli.report.sessions import MOST_SESSIONS, MOST_TURNS, MOST_WINDOWS
+from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed
@@ -80,13 +84,9 @@ class Words(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.words = [], []
+        self.handle_starttag = lambda tag, attrs: self.tags.append((tag, dict(attrs)))
+        self.handle_data = self.words.append
         self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 def words_of(text):
@@ -212,11 +212,8 @@ def test_one_event_makes_a_page(report):
 def test_folder_has_its_event_files(tmp_path):
     for name in ("events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl", ".events.1.lock", "report.html"):
         (tmp_path / name).touch()
-    for name, expected in (
-        ("", ["events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"]),
-        ("*.2.*", ["events.2.jsonl"]),
-        ("report.html", ["report.html"]),
-    ):
+    every = ["events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"]
+    for name, expected in (("", every), ("*.2.*", every[2:]), ("report.html", ["report.html"])):
         found = files_of([str(tmp_path / name), str(tmp_path / "." / name)], EVENT_FILES)
         assert [path.name for path in found] == expected
 
@@ -237,26 +234,128 @@ def test_memory_does_not_grow_with_events():
     assert grown_bytes < 500_000
     assert figures.done.total["answers"] == 2 * MOST_NAMES
     assert figures.done.by_team[OTHERS]["answers"] == MOST_NAMES
+    assert MOST_SLOTS // 8 <= len(figures.by_time.slots()) <= MOST_SLOTS
     assert len(page(figures)) < 200_000
 
 
-@pytest.mark.parametrize("span", [1, 60, 5_400, 90_000, 3e6, 3e8, 3e10])
-def test_time_of_any_length_fits_a_chart(span):
-    series = Series()
-    for n in random.Random(2).sample(range(101), 101):
-        series.at(START / 2 + span * n / 100)["enforce"].count(ANSWER)
-    slots = series.slots()
-    assert len(slots) <= MOST_SLOTS
-    assert sum(counts["enforce"]["answers"] for _, counts in slots) == 101
-    assert len(slots) >= min(MOST_SLOTS // 8, span // 60)
+def test_figures_are_written_as_people_read_them():
+    assert list(map(short, (0, 9_999, 12_345, 999_999, -68_432_100, 2.5))) == [
+        "0",
+        "9,999",
+        "12.3 k",
+        "1 M",
+        "−68.4 M",
+        "2.5",
+    ]
+    assert list(map(dollars, (0, 1_234.5, -0.0123, 0.00002))) == ["$0.00", "$1,234.50", "−$0.012", "$0.000020"]
+    assert list(map(percent, (0.004, 0.555, None))) == ["0.4 %", "56 %", "–"]
+    assert (whole(-1_234), *map(nice, (0, 7.2e6, 1_000))) == ("−1,234", 1, 8e6, 1_000)
 
 
-@pytest.mark.parametrize(("written", "expected"), [
-    (short(0), "0"), (short(9_999), "9,999"), (short(12_345), "12.3 k"), (short(999_999), "1 M"),
-    (short(-68_432_100), "−68.4 M"), (short(2.5), "2.5"), (whole(-1_234), "−1,234"), (dollars(0), "$0.00"),
-    (dollars(1_234.5), "$1,234.50"), (dollars(-0.0123), "−$0.012"), (dollars(0.00002), "$0.000020"),
-    (percent(0.004), "0.4 %"), (percent(0.555), "56 %"), (percent(None), "–"),
-    (nice(0), 1), (nice(7.2e6), 8e6), (nice(1_000), 1_000),
+def turn(n, before, after, *further, session="4b24", **fields):
+    """Return the events of a request that was answered, and further ones of it."""
+    call = replace(CALL, request_id=f"request-{n}", call_id=f"call-{n}", session=session)
+    at, decision = 1_700_000_000.0 + 60 * n, "fits" if before == after else "compressed"
+    decided = replace(DECISION, decision=decision, provider_tokens_before=before, provider_tokens_after=after, **fields)
+    answered = replace(ANSWER, decision=decision, billed=Billed(after, after // 2, 0, 70))
+    return [replace(event, call=call, time_seconds=at + i) for i, event in enumerate((decided, *further, answered))]
+
+
+STEPS = (StepReport("oldest_turns", 5_000, 12, "the oldest gave way"), StepReport("repeats", 100, 1))
+REREAD = replace(ANSWER, rereads={"read": 2}, billed=None)
+STORY = [
+    turn(0, 4_000, 4_000, steps=()),
+    turn(1, 9_900, 4_400, steps=STEPS),
+    turn(2, 11_000, 5_500, steps=STEPS),
+    turn(3, 12_000, 5_000, OVERFLOW, SUMMARY, RETRIEVAL, steps=STEPS),
+    turn(4, 90_000, 5_100, REREAD, steps=STEPS),
+    turn(5, 91_000, 5_200, FAILURE, steps=STEPS, reason="nothing is left to cut")[:-1],
+]
+
+
+def sessions_of(events):
+    figures = Figures()
+    for event in events:
+        figures.count(event)
+    return figures, figures.largest.sessions(events)
+
+
+@pytest.mark.parametrize(("modes", "heading"), [
+    (("enforce", "enforce"), "Sent"), (("observe", "observe"), "Would be sent"),
+    (("observe", "enforce"), "Sent, or would be"),
 ])  # fmt: skip
-def test_figures_are_written_as_people_read_them(written, expected):
-    assert written == expected
+def test_observed_request_is_not_called_sent(modes, heading):
+    events = [e for n, mode in enumerate(modes) for e in turn(n, 9_900, 4_400, steps=STEPS, mode=mode)]
+    figures, sessions = sessions_of(events)
+    assert f"{heading}</th>" in page(figures, sessions)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_session_explains_each_request(order):
+    _, (session,) = sessions_of([event for events in STORY for event in events][::order])
+    turns = list(session.turns.values())
+    assert [(t.received_tokens, t.sent_tokens) for t in turns[:3]] == [(4_000, 4_000), (9_900, 4_400), (11_000, 5_500)]
+    assert [t.at_seconds - 1_700_000_000 for t in turns] == [0, 60, 120, 180, 240, 300]
+    compacted = ["oldest turns: 5,000 tokens of 12 messages", "repeats: 100 tokens of 1 message"]
+    assert [[happened.words for happened in turn.happened()] for turn in turns] == [
+        [],
+        compacted,
+        [],  # the compaction before it
+        [
+            *compacted,
+            "1 attempt refused, then answered",
+            "8,000 characters retrieved, from the archive",
+            "summary of 40 messages by small: accepted",
+        ],
+        ["read again: read, 2 times"],
+        ["refused in the end: nothing is left to cut"],
+    ]
+    assert session.figures == {"compaction": 2, "rescue": 1, "failure": 1, "reread": 1, "retrieval": 1, "summary": 1}
+
+
+def test_chart_shows_the_window():
+    _, (session,) = sessions_of([event for events in STORY for event in events])
+    assert session.most_tokens == MOST_WINDOWS * 10_000
+    assert session.line("window_tokens").startswith("M0 66.7H1V66.7H2")
+    assert session.line("cached_tokens", filled=True).startswith("M0 100V93.3H1")
+    assert session.line("received_tokens").count("V-") == 2
+    gap = [*STORY[0], replace(STORY[1][0], mode="enforce", provider_tokens_after=None, provider_tokens_before=None)]
+    assert sessions_of(gap)[1][0].line("sent_tokens", filled=True) == "M0 100V80.0H1V100"
+
+
+def test_sessions_with_the_largest_cuts_are_shown():
+    events = [event for n in range(40) for event in turn(n, 10_000 + n, 5_000, session=f"{n:04x}")]
+    events += [event for n in range(100, 110 + MOST_TURNS) for event in turn(n, 20_000, 5_000)]
+    figures, found = sessions_of(events)
+    assert [s.key[0] for s in found] == ["4b24", *(f"{n:04x}" for n in range(39, 40 - MOST_SESSIONS, -1))]
+    assert [(len(s.turns), s.is_longer) for s in found[:2]] == [(MOST_TURNS, True), (1, False)]
+    text = page(figures, found)
+    assert text.count("<details") == MOST_SESSIONS
+    assert text.count('<details class="session" open>') == 1
+    assert "call-39" in text
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+MEASURES = """<script>addEventListener("load", () => {
+for (const each of document.querySelectorAll("details")) each.open = true;
+const wide = [...document.querySelectorAll(".table")].filter(each => each.scrollWidth > each.clientWidth).length;
+parent.postMessage([innerWidth, document.scrollingElement.scrollWidth <= innerWidth, wide].join(" "), "*") })</script>"""
+FRAME = """<!doctype html><iframe style="border:0;width:{width}px;height:800px" src="page.html"></iframe>
+<script>addEventListener("message", event => document.body.dataset.found = event.data)</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_nothing_scrolls_sideways_in_a_browser(width, tmp_path):
+    """In a frame, since a window of Chromium has 500 pixels at least; the page itself may run no script."""
+    long = [replace(event, call=replace(event.call, team_alias="a" * 80, call_id="c" * 80)) for event in STORY[4]]
+    figures, sessions = sessions_of([*EVENTS, *long, *(event for events in STORY for event in events)])
+    text = page(figures, sessions)
+    measured = text.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'", 1)
+    (tmp_path / "page.html").write_text(measured.replace("</main>", f"</main>{MEASURES}"), encoding="utf-8")
+    (tmp_path / "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
+    own = ["--headless", "--no-sandbox", "--window-size=1400,900", "--allow-file-access-from-files", "--dump-dom"]
+    asked = [*own, "--enable-logging=stderr", f"--user-data-dir={tmp_path}", (tmp_path / "frame.html").as_uri()]
+    shown = subprocess.run([CHROMIUM, *asked], capture_output=True, text=True, timeout=120, check=True)
+    assert re.findall(r'data-found="([^"]*)"', shown.stdout) == [f"{width} true 0"]
+    assert "CONSOLE" not in shown.stderr

@@ -70,9 +70,7 @@ WEAK = [
     ({"guardrails": [HEADROOM]}, "other_compressor", "weak", ""),
     ({"router_settings": {"enable_pre_call_checks": True}}, "pre_call_checks", "note", ""),
     ({"general_settings": {}}, "cancel_on_disconnect", "weak", ""),
-    ({"general_settings": {"cancel_on_disconnect": False}}, "cancel_on_disconnect", "weak", ""),
     ({"router_settings": {"retry_policy": TWICE}}, "bad_request_retries", "weak", "12 times"),
-    ({"router_settings": {"model_group_retry_policy": {"gpt": TWICE}}}, "bad_request_retries", "weak", ""),
     ({"callback_settings": policy(summary={"model": "gtp"})}, "summary_model", "fails", "mean 'gpt'?"),
     ({"callback_settings": policy(archive={"backend": "redis"})}, "archive_redis", "fails", "no Redis"),
     ({"model_list": [model("gpt", "openai/gpt-4o", max_input_tokens=9_000)]}, "window_misplaced", "weak", "litellm_params"),
@@ -82,20 +80,16 @@ WEAK = [
 ]  # fmt: skip
 NOT_WEAK = {
     "a sound configuration": {},
-    "callbacks without a list": {"litellm_settings": {"callbacks": PLUGIN}},
     "a window that is stated": {"model_list": [model("own", "openai/own-model", SMALL)]},
     "a wildcard's window": {"model_list": [model("*", "openai/*")]},
     "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},
     "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(block_below_tokens=0)},
-    "a summary of a listed model": {"callback_settings": policy(summary={"model": "gpt"})},
     "an archive with a Redis": {
         "callback_settings": policy(archive={"backend": "redis"}),
         "router_settings": {"redis_host": "localhost"},
     },
-    "an output limit beside a window": {"model_list": [model("own", "openai/own-model", {**SMALL, "max_tokens": 900})]},
     "a reserve that holds": {"model_list": [model("gpt", "openai/gpt-4o")], "callback_settings": policy(reserve=32_000)},
     "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
-    "a folder of events": {"callback_settings": {"ctx_hooks": {"events": {"path": "/"}}}},
 }
 
 
