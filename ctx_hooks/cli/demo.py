@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from ctx_hooks.cli.findings import Finding, finding, print_findings
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, console, print_json, tell, working
 from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
-from ctx_hooks.litellm_compat.registry import KEYS, NAMES, missing
+from ctx_hooks.litellm_compat.registry import NAMES
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.behaviour import Format
@@ -120,10 +120,9 @@ def installation() -> Iterator[Finding]:
         yield finding("switched_off", variable=KILL_SWITCH)
     yield _vocabularies()
     lacking = [f"{name.fault}: {name.without}" for name in NAMES if name.fault]
-    lacking += [f"this LiteLLM has no {name}: {KEYS[name]}" for name in sorted(missing(KEYS))]
     yield from (finding("seam_missing", lacking=text) for text in lacking)
     if not lacking:
-        yield finding("seam", names=len(NAMES) + len(KEYS))
+        yield finding("seam", names=len(NAMES))
 
 
 def versions_finding(found: str) -> Finding:

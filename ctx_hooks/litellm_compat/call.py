@@ -24,15 +24,12 @@ SECRET = secrets.token_hex(8)
 SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
 """The mark in the metadata of a call that asks a model for a summary: a caller cannot know this value."""
 LONGEST_ID_CHARS = 128
-"""An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
 SESSION_DIGITS = 4
 """Hexadecimal: shares of sessions in steps of 0.002 %, and too few to guess from them how a conversation begins."""
 MESSAGES_FIELDS = ("messages", "input", "contents")
-BEGINNING_CHARS = 4_096
-MOST_ITEMS = 50
-"""Instructions may precede the user's first message, and reminders may be in it. No more is read, since the event loop does
-this for each request."""
+BEGINNING_CHARS, MOST_ITEMS = 4_096, 50
+"""Instructions may precede the user's first message, and reminders may be in it; the event loop reads this."""
 _BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 """The attribute of LiteLLM's object of key and team for each kind."""
@@ -42,12 +39,7 @@ _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment of the Router.
-
-    Attributes:
-        model: The provider's model, such as `openai/gpt-4o`.
-        model_info: The operator's `model_info`.
-    """
+    """A deployment of the Router: the provider's model, such as `openai/gpt-4o`, and the operator's `model_info`."""
 
     model: str
     model_info: Mapping[str, Any]
@@ -59,12 +51,7 @@ class Deployment:
 
 
 class DeploymentName(NamedTuple):
-    """LiteLLM's name for a deployment in the arguments of an attempt or in its record of a call.
-
-    Attributes:
-        id: the Router's id, which all models behind a wildcard share; "" without a Router.
-        model: the model, in the record of a call without its provider.
-    """
+    """The Router's id of a deployment, which all models behind a wildcard share, "" without a Router; and the model."""
 
     id: str
     model: str
@@ -73,25 +60,20 @@ class DeploymentName(NamedTuple):
 class Call:
     """A call as LiteLLM passes it to one hook, read once.
 
-    Args:
-        fields: the arguments of a hook, or LiteLLM's record of a call, which has some of them under `litellm_params`.
+    `fields` are the arguments of a hook, or LiteLLM's record of a call, which has some of them under `litellm_params`.
 
     Attributes:
-        came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it for
-            another provider.
+        came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it.
         metadata: LiteLLM's own metadata.
         recorded_metadata: the same among the `litellm_params` of a record, empty elsewhere.
         auth: LiteLLM's object of key and team, None outside a proxy.
-        request_id: the id that this process has given the request, "" if it has none. A caller may set LiteLLM's call id,
-            and several concurrent requests may have the same.
+        request_id: the id that this process has given the request, "" if it has none.
         deployment: the Router's choice, from the Router's own metadata: a request body could name another.
-        named_deployment: the same by its names. A record has the Router's id among its `litellm_params`: several attempts
-            at once may share the metadata.
+        named_deployment: the same by its names, in a record from its `litellm_params`: attempts may share the metadata.
         is_routed: whether a Router has chosen the deployment.
         model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
         is_for_summary: whether it asks a model for a summary, and so is never compacted by one.
-        call_type: LiteLLM's name of the call, from the logging object of the request; "" outside a proxy. The arguments do
-            not show it: an embedding also has an `input`, a text completion `messages` of the Router's.
+        call_type: LiteLLM's name of the call; "" outside a proxy.
         span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
 
     >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
@@ -131,10 +113,7 @@ class Call:
 
     @cached_property
     def session_digits(self) -> str:
-        """Four digits that select a share of all sessions: from a digest of the tenant and the conversation's beginning.
-
-        Every process has the same. The request's id has them from its first hook on: the sent request may begin differently.
-        """
+        """Four digits from a digest of the tenant and the conversation's beginning, kept in the request's id."""
         if not (digits := self.request_id[len(SECRET) + 1 :]):
             digits = blake2b(f"{self.tenant}:{_beginning(self.fields)}".encode("utf-8", "replace")).hexdigest()
         return digits[:SESSION_DIGITS]
@@ -150,26 +129,8 @@ class Call:
         """The account that pays for the request, by the events' names; "" if there is none."""
         return {name: str(getattr(self.auth, attribute, None) or "") for name, attribute in _ACCOUNT.items()}
 
-    @property
-    def askers(self) -> tuple[str, ...]:
-        """The ids of the user and the end user, from LiteLLM and from the request; "" if there is none.
-
-        Several users may share a key. A request can claim any id: ids separate conversations, and give no access.
-        """
-        found = (
-            *(getattr(self.auth, name, None) for name in ("user_id", "end_user_id")),
-            self.metadata.get("user_api_key_end_user_id"),
-            *map(self.fields.get, ("user", "safety_identifier")),
-            mapping_or_empty(self.fields.get("metadata")).get("user_id"),
-        )
-        return tuple(str(value or "") for value in found)
-
     def owner(self, scope: ArchiveScope) -> tuple[str, str]:
-        """Return the owner of the request's texts, as a kind and LiteLLM's id; ("nobody", "") without a key.
-
-        Args:
-            scope: the policy's kind of owner; without a team or an organization it is the key, without a key the user.
-        """
+        """Return the owner of the request's texts, by the policy's kind, else key or user, else ("nobody", "")."""
         return self._first_of(scope, "key", "user")
 
     def _first_of(self, *kinds: str) -> tuple[str, str]:
@@ -180,13 +141,9 @@ class Call:
         return "nobody", ""
 
     def caller(self, deployment: Deployment, group: str) -> Caller:
-        """Return the caller for whom a policy is resolved.
+        """Return the caller for whom a policy is resolved, for a model group and a deployment's `model_info`.
 
-        LiteLLM sets key and team. Session, `ctx_hooks` and headers come from the caller and may have any size.
-
-        Args:
-            deployment: the deployment whose `model_info` may override the policy.
-            group: the model group that is asked.
+        Session, `ctx_hooks` and headers come from the caller and may have any size.
         """
         overrides = as_text(deployment.model_info.get(REQUEST_KEY))
         if (group, overrides) in self._callers:
@@ -215,12 +172,7 @@ class Call:
 
 
 def tenant_digest(kind: str, identifier: str) -> str:
-    """Return a tenant's digest, its key in statistics, summaries and histories.
-
-    Args:
-        kind: "team", "user", "key" or "organization".
-        identifier: LiteLLM's id; of a key its hash.
-    """
+    """Return a tenant's digest from its kind ("team", "user", "key" or "organization") and LiteLLM's id, a key's hash."""
     text = f"{_OWNERS[kind]}:{identifier}"
     return blake2b(text.encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
 
@@ -229,11 +181,8 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     """Return whether a call came over Google's routes, LiteLLM's own metadata, its object of key and team, and the Router's.
 
     On some routes `metadata` belongs to the provider; there LiteLLM's own is `litellm_metadata`. Over Google's routes the
-    proxy writes to `metadata`, while the Router notes group and deployment of an attempt in `litellm_metadata`; on all
-    others both write to the same, and the Router overwrites a caller's values. A caller's fallback entry may replace the
-    metadata of its attempt: LiteLLM's own has the object of key and team, a model which no caller can send as JSON. Once a
-    stream over Google's routes has failed the Router's metadata has that object as well, and of a chat request a guardrail's
-    `litellm_metadata`: what the plugin has begun with has the request's id.
+    proxy writes to `metadata`, while the Router notes an attempt in `litellm_metadata`. LiteLLM's own has the object of key
+    and team, a model which no caller can send as JSON; what the plugin has begun with has the request's id.
     """
     received = fields.get("proxy_server_request")
     url = received.get("url") if isinstance(received, MAPPINGS) else None
@@ -268,7 +217,6 @@ def chosen_by_router(fields: Mapping[str, Any]) -> Any:
 
 
 def _name(text: str) -> str:
-    """Return the name of a session, tag, policy or group; "" for one that is too long."""
     return text if len(text) <= LONGEST_NAME_CHARS else ""
 
 

@@ -17,10 +17,10 @@ from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.registry import REGISTERED, SHIPPED, litellm_folder
 
 CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
+BUNDLED = "model_prices_and_context_window_backup.json"
 MOST_CONNECTIONS = 16
-"""To Redis: a fast one answers a hundred requests a second over each; to a slow one few commands run at once."""
+"""To Redis: a fast one answers a hundred requests a second over each."""
 LONGEST_KEY_CHARS = 200
-"""The Router's ids are digests of 64 characters, and model names are shorter."""
 
 
 def proxy_router() -> Any:
@@ -39,7 +39,7 @@ def configuration() -> Mapping[str, Any]:
 
 
 def is_proxy() -> bool:
-    """Whether this process is a proxy, whose Router retries."""
+    """Whether this process is a proxy."""
     return proxy_router() is not None
 
 
@@ -53,8 +53,7 @@ def deployments(group: str) -> tuple[Deployment, ...]:
 def router_has(name: str, entry_point: str = "settings", attribute: str = "") -> Any:
     """Return the value of a name in the proxy's Router, by default a setting; None outside a proxy.
 
-    An entry point of the Router has it; before 1.109 an attribute of the Router, of the same name if none is given. LiteLLM
-    is about to remove these attributes (`litellm/router_deprecated.py`).
+    Before LiteLLM 1.109 it is an attribute of the Router, from then on of one of its entry points.
     """
     router = proxy_router()
     enter = getattr(router, entry_point, None)
@@ -68,15 +67,14 @@ def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
 
 
 def deployment_key_of(deployment: Deployment) -> str:
-    """Return the key of a deployment's statistics: the Router's id, which is the same after a restart, and the model.
+    """Return the key of a deployment's statistics: the Router's id, the same after a restart, and the model.
 
     All models of a wildcard deployment share one id. There the caller chooses the model's name, so a long key is digested.
     """
     own_id = deployment.name.id
     key = f"{own_id}:{deployment.model}"
-    if len(key) <= LONGEST_KEY_CHARS:
-        return key
-    return f"{own_id}:{blake2b(key.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
+    digest = blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return key if len(key) <= LONGEST_KEY_CHARS else f"{own_id}:{digest}"
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:
@@ -103,10 +101,9 @@ def shared_cache() -> Any:
 
 @lru_cache(maxsize=1)
 def with_own_connections(cache: Any) -> Any:
-    """Return LiteLLM's Redis cache with connections of its own.
+    """Return LiteLLM's Redis cache with other connections, so that LiteLLM's own commands wait for none that we hold.
 
-    While Redis is slow, commands of the plugin would hold the open connections, and LiteLLM's own commands would wait for
-    new ones: a handshake takes several answers. LiteLLM has a pool for each different `redis_kwargs`.
+    LiteLLM has a pool for each different `redis_kwargs`.
     """
     own = copy(cache)
     own.redis_kwargs = {**cache.redis_kwargs, "max_connections": MOST_CONNECTIONS}
@@ -114,11 +111,7 @@ def with_own_connections(cache: Any) -> Any:
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
-    """Return the deployment's input prices, None if there are none.
-
-    As in LiteLLM's bills: the operator's prices, which the Router collects in `model_info`, precede the model map's; the
-    plain price applies if the cache has none of its own.
-    """
+    """Return the deployment's input prices, None without any; the plain one applies if the cache has none of its own."""
     plain, read, written = _stated(deployment, "input_cost_per_token", *CACHE_PRICES)
     return Prices(plain, read or plain, written or plain) if isinstance(plain, (int, float)) and plain > 0 else None
 
@@ -147,10 +140,10 @@ def known_window_tokens(deployment: Deployment) -> int | None:
 
 
 def _known(deployment: Deployment) -> Mapping[str, Any]:
-    """Return the entry of LiteLLM's model map for the deployment's base model, else for its model.
+    """Return the entry of the map as shipped or downloaded, and registered by name, for the base model, else the model.
 
-    The map as shipped or downloaded, with what was registered by name. In `litellm.model_cost` the Router registers the
-    `model_info` of each deployment under the model's name, so that one server's window would apply to all.
+    In `litellm.model_cost` the Router registers the `model_info` of each deployment under the model's name, so that one
+    server's window would apply to all.
     """
     read, registered = (SHIPPED.find(), REGISTERED.find()) if "litellm" in sys.modules else (None, None)
     shipped, registered = (read() if read is not None else None) or _bundled(), registered or {}
@@ -193,12 +186,8 @@ def checks_before_deployment() -> bool:
     return bool(router_has("enable_pre_call_checks"))
 
 
-BUNDLED = "model_prices_and_context_window_backup.json"
-"""The map inside LiteLLM's package: with `LITELLM_LOCAL_MODEL_COST_MAP=True`, or without a network, LiteLLM loads it too."""
-
-
 @lru_cache(maxsize=1)
 def _bundled() -> Mapping[str, Any]:
-    """Return LiteLLM's bundled map, in 40 ms: loading LiteLLM takes seconds, and the command line need not do it."""
+    """Return the map inside LiteLLM's package, in 40 ms: loading LiteLLM takes seconds."""
     found: Mapping[str, Any] = orjson.loads((litellm_folder() / BUNDLED).read_bytes())
     return found

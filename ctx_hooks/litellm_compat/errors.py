@@ -15,18 +15,13 @@ from ctx_hooks.overflow.texts import OwnWords, own_words
 
 logger = logging.getLogger("ctx_hooks")
 _listeners: list[Callable[[str], object]] = []
-"""Listeners to faults: this room knows no events."""
-
 LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
 
 
 @contextmanager
 def failing_open(consequence: str) -> Iterator[None]:
-    """Log any exception of the block as one warning, and continue after the block.
-
-    Args:
-        consequence: the effect of the failure, as `forwards the request unchanged`; part of the warning.
+    """Log any exception of the block and its consequence, as `forwards the request unchanged`, and continue after it.
 
     Raises:
         HTTPException: the answer to a request for a window that the operator does not serve.
@@ -62,11 +57,7 @@ def overflow_of(error: Exception, request: Any = None) -> Overflow | None:
 
     A request larger than the rate limit of a whole minute is one, and one with too many bytes for a server. So is a
     ContextWindowExceededError in other words, if LiteLLM could read the answer, and it neither names another fault nor
-    quotes: the Router answers it with context-window fallbacks, the plugin's retries first.
-
-    Args:
-        error: the exception.
-        request: what the caller has sent, as JSON values: its words are not the provider's. With one, call it in a thread.
+    quotes. `request` is what the caller has sent: its words are not the provider's. With it, call this in a thread.
     """
     import litellm  # noqa: PLC0415
 
@@ -96,11 +87,9 @@ def text_of(error: Exception) -> str:
 
 
 def as_overflow(said: Exception | str, fields: Mapping[str, Any]) -> Exception:
-    """Return the exception that makes the Router use its next fallback.
+    """Return the exception that makes the Router use its next fallback, after a refusal or its text.
 
-    Args:
-        said: a provider's refusal as LiteLLM raised it, which supplies model, provider and answer; or its text.
-        fields: the arguments of the attempt.
+    `fields` are the arguments of the attempt.
     """
     import litellm  # noqa: PLC0415
 
@@ -124,17 +113,10 @@ def refusal(message: str) -> Exception:
 
 
 def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exception:
-    """Set the text of the error that the proxy will answer, and return the exception for the routes that take it.
+    """Set text and status of the error that the proxy will answer, and return the exception for the routes that take it.
 
-    `/v1/messages` reads the text from the exception itself and ignores what a failure hook returns. The other routes answer
-    the returned exception. Without it they would send the status in place of the code, and Google's routes would send
-    OpenAI's fields.
-
-    Args:
-        error: The exception that the proxy will answer; its `message` and `status_code` are set.
-        message: The text for the client.
-        code: The `code` of the answer's body.
-        fmt: The format that the client speaks.
+    `/v1/messages` reads the text from the exception itself. Without the returned one the other routes would send the status
+    in place of the code, and Google's routes OpenAI's fields.
     """
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
 

@@ -1,7 +1,6 @@
-"""The id of a request, which no caller can choose; and the provider's id of a stored response.
+"""The id of a request in LiteLLM's metadata, which no caller can choose; and the provider's id of a stored response.
 
-A caller may set LiteLLM's call id, and several concurrent requests may have the same. So this process adds its own id to
-LiteLLM's metadata of the request, which reaches every hook and logger. The id begins with a secret of the process.
+A caller may set LiteLLM's call id, and several concurrent requests may have the same.
 """
 
 import secrets
@@ -19,10 +18,9 @@ from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict[str, Any]:
     """Return the fields of a request, or its `call`, with a new id in LiteLLM's own metadata, which replaces any other.
 
-    A guardrail before the plugin may have added `litellm_metadata` to a chat request, which no later hook reads. The mapping
-    is LiteLLM's and is changed in place: if a request fails, the proxy reads the deployment for its headers from the
-    original mapping. On `/cursor/chat/completions` the proxy writes to `metadata` for a request of the Responses API too,
-    where the Router writes to `litellm_metadata`, and the provider gets `metadata`: there the Router's is a copy.
+    The mapping is changed in place: if a request fails, the proxy reads it again. On `/cursor/chat/completions` the proxy
+    writes to `metadata` for a request of the Responses API too, where the Router writes to `litellm_metadata`, and the
+    provider gets `metadata`: there the Router's is a copy.
     """
     call = call or Call(fields)
     found = call.metadata
@@ -35,10 +33,7 @@ def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict
 
 
 def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]:
-    """Return the arguments of an attempt with an id if no proxy has given one: the plugin learns from its end by the id.
-
-    The metadata is copied: a caller may pass the same mapping with every call.
-    """
+    """Return the arguments of an attempt with an id if no proxy has given one; the metadata, a caller's, is copied."""
     if is_proxy() or request_id_of(fields):
         return fields
     name = "metadata" if fmt == CHAT and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
@@ -46,11 +41,7 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
 
 
 def passed_pre_call_hook(call: Call) -> bool:
-    """Whether a call is a conversation that the pre-call hook has prepared.
-
-    Only LiteLLM handles errors of all others (text completions, embeddings, conversations for which the plugin is off). A
-    Router without a proxy runs no pre-call hook: there every call may be one.
-    """
+    """Whether a call is a conversation that the pre-call hook has prepared; without a proxy every call may be one."""
     return not is_proxy() or bool(call.request_id)
 
 
@@ -60,10 +51,7 @@ def key_id_of(key: str) -> str:
 
 
 def provider_id(value: object) -> str:
-    """Return the provider's own id of a stored response, "" for none.
-
-    LiteLLM writes its deployment into the id, and the proxy encrypts that for the client.
-    """
+    """Return the provider's own id of a stored response, without the deployment that LiteLLM writes into it; "" for none."""
     if not isinstance(value, str):
         return ""
     decode, decrypt = PROVIDER_ID.find(), DECRYPTED_ID.find()

@@ -14,17 +14,11 @@ from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools, was_cut
 LOGGED = "spend_logs_metadata"
 """LiteLLM copies the value of this key into `standard_logging_object["metadata"]` and into its spend logs."""
 SAVINGS = "compression_savings"
-"""The value of this key goes into the metadata of the spend log; `proxy/spend_tracking/compression_savings.py` reads its
-`tokens_saved`, and `compute_savings_spend` of `savings.py` beside it gives them the plain input price. The sums by day of
-both are what LiteLLM's dashboard shows as saved by compression."""
+"""LiteLLM's dashboard sums up the `tokens_saved` of this key by day, at the plain input price."""
 
 
 def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's data with REQUEST_KEY removed from the provider's `metadata`.
-
-    On routes where `metadata` is the provider's, LiteLLM has its own `litellm_metadata`: the key moves there. That mapping
-    is changed in place, since the proxy reads it again if the request fails.
-    """
+    """Return a request's data with REQUEST_KEY moved from the provider's `metadata` to LiteLLM's, changed in place."""
     metadata, own = data.get("metadata"), data.get("litellm_metadata")
     if not (isinstance(metadata, Mapping) and isinstance(own, dict) and own and REQUEST_KEY in metadata):
         return dict(data)
@@ -35,9 +29,8 @@ def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
 def with_forwarded_metadata(call: Call) -> dict[str, Any]:
     """Return an attempt's arguments over Google's route with LiteLLM's own metadata in the field that its translation reads.
 
-    If LiteLLM translates the call for another provider, it passes only `metadata`. The proxy writes to `litellm_metadata` if
-    the path, which includes the model's name, contains a word such as `responses` or `bedrock`: LiteLLM would log that call
-    without key, team and request id.
+    The proxy writes to `litellm_metadata` if the path, with the model's name, has a word such as `responses` or `bedrock`:
+    LiteLLM would log the translated call without key, team and request id.
     """
     fields = dict(call.fields)
     if not call.came_over_google_route or fields.get("metadata"):
@@ -50,11 +43,10 @@ class Figures(dict[str, Any]):
 
 
 def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
-    """Put the figures of an attempt under `spend_logs_metadata.ctx_hooks` of LiteLLM's own metadata of the attempt.
+    """Put the figures of an attempt under `spend_logs_metadata.ctx_hooks` of LiteLLM's own metadata, in place.
 
-    The mapping is LiteLLM's and is changed in place: Router, proxy and logger share it, and later writes would miss a copy.
-    The caller's `spend_logs_metadata` inside it is replaced, not changed. One attempt may pass twice, before the deployment
-    is chosen or before a translation: a second pass that fits does not overwrite the figures of the first.
+    One attempt may pass twice, before the deployment is chosen or before a translation: a second pass that fits does not
+    overwrite the figures of the first.
     """
     metadata = call.metadata
     if not isinstance(metadata, dict):
@@ -67,17 +59,10 @@ def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
 
 
 def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, Any] | None, tags: Sequence[str]) -> None:
-    """Put the figures of an answered request into the data that LiteLLM's loggers and its spend log read next.
+    """Add figures, `compression_savings` and tags to LiteLLM's record of an answered request, in place.
 
-    The loggers' payload exists by then, so it is changed beside the metadata that it was made of. From both,
-    `get_logging_payload` of `proxy/spend_tracking/spend_tracking_utils.py` makes the spend log: the payload's tags, and the
-    metadata, which on Google's routes is not the mapping that an attempt's figures were written to.
-
-    Args:
-        call: LiteLLM's record of it; its metadata and payload are changed in place.
-        figures: Additions to the figures of the attempt.
-        savings: LiteLLM's `compression_savings`; None if nothing was saved. Another compressor's stay.
-        tags: Additions to the request's tags.
+    Its loggers read the payload next, its spend log the metadata, which on Google's routes is not the mapping that an
+    attempt's figures were written to.
     """
     recorded, payload = mapping_or_empty(call.fields.get("litellm_params")), call.fields.get("standard_logging_object")
     metadata = recorded.get("litellm_metadata") or recorded.get("metadata") or {}
@@ -94,7 +79,6 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
 
 
 def _write_savings(metadata: dict[str, Any], savings: Mapping[str, Any] | None) -> None:
-    """Write LiteLLM's `compression_savings`, which replace those of an earlier call of the same request."""
     before = metadata.get(SAVINGS)
     if before and not isinstance(before, Figures):
         if savings is not None:
@@ -113,8 +97,7 @@ class Answer(NamedTuple):
     """What LiteLLM's record of a call says about its answer.
 
     Attributes:
-        billed: the billed usage; None if the answer states none, and for an answer of LiteLLM's own cache, which states the
-            usage of the original call.
+        billed: the billed usage; None if the answer states none, and for an answer of LiteLLM's own cache.
         response_id: the provider's id of an answer of the Responses API that a later request can continue; "" for any other.
         used_hosted_tools: whether the bill includes text that a tool of the provider has read.
         cut_short: whether the answer ended because no more output was allowed, or possible.
@@ -131,13 +114,10 @@ class Answer(NamedTuple):
 
 
 def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
-    """Return the answer that is logged, None while its stream has not ended.
-
-    LiteLLM also calls the logging hook for parts of a stream, but reports success only once the stream is complete.
-    """
+    """Return the answer that is logged, None while its stream has not ended: the logging hook gets its parts too."""
     answer = logged.get(WHOLE_STREAM)
-    if answer is None:
-        answer = None if logged.get("stream") is True else result
+    if answer is None and logged.get("stream") is not True:
+        answer = result
     if answer is None:
         return None
     fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
@@ -173,10 +153,8 @@ def price(fields: Mapping[str, Any], answer: Any) -> float | None:
 def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:
     """Let LiteLLM ask `estimate` for the input of a stream that states no usage; return whether it can.
 
-    From LiteLLM's log data of a call, it returns the provider tokens of the sent request, None to leave that to LiteLLM.
-
-    LiteLLM would count the caller's messages: a compressed request would seem to have the provider tokens of the whole one,
-    in LiteLLM's spend and in the learned figures. Done once a process.
+    From LiteLLM's log data of a call, it returns the provider tokens of the sent request, None to leave that to LiteLLM,
+    which would count the caller's messages.
     """
 
     def wrapper_of(original: Any) -> Any:

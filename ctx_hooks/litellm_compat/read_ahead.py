@@ -1,14 +1,12 @@
 """A stream whose opening has been read to see whether it is an error, and yields it again."""
 
-import logging
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ctx_hooks.litellm_compat.stream_events import error_before_content, is_opening
-
-logger = logging.getLogger("ctx_hooks")
 
 MOST_READ = 6
 """Events that open a stream before its content: message_start and ping, response.created, queued and in_progress."""
@@ -16,16 +14,13 @@ MOST_READ = 6
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The exception that reading a stream raised: an error, or StopAsyncIteration at its end."""
+    """The error that reading a stream raised, or StopAsyncIteration at its end."""
 
     error: Exception
 
 
 class ReadAhead:
-    """Yields the events that were already read, then the rest of a stream; delegates all else to the stream.
-
-    LiteLLM checks the class of its streams and reads and sets their attributes: all this goes to the stream.
-    """
+    """Yields the events that were already read, then the rest of a stream; its class and attributes are the stream's."""
 
     __slots__ = ("__weakref__", "_ctx_hooks_stream", "_ctx_hooks_unread")
     _ctx_hooks_stream: Any
@@ -79,9 +74,6 @@ async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
 
 async def close(stream: Any) -> None:
     """Close a stream that is not read further, to release its connection and its slot at the deployment."""
-    try:
+    with suppress(Exception):  # the overflow is raised to the Router in any case
         if hasattr(stream, "aclose"):
             await stream.aclose()
-    except Exception as error:
-        # The overflow is raised to the Router in any case; a failure to close the stream must not replace it.
-        logger.debug("closing a stream that reported an overflow failed", exc_info=error)

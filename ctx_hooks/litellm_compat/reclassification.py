@@ -4,13 +4,12 @@ It reads the first events of a stream to find them; a wrapper yields these again
 """
 
 import inspect
-import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import wraps
 from http import HTTPStatus
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import chosen_by_router
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
@@ -24,49 +23,14 @@ from ctx_hooks.litellm_compat.stream_events import (
     refusal_of,
 )
 
-logger = logging.getLogger("ctx_hooks")
-
-
-class Ends(Protocol):
-    """The receiver of attempts' ends; each method gets the arguments of the attempt."""
-
-    def handles(self, fields: Mapping[str, Any]) -> bool:
-        """Return whether the plugin is on for an attempt."""
-
-    async def note_failure(self, fields: Mapping[str, Any], error: Exception, *, is_sent: bool = True) -> bool:
-        """Note the error of an attempt, and return whether it is an overflow; an unsent attempt is no provider's."""
-
-    async def note_begun(self, fields: Mapping[str, Any]) -> None:
-        """Note that an attempt is answered, before the client has the answer: its next request may follow at once."""
-
-    async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Return whether an attempt that failed for another reason is repeated at once."""
-
-    def route_of(self, fields: Mapping[str, Any]) -> str:
-        """Return the Router's method that answers a request in place of its own, "" for its own."""
-
-    async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
-        """Return the end of the Router's call of a request, which may be another answer; raises its error."""
-
-    async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the fields of a turn on a WebSocket as they are sent, and whether `called` gives its answer."""
-
-    def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
-        """Return the answer or the error with which the Router ends a request as its client sees it."""
-
-
-EndsOf: TypeAlias = Callable[[], Ends]
-"""Returns the present receiver of ends: LiteLLM is patched only once."""
+EndsOf: TypeAlias = Callable[[], Any]
+"""Returns the present receiver of attempts' ends, a `serving.request_flow.RequestFlow`: LiteLLM is patched only once."""
 
 
 def reclassify(ends: EndsOf) -> bool:
-    """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
+    """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; return whether that is possible.
 
-    LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
-    route passes `Router.make_call`, from 1.110 on `PythonHost.invoke`.
-
-    Returns:
-        Whether this LiteLLM has one of the two.
+    Every attempt on every route passes `Router.make_call`, from 1.110 on `PythonHost.invoke`. Done once a process.
     """
     IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     SEND.wrap(lambda original: _send(original, ends))
@@ -113,12 +77,8 @@ def _invoke(original: Any, ends: EndsOf) -> Any:
 async def _noted(send: Callable[[], Awaitable[Any]], fields: Mapping[str, Any], ends: EndsOf, *, chooses: bool) -> Any:
     """Return the answer of an attempt with these arguments, or note its error and raise it, an overflow as such.
 
-    Args:
-        send: makes the attempt.
-        fields: its arguments.
-        ends: returns the receiver of its end.
-        chooses: whether the Router chooses the deployment within `send`. If it notes no new choice there, nothing was sent:
-            its own refusal is no provider's, and the attempt noted before may still run.
+    With `chooses` the Router chooses the deployment within `send`. If it notes no new choice there, nothing was sent: its
+    own refusal is no provider's, and the attempt noted before may still run.
     """
     import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
 
@@ -214,8 +174,7 @@ def _in_stream(original: Any, ends: EndsOf) -> Any:
     """Do the same for an error inside a stream that the Router holds back until its first content.
 
     The Router passes such an error to its fallbacks within the attempt, as a MidStreamFallbackError or its original
-    exception, and calls no failure hook. It then passes the attempt's arguments by name. After the attempt it passes them by
-    position, and `make_call` has handled the error already.
+    exception, with the attempt's arguments by name, and calls no failure hook.
     """
 
     async def fall_back(self: Any, e: Exception, *args: Any, **kwargs: Any) -> Any:
@@ -230,16 +189,14 @@ def _in_stream(original: Any, ends: EndsOf) -> Any:
 
 
 _ATTEMPT: ContextVar[Mapping[str, Any] | None] = ContextVar("ctx_hooks_attempt", default=None)
-"""The arguments of the attempt that the present task sends."""
 MOST_BYTES = 64_000
 """A larger whole answer is no error. JSON of this size is read in half a millisecond."""
 
 
 def _send(original: Any, ends: EndsOf) -> Any:
-    """Give an error that a provider sends with status 200 the status of an error, before LiteLLM reads it.
+    """Give an error that a provider sends with status 200 the status of an error: LiteLLM would end the stream empty.
 
-    LiteLLM skips most such events, and ends the stream empty. Its clients send by this function. Events that LiteLLM reads
-    as an error, or that the client's own protocol has, stay.
+    Events that LiteLLM reads as an error, or that the client's own protocol has, stay.
     """
 
     async def send(self: Any, request: Any, **kwargs: Any) -> Any:

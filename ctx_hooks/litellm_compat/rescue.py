@@ -1,9 +1,6 @@
 """The Router's context-window fallbacks, through which a request comes back to the same model.
 
-After a ContextWindowExceededError `Router.async_function_with_fallbacks_common_utils` asks the model groups that the
-request's `context_window_fallbacks` list for its group. An entry that is a mapping is merged into the arguments of the next
-attempt, so an entry that names the same group is a retry. The operator's and the caller's fallbacks still apply, before the
-retries or after them; `configured` finds them in each regime of the Router.
+An entry that is a mapping is merged into the arguments of the next attempt, so one that names the same group is a retry.
 """
 
 import secrets
@@ -21,9 +18,9 @@ COMPACTION_KEY = "compaction"
 """A request with this field compacts by itself. With a complexity router, LiteLLM compacts a request above a deployment's
 window, or refuses it before any deployment hook, such as an agent's loop. A retry with the field reaches the hook."""
 MOST_FALLBACKS = 5
-"""The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
+"""The Router's default of `max_fallbacks`."""
 SECRET = secrets.token_bytes(16)
-"""The key of the digests by which this process knows its own marks. LiteLLM logs marks; the Router of 1.110 copies them."""
+"""The key of the digests by which this process knows its own marks: LiteLLM logs marks."""
 
 
 class Configured(NamedTuple):
@@ -35,17 +32,11 @@ class Configured(NamedTuple):
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int, *, fallbacks_first: bool = False) -> dict[str, Any]:
-    """Return the request's data with `retries` on its own model group among its context-window fallbacks.
+    """Return a copy of the pre-call hook's data with `retries` on the own group among its context-window fallbacks.
 
-    Args:
-        data: The request as the proxy's pre-call hook gets it; it is not changed.
-        retries: How many retries are wanted. Before configured fallbacks they give way to those that the Router would not
-            reach.
-        fallbacks_first: Whether the configured fallbacks come first. An attempt at the own group that was left to them is
-            then made up for, and a fallback that does not hold the whole request comes again at the end, marked.
-
-    Returns:
-        A new mapping; an equal one if there are no retries or the model is not the name of one group.
+    Before configured fallbacks the retries give way to those that the Router would not reach. With `fallbacks_first`, an
+    attempt at the own group that was left to them is made up for, and a fallback that does not hold the whole request comes
+    again at the end, marked.
     """
     group = data.get("model")
     following, listed, changes = configured(data)
@@ -88,14 +79,12 @@ def configured(data: Mapping[str, Any]) -> Configured:
     asked = {**mapping_or_empty(data.get("router_settings_override")), **data}
     callers: Any = asked.get("fallbacks")
     if data.get("disable_fallbacks") is True:
-        # The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off,
-        # and every list is there and empty: a list that a request lacks is the operator's.
+        # The Router reads no list with the switch. So it is off, and every list is there and empty: else the operator's.
         return Configured([], [], {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []})
     own = _filled(asked.get("context_window_fallbacks"), router_has("context_window_fallbacks"))
     if _is_plain_list(callers):
-        # The Router takes a list in this form (`check_non_standard_fallback_format`) for every error, before it looks at
-        # context-window fallbacks: these would never be read. In the standard form, under the group's name, the list applies
-        # to all other errors; for this one it follows the retries.
+        # The Router takes a list in this form for every error, before it looks at context-window fallbacks. In the standard
+        # form, under the group's name, the list applies to all other errors; for this one it follows the retries.
         return Configured(list(callers), own, {"fallbacks": [{group: list(callers)}]})
     # The caller's context-window fallbacks replace the operator's. If neither has any, the Router goes on to `fallbacks`:
     # "No context_window_fallback set. Defaulting to fallbacks, if available."
@@ -106,8 +95,7 @@ def configured(data: Mapping[str, Any]) -> Configured:
 def retry_of(kwargs: Mapping[str, Any]) -> tuple[int, int | None]:
     """Return the number of the retry that an attempt is, 0 for none, and the fallbacks that led to it besides retries.
 
-    The Router keeps a mark through later fallbacks: on another group it is no retry. The Router counts each entry that it
-    follows, retries first; None before the first retry.
+    The Router keeps a mark through later fallbacks: on another group it is no retry. None before the first retry.
     """
     mark, depth = kwargs.get(RETRY_MARK_KEY), kwargs.get("fallback_depth")
     if not _is_ours(mark):
@@ -129,9 +117,8 @@ def take_retry_mark(kwargs: dict[str, Any]) -> int:
 def hide_retries(fields: Mapping[str, Any], answer: Any, fallbacks: int) -> None:
     """Let an answer look like one without retries, after this number of fallbacks.
 
-    LiteLLM counts retries as fallbacks, and after a fallback it leaves the deployment's name as the answer's model
-    (`_override_openai_response_model`). It also leaves the cost of the refused attempt, 0, in the record of the call, and
-    then calculates none for the headers (`_response_cost_from_logging_obj`).
+    LiteLLM counts retries as fallbacks, after which it leaves the deployment's name as the answer's model, and the cost of
+    the refused attempt, 0, in the record of the call.
     """
     hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
     headers = mapping_or_empty(hidden).get("additional_headers")
@@ -170,7 +157,6 @@ def _is_ours(mark: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _digest(group: Any, number: Any) -> str:
-    """Return the proof in a mark, under a name whose values LiteLLM masks in its logs."""
     return blake2b(f"{number}:{group}".encode("utf-8", "replace"), key=SECRET, digest_size=16).hexdigest()
 
 
@@ -205,9 +191,7 @@ NO_COOLDOWN = {"cooldown_time": 0}
 def spare_deployment(fields: Mapping[str, Any]) -> None:
     """Prevent the Router's cooldown for the deployment of a failed attempt, whatever status its error has.
 
-    Some servers report an overflow with status 500 or 429. The Router then removes a deployment from its group, for other
-    requests and for the retry. After the failure hooks it reads the cooldown from the attempt's log record. A value written
-    there affects only this attempt: the next one gets a record with the configured values.
+    After the failure hooks it reads the cooldown from the attempt's log record; the next attempt gets a new record.
     """
     record: Any = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
     parameters = mapping_or_empty(record.get("litellm_params") if isinstance(record, dict) else None)
