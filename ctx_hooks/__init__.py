@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         FailureEvent,
         LimitEvent,
         OverflowEvent,
-        TruncationEvent,
     )
     from ctx_hooks.telemetry.listeners import on
     from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
@@ -42,7 +41,6 @@ __all__ = [
     "RetrievalEvent",
     "StartEvent",
     "SummaryEvent",
-    "TruncationEvent",
     "compress",
     "on",
     "proxy_handler_instance",

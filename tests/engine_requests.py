@@ -5,7 +5,7 @@ from strategies import called
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.attempts import Attempt, Known
-from ctx_hooks.learning.stats import DeploymentStats, Observation
+from ctx_hooks.learning.observations import DeploymentStats, Observation
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target

@@ -14,7 +14,7 @@ from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, TruncationEvent
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 from ctx_hooks.testing import agent_session
@@ -54,7 +54,6 @@ EVENTS = [
     DECISION,
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30), ANSWER,
     replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None, rereads={"read": 2}), FAILURE, OVERFLOW,
-    TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     SUMMARY,
     replace(

@@ -18,7 +18,7 @@ from ctx_hooks.addons.summaries import stored as summaries
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.stores import archives_of, opened_stores, owner_id
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
-from ctx_hooks.learning import learned, stored_histories
+from ctx_hooks.learning import learned
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 
@@ -126,7 +126,6 @@ async def _in_redis(client: Any, owner: Owner) -> list[Held]:
     patterns = {
         "archive": f"{redis.key_of(owner.archive_name)}*",
         "summaries": f"{summaries.KEY_PREFIX}{owner.digest}:*",
-        "histories": f"{stored_histories.KEY_PREFIX}{owner.digest}:*",
     }
     keys = {store: await keys_like(client, pattern) for store, pattern in patterns.items()}
     found = [Held(s, "redis", name, len(k), partial(delete_keys, client, k)) for s, k in keys.items()]
@@ -151,7 +150,7 @@ def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
     for scope in sorted(scopes - kinds):
         yield f"Archived texts of the scope `{scope}` belong to each {scope}: name it by --{scope} as well."
     if "team" not in kinds:
-        yield "Statistics, summaries and histories of requests with a team belong to the team: name it by --team as well."
+        yield "Statistics and summaries of requests with a team belong to the team: name it by --team as well."
     if config.settings.events is not None:
         yield f"Event files in {config.settings.events.path}: figures with ids of team and key, until they are rotated away."
 

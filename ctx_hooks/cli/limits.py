@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Group
@@ -14,7 +13,7 @@ from ctx_hooks.cli.configuration import Configuration, configuration_of, read_co
 from ctx_hooks.cli.stores import opened_stores
 from ctx_hooks.cli.terminal import confirmed, table, tell, titled
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store.shared_store import READ, delete_keys, keys_like
 
@@ -62,9 +61,7 @@ def tables_of(found: Mapping[str, DeploymentStats], names: Mapping[str, str], no
     for name, shown in tables.items():
         for o in document(name, found[name], now)["observations"]:
             tenant = names.get(o["tenant"], o["tenant"] or "anyone")
-            more = f" (median of {len(o['values'])})" if len(o["values"]) > 1 else ""
-            values = f"{median(o['values']):,.10g}{more}"
-            shown.add_row(o["kind"], values, tenant, f"{o['age_seconds'] / 60:,.0f}")
+            shown.add_row(o["kind"], f"{o['values'][0]:,.10g}", tenant, f"{o['age_seconds'] / 60:,.0f}")
     return titled(tables)
 
 

@@ -12,11 +12,7 @@ from ctx_hooks.tokens.units import ProviderTokens
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures behind a decision: estimates in provider tokens, except the window, which is stated.
-
-    >>> Figures(tokens_before=41_000, tokens_after=15_000, budget_tokens=16_000, window_tokens=20_000).tokens_after
-    15000
-    """
+    """The figures behind a decision: estimates in provider tokens, except the window, which is stated."""
 
     tokens_before: ProviderTokens
     tokens_after: ProviderTokens

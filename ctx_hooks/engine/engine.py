@@ -9,21 +9,22 @@ from typing import Any, NamedTuple
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import newest_turns
-from ctx_hooks.compaction.pipeline import Outcome
+from ctx_hooks.compaction.pipeline import Outcome, StepReport
+from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import (
     Compressed,
     Decision,
+    FailedOpen,
     Figures,
     GaveUp,
     LeftToFallback,
     NotRetried,
     Untouched,
 )
-from ctx_hooks.engine.planning import plan_attempt, without_remedy
 from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
-from ctx_hooks.overflow.retry_plan import RetryPlan, smaller_than
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, RetryPlan, smaller_than
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
@@ -57,11 +58,10 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
 
     `most_tokens` is an upper bound of the request's tokens in any vocabulary.
     """
-    budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
-    if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
+    if known.counts or most_tokens > known.uncounted_budget_tokens(to.policy, request.max_output_tokens):
         return None
-    may_cut = fitting.may_cut(to.policy, known.window.tokens, most_tokens)
-    if may_cut or to.policy.repair == "always":  # a token has at least one character of the bound
+    # A token has at least one character of the bound.
+    if to.policy.repair == "always" or fitting.may_cut(to.policy, known.window.tokens, most_tokens):
         return None
     return _unchanged(request, attempt_at(request, to, known, most_tokens=most_tokens), "fits by its size alone")
 
@@ -89,6 +89,14 @@ def holds(request: Request, to: Target, known: Known, deadline: Deadline) -> boo
     return not isinstance(decided.decision, LeftToFallback)
 
 
+def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
+    """Return all texts removed from a request, by handle; this repeats the decision of `decide`."""
+    counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
+    compress = partial(fitting.compressed, known, remakes=True)
+    cut = _decide(request, to, known, counter, Timings(), partial(counted_history, counter=counter), compress).cut
+    return {handle: text for handle, text in cut.items() if text is not None}
+
+
 def decide_by_last_resort(request: Request, to: Target, known: Known, reason: str = last_resort.TOO_LONG) -> Decided:
     """Return the decision to drop the oldest turns for this reason: nothing is counted, and the sent size is an estimate.
 
@@ -112,12 +120,26 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, reason: st
     return decided._replace(decision=replace(decided.decision, reason=reason)) if is_cut else decided
 
 
-def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
-    """Return all texts removed from a request, by handle; this repeats the decision of `decide`."""
-    counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
-    compress = partial(fitting.compressed, known, remakes=True)
-    cut = _decide(request, to, known, counter, Timings(), partial(counted_history, counter=counter), compress).cut
-    return {handle: text for handle, text in cut.items() if text is not None}
+def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, reason: str) -> Decided:
+    """Return the decision to send only the newest messages, as they came; it cannot fail as the others have.
+
+    A retry has at most the limit that the refusal names, and a share of the attempt before it.
+    """
+    received, beside = json_bytes(request.items), json_bytes(request.beside)
+    limit = to.window.tokens
+    if to.attempt and previous is not None and previous.overflow is not None:
+        limit = min(limit, previous.overflow.limit_tokens or limit)
+    most = min(limit * last_resort.BYTES_PER_TOKEN, int((received + beside) * BLIND_FRACTIONS[0] ** to.attempt))
+    items = request.items if isinstance(request.items, (list, tuple)) else []
+    kept = plain_cut(items, most - beside)
+    before, after = (LocalTokens((beside + size) // last_resort.BYTES_PER_TOKEN) for size in (received, json_bytes(kept)))
+    known = Known(to.window, previous=previous)
+    attempt = Attempt(to, known, request.format, received_tokens=before, sent_tokens=after, guessed_tokens=after)
+    if len(kept) == len(items):
+        return Decided(FailedOpen(reason=reason), attempt)
+    step = StepReport(last_resort.NAME, LocalTokens(before - after), len(items) - len(kept), reason)
+    figures = Figures(ProviderTokens(before), ProviderTokens(after), ProviderTokens(limit), to.window.tokens)
+    return Decided(Compressed({request.wire.messages_field: kept}, figures, (step,), reason), attempt)
 
 
 def _decide(
@@ -130,76 +152,36 @@ def _decide(
     compress: Callable[[Request, History, Target, Budget], Outcome],
 ) -> Decided:
     request = copy(request)  # the deciding thread frees its cached data: on the event loop that would take 30 ms
-    if known.previous is not None and (reason := without_remedy(known.previous, known)):
+    if known.previous is not None and (reason := fitting.without_remedy(known.previous, known)):
         return _not_retried(reason, None, known.previous)
     with timings.phase("counting"):
         received, most_turns = measure(request), to.policy.max_turns
         kept = request if most_turns is None else request.with_only(newest_turns(received.index, most_turns))
         newest = request.as_read_by(to.model, received.index) if kept is request else kept
         history = received if newest is request else measure(newest)
-    plan = plan_attempt(request, history, to, known)
+    plan = fitting.plan_attempt(request, history, to, known)
     if plan is None:
         return _not_retried(KEPT_BY_PROVIDER, None, known.previous or attempt_at(request, to, known, history))
-    most = to_provider(plan.most_tokens, known.factor)
-    attempt = replace(attempt_at(request, to, known, history), received_tokens=received.tokens, budget_tokens=most)
-    settled = _settled(request, attempt, plan, history.tokens, is_whole=kept is request)
+    most, factor = plan.most_tokens, known.factor
+    attempt = attempt_at(request, to, known, history)
+    attempt = replace(attempt, received_tokens=received.tokens, budget_tokens=to_provider(most, factor))
     budget = fitting.budget_of(to, known, plan, counter, history.tokens)
-    arrived = None if settled is None else _arrived(settled.decision, received, budget)
-    if settled is not None and arrived is None:
-        return settled
+
+    is_left = plan.truncates and received.tokens <= most
+    fits = is_left or (kept is request and history.tokens <= most and plan.max_output_tokens is None)
+    arrived = fitting.as_arrived(received, budget) if fits else None
+    if arrived is None:
+        if is_left:  # the provider shortens its stored history
+            size, window = to_provider(received.tokens, factor), known.window.tokens
+            figures = Figures(size, min(size, window), to_provider(most, factor), window)
+            return Decided(Compressed(TRUNCATION, figures), replace(attempt, truncates=True))
+        if fits:
+            return _unchanged(request, attempt, "fits")
+        if to.defers and history.tokens > most:
+            return Decided(LeftToFallback(), attempt)
     with timings.phase("compressing"):
         outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
-    # A cut depends on its message only, even if its placeholder has more tokens than what it replaces.
-    changed = request if arrived is not None else newest if outcome.tokens_after < received.tokens else None
-    changes = changed.changes(outcome.conversation) if changed is not None else {}
-    others, sent = attempt.other_tokens, outcome.conversation
-    if changes and others and to.policy.mode == "enforce":
-        others = counter.others(sent.messages, sent.preamble)
-    offers = bool(changes) and outcome.offers
-    if offers and to.retrievable is not None and to.retrievable.tool is not None:
-        changes |= request.with_tool(to.retrievable.tool)
-    if changes and not to.attempt:
-        attempt = replace(attempt, asked_again=fitting.calls_asked_again(known, history, budget))
-    attempt = replace(
-        attempt,
-        sent_tokens=_sent(outcome, plan.most_tokens - budget.goal_tokens) if changes else outcome.tokens_after,
-        other_tokens=others,
-        lowered=plan.max_output_tokens is not None,
-        truncates=attempt.truncates or plan.truncates,
-        rewrites=outcome.rewrites,
-        choice=outcome.choice,
-    )
-    if plan.truncates:
-        changes |= TRUNCATION
-    output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
-    if output_tokens is not None:
-        changes |= request.with_output(output_tokens)
-        attempt = replace(attempt, output_tokens=output_tokens)
-    decided = _concluded(changes, outcome, plan, attempt)
-    received_bytes = request.size_bytes if outcome.cut else 0
-    return decided._replace(cut=outcome.cut, offers=offers, received_bytes=received_bytes)
-
-
-def _settled(request: Request, attempt: Attempt, plan: RetryPlan, tokens: LocalTokens, *, is_whole: bool) -> Decided | None:
-    """Return the decision about a request that need not be compressed, now or at all; None for any other."""
-    received = attempt.received_tokens or tokens
-    if plan.truncates and received <= plan.most_tokens:
-        return _left_to_provider(received, plan, attempt)
-    if is_whole and tokens <= plan.most_tokens and plan.max_output_tokens is None:
-        return _unchanged(request, attempt, "fits")
-    return Decided(LeftToFallback(), attempt) if attempt.to.defers and tokens > plan.most_tokens else None
-
-
-def _arrived(settled: Decision, received: History, budget: Budget) -> Outcome | None:
-    """Return a request that need not be compressed, repaired or with its oversized results cut; None if it is sent whole."""
-    if isinstance(settled, LeftToFallback):
-        return None
-    longest_chars = max((stats.result_chars for stats in received.index), default=0)
-    if fitting.may_cut(budget.policy, budget.window_tokens, longest_chars):
-        outcome = fitting.arrived(received, budget)
-        if any(message.edited for message in outcome.conversation.messages):
-            return outcome
-    return fitting.repaired(received, budget)
+    return _sent(request, to, known, plan, budget, history, attempt, outcome, newest if arrived is None else None)
 
 
 def _fitted(
@@ -211,10 +193,11 @@ def _fitted(
     """
     outcome = compress(budget)
     refused, tool_tokens = known.previous, plan.most_tokens - budget.goal_tokens
-    if refused is not None and not plan.remedies and _sent(outcome, tool_tokens) > smaller_than(refused.sent_tokens):
-        smaller_tokens = LocalTokens(max(1, smaller_than(refused.sent_tokens) - tool_tokens))
-        budget = budget.with_goal(min(budget.goal_tokens, smaller_tokens))
-        outcome = compress(budget)
+    if refused is not None and not plan.remedies:
+        smaller = smaller_than(refused.sent_tokens)
+        if outcome.tokens_after + (tool_tokens if outcome.offers else 0) > smaller:
+            budget = budget.with_goal(min(budget.goal_tokens, LocalTokens(max(1, smaller - tool_tokens))))
+            outcome = compress(budget)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
         outcome = compress(replace(budget, cut_newest=True))
     for _ in range(0 if plan.most_bytes is None else MOST_BYTE_ROUNDS):
@@ -226,18 +209,72 @@ def _fitted(
     return outcome
 
 
-def _sent(outcome: Outcome, tool_tokens: int) -> LocalTokens:
-    """Return the tokens of a request as sent, with the definition of the tool that it offers."""
-    return LocalTokens(outcome.tokens_after + (tool_tokens if outcome.offers else 0))
+def _sent(
+    request: Request,
+    to: Target,
+    known: Known,
+    plan: RetryPlan,
+    budget: Budget,
+    history: History,
+    attempt: Attempt,
+    outcome: Outcome,
+    compressed: Request | None,
+) -> Decided:
+    """Return the decision about a request after its compression, successful or not; None is for one sent as it arrived."""
+    changes: dict[str, Any] = {}
+    # A cut depends on its message only, even if its placeholder has more tokens than what it replaces.
+    if compressed is None:
+        changes = request.changes(outcome.conversation)
+    elif outcome.tokens_after < (attempt.received_tokens or 0):
+        changes = compressed.changes(outcome.conversation)
+    sent, others, offers = outcome.tokens_after, attempt.other_tokens, bool(changes) and outcome.offers
+    if changes and others and to.policy.mode == "enforce":
+        others = budget.counter.others(outcome.conversation.messages, outcome.conversation.preamble)
+    if offers:
+        sent = LocalTokens(sent + plan.most_tokens - budget.goal_tokens)
+        if to.retrievable is not None and to.retrievable.tool is not None:
+            changes |= request.with_tool(to.retrievable.tool)
+    if changes and not to.attempt:
+        attempt = replace(attempt, asked_again=fitting.calls_asked_again(known, history, budget))
+    attempt = replace(
+        attempt,
+        sent_tokens=sent,
+        other_tokens=others,
+        lowered=plan.max_output_tokens is not None,
+        truncates=attempt.truncates or plan.truncates,
+        rewrites=outcome.rewrites,
+        choice=outcome.choice,
+    )
+    changes |= TRUNCATION if plan.truncates else {}
+    output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
+    if output_tokens is not None:
+        changes |= request.with_output(output_tokens)
+        attempt = replace(attempt, output_tokens=output_tokens)
+    decided = _concluded(changes, outcome, plan, attempt)
+    return decided._replace(cut=outcome.cut, offers=offers, received_bytes=request.size_bytes if outcome.cut else 0)
+
+
+def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
+    known, sent = attempt.known, attempt.sent_provider_tokens
+    most, refused = to_provider(plan.most_tokens, known.factor), attempt.known.previous
+    figures = Figures(attempt.received_provider_tokens, sent, most, known.window.tokens)
+    if refused and not plan.remedies and (attempt.sent_tokens or 0) > smaller_than(refused.sent_tokens):
+        return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
+    if not outcome.fits:
+        return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)
+    if changes:
+        return Decided(Compressed(changes, figures, outcome.steps), attempt)
+    reason = "nothing to do" if sent <= most else "a compaction would cost more than it saves"
+    return Decided(Untouched(figures=figures, reason=reason), attempt)
 
 
 def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:
     """Return the output to request from a deployment that would refuse the client's; None if it would not refuse."""
-    requested = request.max_output_tokens
+    requested, known = request.max_output_tokens, attempt.known
     if requested is None:
         return None
     sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
-    allowed = fitting.allowed_output_tokens(requested, attempt.known.output_limit_tokens, attempt.known.window, sent)
+    allowed = fitting.allowed_output_tokens(requested, known.output_limit_tokens, known.window, sent)
     return allowed if allowed < requested else None
 
 
@@ -247,31 +284,6 @@ def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
     if output_tokens is None:
         return Decided(Untouched(reason=reason), attempt)
     return Decided(Compressed(request.with_output(output_tokens)), replace(attempt, output_tokens=output_tokens))
-
-
-def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
-    """Return the decision about a request after compression, successful or not."""
-    known, sent = attempt.known, attempt.sent_tokens or outcome.tokens_after
-    after, most = to_provider(sent, known.factor), to_provider(plan.most_tokens, known.factor)
-    figures = Figures(attempt.received_provider_tokens, after, most, known.window.tokens)
-    refused = known.previous
-    if refused is not None and not plan.remedies and sent > smaller_than(refused.sent_tokens):
-        return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
-    if not outcome.fits:
-        return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)
-    if not changes:
-        reason = "nothing to do" if after <= most else "a compaction would cost more than it saves"
-        return Decided(Untouched(figures=figures, reason=reason), attempt)
-    return Decided(Compressed(changes, figures, outcome.steps), attempt)
-
-
-def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) -> Decided:
-    """Return the decision to send a request unchanged, and let the provider shorten its stored history."""
-    known = attempt.known
-    whole = ProviderTokens(known.stored_tokens + to_provider(received, known.factor))
-    most, window = to_provider(plan.most_tokens, known.factor), known.window.tokens
-    figures = Figures(whole, min(whole, window), most, window)
-    return Decided(Compressed(TRUNCATION, figures), replace(attempt, truncates=True))
 
 
 def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:

@@ -1,4 +1,4 @@
-"""Fits an output into what the window leaves, and a history into a budget, by compaction or by the last resort."""
+"""What an attempt may have, and a history compressed to it."""
 
 from dataclasses import replace
 
@@ -13,8 +13,8 @@ from ctx_hooks.compaction.steps.oversized_results import least_capped_chars
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
-from ctx_hooks.learning.attempts import Known
-from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan
+from ctx_hooks.learning.attempts import Attempt, Known
+from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan, bytes_for_retry, lower_output, plan_of
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -24,6 +24,56 @@ from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget, Window
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_provider
+
+
+def without_remedy(refused: Attempt, known: Known) -> str:
+    """Return why no retry can help, "" if one may: a refusal of the output says nothing against the messages."""
+    if not known.window.tokens:
+        return "what only the provider sees of it exceeds the limit"
+    said = refused.overflow
+    if said is not None and said.kind == "output_limit" and lower_output(said, refused.output_tokens) is None:
+        return "its output was refused, and no lower limit of it is known"
+    return ""
+
+
+def plan_attempt(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
+    """Return the plan for this attempt: within the budget, and on a retry smaller than the refused request.
+
+    None if a history that the provider keeps exceeds the window, and the plugin cannot reduce it further.
+    """
+    most, previous = _most_tokens(request, history, to, known), known.previous
+    if previous is None:
+        # If the provider has named its limit, it will refuse a larger request: nothing would be saved for a retry.
+        return RetryPlan(most, cut_newest=known.window.source == "learned")
+    said, lowered, most_bytes = previous.overflow, None, None
+    if said is not None and (said.kind == "output_limit" or not previous.lowered):
+        lowered = lower_output(said, previous.output_tokens)
+    plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
+    if lowered is not None:  # with the budget of the refused attempt its messages become the same
+        return replace(plan, most_tokens=max(most, plan.most_tokens))
+    if request.continues_stored_history:
+        # The request's own items are new, and are not removed to make room for old ones.
+        if request.wire.has_items and not request.asks_for_truncation and not previous.truncates:
+            return RetryPlan(most, cut_newest=True, truncates=True)
+        if history.tokens <= most:
+            return None
+    if history.tokens <= most:
+        most = min(most, plan.most_tokens)
+    # A request above the budget is compacted as the next one will be, so that the next one begins with the same text.
+    if said is not None and said.kind == "bytes":
+        most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
+    cut_newest = plan.cut_newest or known.window.source in ("learned", "refusal")
+    return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest, most_bytes=most_bytes)
+
+
+def _most_tokens(request: Request, history: History, to: Target, known: Known) -> LocalTokens:
+    """Return the budget of an attempt that is no retry."""
+    most = known.budget_tokens(to.policy, request, history)
+    if to.defers:
+        most = known.whole_tokens(most)
+    elif to.waits:
+        most = max(most, known.window_less_error())
+    return min(most, known.window_less_error()) if to.checked else most
 
 
 def allowed_output_tokens(
@@ -71,8 +121,12 @@ def may_cut(policy: Policy, window_tokens: ProviderTokens, longest_chars: int) -
     return policy.tool_results.apply == "always" and longest_chars > least_capped_chars(window_tokens, policy)
 
 
-def repaired(history: History, budget: Budget) -> Outcome | None:
-    """Return the history with what its provider refuses repaired; None if the policy does not ask, or nothing is broken."""
+def as_arrived(history: History, budget: Budget) -> Outcome | None:
+    """Return a history that need not be compressed with its oversized results cut, or repaired; None if it is sent whole."""
+    if may_cut(budget.policy, budget.window_tokens, max((stats.result_chars for stats in history.index), default=0)):
+        outcome = _capped(history, budget)
+        if any(message.edited for message in outcome.conversation.messages):
+            return outcome
     if budget.policy.repair != "always":
         return None
     conversation = history.conversation(budget.counter)
@@ -84,7 +138,7 @@ def repaired(history: History, budget: Budget) -> Outcome | None:
     return Outcome(made, history.tokens, after, fits=True, steps=(step,))
 
 
-def arrived(history: History, budget: Budget) -> Outcome:
+def _capped(history: History, budget: Budget) -> Outcome:
     """Return the history with oversized results cut as on arrival, and nothing else changed: no compaction is due."""
     return compacted(history, Thresholds(budget.with_goal(LocalTokens(2 * history.tokens))))[0]
 
@@ -117,11 +171,12 @@ def compressed(
     if not remakes:
         emit(event)
     thresholds = _thresholds(history, budget)
-    if history.tokens <= known.window_less_error() and _does_not_pay(history, thresholds, to):
-        whole = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
-        outcome = arrived(history, budget) if budget.policy.tool_results.apply == "always" else whole
-    else:
+    if history.tokens > known.window_less_error() or not _costs_more(history, thresholds, to):
         outcome, _ = compacted(history, thresholds, known.summaries)
+    elif budget.policy.tool_results.apply == "always":
+        outcome = _capped(history, budget)
+    else:
+        outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
     if not remakes:
         steps = tuple(step.name for step in outcome.steps)
         after, touched = to_provider(outcome.tokens_after, known.factor), sum(s.messages_touched for s in outcome.steps)
@@ -141,13 +196,12 @@ def _thresholds(history: History, budget: Budget) -> Thresholds:
     return Thresholds(budget, budget.goal_tokens if is_first_request(history.index) else None)
 
 
-def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
+def _costs_more(history: History, thresholds: Thresholds, to: Target) -> bool:
     """Whether compacting a request that fits the window costs more than it saves."""
     if to.policy.compaction != "cost_aware" or to.prices is None or to.attempt:
         return False
+    summary, prices, summary_cost = to.policy.summary, to.writing_prices, 0.0
+    if summary is not None and prices is not None:
+        summary_cost = prices.of_summary(history.tokens, summary.max_tokens)
     left_tokens = thresholds.target_tokens_behind(history.fixed_tokens)
-    summary, prices = to.policy.summary, to.writing_prices
-    summary_cost = (
-        prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
-    )
     return not cost.pays(history.tokens, left_tokens, to.prices, summary_cost)

@@ -10,7 +10,7 @@ from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Summaries
 from ctx_hooks.formats import Format
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import NO_BOUND, limit_for_retry, unseen_tokens
@@ -21,8 +21,6 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.tokens.budget import DYNAMIC_MESSAGES, Window, budget_tokens_of
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
 
-OTHERS_FLOOR_FRACTION = 0.5
-"""Share of the window: one other tenant's refusal sets no limit below it, so no tenant can shrink another's further."""
 ANSWER_FRACTION = 0.01
 """Of the window: the room for an answer where no reserve is kept. Of 3,733 recorded answers of agents 95 % have at most
 1,166 tokens, which are 1 % of a window of 128,000; the estimate's error leaves room for more."""
@@ -38,10 +36,8 @@ class Known:
         other_weight: the weight of a local token of other scripts, figures and base64.
         output_limit_tokens: the largest output that the deployment gives; None if unknown.
         counts: whether the request is counted, whatever its size.
-        stored_tokens: the conversation's history at the provider; 0 if there is none, or if its size is unknown.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
         summaries: the models' summaries of the conversation, and the compactions that contain them.
-        limit_learned_seconds: when the window's learned limit was last shown, in epoch seconds; None if there is none.
         wants_reasoning: whether the deployment refuses messages without the reasoning that they came with.
     """
 
@@ -49,11 +45,9 @@ class Known:
     factor: float = 1.0
     output_limit_tokens: ProviderTokens | None = None
     counts: bool = False
-    stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: "Attempt | None" = None
     summaries: Summaries = NO_SUMMARIES
     other_weight: float = 1.0
-    limit_learned_seconds: float | None = None
     wants_reasoning: bool = False
 
     def budget_tokens(self, policy: Policy, request: Request, history: History) -> LocalTokens:
@@ -217,36 +211,25 @@ def sent_unchanged(request: Request, attempt: Attempt) -> Attempt:
     )
 
 
-def known_of(
-    to: Target,
-    stats: DeploymentStats,
-    now: float,
-    previous: Attempt | None = None,
-    stored_tokens: ProviderTokens = ProviderTokens(0),
-) -> Known:
+def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
     """Return the knowledge for an attempt, without figures that are too old `now`, in epoch seconds."""
     seen = stats.seen_by(to.tenant, now)
     factor, other_weight = seen.factor(to.model), seen.other_weight(to.model)
     window = to.window
-    limit = seen.limit_tokens(window.tokens, OTHERS_FLOOR_FRACTION, to.model)
-    learned_seconds = None
+    limit = seen.limit_tokens(window.tokens)
     if limit is not None and limit < window.tokens:
-        window, learned_seconds = replace(window, tokens=limit, source="learned"), seen.limit_seconds
+        window = replace(window, tokens=limit, source="learned")
     if previous is not None:
         previous = previous.weighed(other_weight)
         if previous.to.deployment == to.deployment:
             window = _window_for_retry(window, factor, to.attempt, previous)
-    # A request of the tenant had oddly few provider tokens, and no later one had more: count any size.
-    is_odd = "low_bill" in seen.own and any(seen.own["low_bill"].values)
     return Known(
         window,
         factor,
         output_limit_tokens=seen.output_limit_tokens(),
-        counts=bool(to.attempt) or not to.retried or to.policy.max_turns is not None or is_odd,
-        stored_tokens=stored_tokens,
+        counts=bool(to.attempt) or not to.retried or to.policy.max_turns is not None,
         previous=previous,
         other_weight=other_weight,
-        limit_learned_seconds=learned_seconds,
         wants_reasoning=wants_reasoning(to.model) or seen.wants_reasoning(),
     )
 

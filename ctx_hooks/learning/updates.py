@@ -7,55 +7,34 @@ rate limit that a single request exceeds.
 """
 
 import math
-from collections.abc import Mapping
-from typing import TypeAlias
 
-from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION, Attempt
-from ctx_hooks.learning.calibration import (
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.observations import (
+    ANYONE,
     LARGEST_OTHER_RATIO,
     LARGEST_RATIO,
-    LEAST_OTHER_FRACTION,
-    LEAST_RATIO,
-    OTHER_FRACTION,
-    observed,
-)
-from ctx_hooks.learning.stats import (
-    ACCEPTED,
-    ANYONE,
     LEAST_LIMIT_TOKENS,
+    LEAST_RATIO,
     NOTHING,
-    UNLIMITED,
+    OTHERS_FLOOR_FRACTION,
     DeploymentStats,
     Key,
     Kind,
     Observation,
     Seen,
-    on_grid,
+    Shown,
+    ratios_after,
 )
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
-from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
+from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
-from ctx_hooks.tokens.usage import Billed
 
-Shown: TypeAlias = Mapping[Key, Observation]
-"""The observations of one answer or refusal."""
-
-LEAST_LOW_TOKENS = 1_024
-"""Below this many provider tokens the fixed cost of a request is a large part, and a share of them shows nothing."""
-USUAL_TOKEN_BYTES = 8
-"""Few texts have more bytes a token; a base64 image has, and then requests are counted in vain until a larger bill."""
-LOW_BILL_FRACTION = 0.6
-"""Provider tokens below this share of the estimate are odd: the count of a known vocabulary is right within a fifth."""
-GROWTH_FRACTION = 0.15
-"""If requests grew by at least this while their provider tokens stayed the same, the provider truncated them."""
-STILL_FRACTION = 0.02
-"""Provider tokens that move less than this count as the same."""
-CLAIMED: tuple[Kind, ...] = ("limit", "own_limit", "refused", "output_limit")
-"""The limits that a refusal claims."""
-CAP_UNITS = (1_000, 1_024)
-"""Caps on the output are multiples of one of them: an answer of such a length shows the cap."""
+OTHER_FRACTION = 0.2
+"""A request with at least this share of other scripts shows their ratio; any other shows the ratio of Latin words."""
+LEAST_OTHER_FRACTION = 0.05
+"""With a smaller share, other scripts cannot explain more tokens than expected."""
 MOST_GUESSED_FRACTION = 0.2
 """A request with a larger share of images or files shows nothing about its text's ratio."""
 BUDGET_FACTOR = 1.087
@@ -69,142 +48,106 @@ LARGEST_SHARE = 0.9
 """Of a refused size: a limit so near to it is not raised, because the next refusal would cost more than it shows."""
 
 
-def of_answer(
-    stats: DeploymentStats,
-    attempt: Attempt,
-    provider_tokens: ProviderTokens,
-    now: float,
-) -> Shown:
+def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> Shown:
     """Return the observations of an answer that arrived `now`, in epoch seconds."""
-    tenant = attempt.to.tenant
-    seen = stats.seen_by(tenant, now)
+    seen = stats.seen_by(attempt.to.tenant, now)
     shown: dict[Key, Observation] = {}
-    if attempt.sent_tokens is None:
-        if provider_tokens >= LEAST_LOW_TOKENS and provider_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
-            shown["low_bill", tenant] = Observation((0, provider_tokens), now)
-    else:
-        sent_before, billed_before = (*seen.own.get("low_bill", NOTHING).values, 0, 0)[:2]
-        is_low = _is_low(attempt, provider_tokens)
-        grew = 0 < sent_before * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
-        if is_low and grew and abs(provider_tokens - billed_before) <= STILL_FRACTION * billed_before:
-            # Ollama silently reads only a part of a request. Fewer tokens that grow show a better vocabulary.
-            return {("limit", tenant): Observation((max(provider_tokens, LEAST_LIMIT_TOKENS),), now)}
-        if is_low and not grew:
-            if not 0 < sent_before <= attempt.sent_provider_tokens:
-                shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
-        elif not attempt.uncounted.holds_any and _mostly_text(attempt):
-            shown |= _larger_limit(seen, attempt, now)
-            if 0 < billed_before * (1 + STILL_FRACTION) < provider_tokens:  # it was not odd: that request had an image, say
-                shown["low_bill", tenant] = Observation((0, 0), now)
-            shown |= _ratio(seen, attempt, provider_tokens, now)
-    shown |= of_answered_retry(stats, attempt, now)
-    if _was_counted(attempt, provider_tokens):
-        accepted = zip(ACCEPTED, (provider_tokens, attempt.output_tokens or 0), strict=True)
-        shown |= {(kind, ANYONE): Observation((tokens,), now) for kind, tokens in accepted}
+    if attempt.sent_tokens is not None and not attempt.uncounted.holds_any and _mostly_text(attempt):
+        shown = {**_larger_limit(seen, attempt, now), **_ratio(seen, attempt, provider_tokens, now)}
+    ratios = shown.get(("ratios", attempt.to.tenant))
+    shown |= of_answered_retry(stats, attempt, now, ratios.values[0] if ratios else None)
+    # Only tokens of the sent request show others what is accepted. The provider bills its own additions too, such as the
+    # pages of a search, which are in no window, or the sum over several calls, which may exceed the stated window.
+    most = attempt.most_tokens if attempt.sent_tokens is None else _most_tokens(attempt)
+    if not attempt.uncounted.holds_any and provider_tokens <= min(most, attempt.to.window.tokens):
+        shown["accepted", ANYONE] = Observation((provider_tokens,), now)
     return shown
 
 
-def of_answered_retry(stats: DeploymentStats, attempt: Attempt, now: float) -> Shown:
-    """Return the observations of the refusal before a retry that is answered, if that refusal was only a claim."""
+def of_answered_retry(stats: DeploymentStats, attempt: Attempt, now: float, factor: float | None = None) -> Shown:
+    """Return the limit that the refusal before an answered retry claims: the retry has kept to it.
+
+    A guess becomes what the retry has kept to, so that the conversation's next request continues its text, by the `factor`
+    that applies from now on if the answer shows another.
+    """
     refused = attempt.known.previous
-    if refused is None or refused.overflow is None or refused.to.deployment != attempt.to.deployment:
+    overflow = refused.overflow if refused is not None else None
+    if refused is None or overflow is None or refused.to.deployment != attempt.to.deployment:
         return {}
-    own = stats.seen_by(attempt.to.tenant, now).own
-    shown_at = max((own[kind].at for kind in CLAIMED if kind in own), default=0.0)
-    is_claim = refused.overflow.quoted or own.get("claimed", NOTHING).at > shown_at
-    return of_refusal(stats, refused, refused.overflow, now) if is_claim else {}
-
-
-def believed_of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
-    """Return the observations of an overflow, with only its claim to a limit that one refusal cannot show.
-
-    Such a limit is below a size that the deployment has accepted, or below half of its window. A second request that is
-    refused for no lower limit shows it, and so does the answer to a retry that keeps to it. An error that quotes an overflow
-    has no such answer: the retry has the quoted field too.
-    """
-    if overflow.quoted or overflow.kind == "bytes":
-        return {}
-    shown, tenant, window = of_refusal(stats, attempt, overflow, now), attempt.to.tenant, attempt.to.window.tokens
-    seen = stats.seen_by(tenant, now)
-    kind = next((kind for kind in CLAIMED if (kind, tenant) in shown), None)
-    if kind is None:
-        return shown
-    limit, is_output = shown[kind, tenant].values[0], kind == "output_limit"
-    limit = attempt.sent_provider_tokens if kind == "refused" else limit
-    accepted = seen.own.get("accepted_output" if is_output else "accepted_input", NOTHING).values[0]
-    usual = 0 if is_output else min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION, attempt.to.model) or window)
-    before, *others = seen.own.get("claimed", NOTHING).values
-    is_second = not attempt.to.attempt and 0 < before <= limit and others == [is_output, 0]
-    if limit >= max(accepted, usual * OTHERS_FLOOR_FRACTION) or is_second:
-        return shown
-    rest = {key: o for key, o in shown.items() if key[0] not in CLAIMED}
-    return {**rest, ("claimed", tenant): Observation((limit, is_output, 0), now)}
-
-
-def of_cut_answer(seen: Seen, attempt: Attempt, billed: Billed, now: float) -> Shown:
-    """Return the observations of an answer that ended with fewer tokens than it asked for, at the end of the window.
-
-    A provider's own cap on the output ends answers too, so two answers of different lengths have to end at the same total.
-    """
-    answer, total = billed.output_tokens, ProviderTokens(billed.input_tokens + billed.output_tokens)
-    is_cap = any(min(answer % unit, -answer % unit) <= 1 for unit in CAP_UNITS)
-    least = max(LEAST_LIMIT_TOKENS, seen.own.get("accepted_input", NOTHING).values[0])
-    is_within = least <= total < attempt.known.window.tokens and _was_counted(attempt, billed.input_tokens)
-    if is_cap or not is_within or not answer < (attempt.output_tokens or 0):
-        return {}
-    before, answer_before = (*seen.own.get("claimed", NOTHING).values, 0, 0)[:3:2]
-    same = answer_before > 0 and math.isclose(before, total, rel_tol=STILL_FRACTION / 10)
-    shown: dict[Key, Observation] = {("claimed", attempt.to.tenant): Observation((total, 0, answer), now)}
-    if same and not math.isclose(answer_before, answer, rel_tol=STILL_FRACTION):
-        shown["own_limit", attempt.to.tenant] = Observation((total,), now)
+    shown: dict[Key, Observation] = {}
+    for key, observation in of_refusal(stats, refused, overflow, now, is_confirmed=True).items():
+        values = observation.values
+        if key[0] == "limit" and values[1]:
+            scale = (factor or attempt.known.factor) / attempt.known.factor
+            ceiling = overflow.limit_tokens or values[1] * scale
+            values = (min(ceiling, attempt.known.window.tokens * scale), ceiling, values[2])
+        known = stats.observations.get(key)
+        if key[0] in ("limit", "output_limit") and (known is None or known.values != values):
+            shown[key] = Observation(values, now)
     return shown
 
 
-def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
-    """Return the observations of a true overflow: the limit that it names, else that the sent size is too long.
+def of_refusal(
+    stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float, *, is_confirmed: bool = False
+) -> Shown:
+    """Return the observations of an overflow: the limit that it names, else that the sent size is too long.
 
-    Return both if the sent size is within the limit by the local count: without the provider's count, nothing else shows
-    that the local one is too low. Return nothing if its figures and the local count cannot both be right.
+    Nothing if its figures and the local count cannot both be right. One refusal cannot show a limit below a size that the
+    deployment has accepted, or below half of its window, and an error that quotes an overflow shows nothing: the quoted
+    words may be the caller's. The answer to a retry that keeps to them confirms them. What only observes needs no proof.
     """
-    if attempt.sent_tokens is None:
+    if attempt.sent_tokens is None or overflow.kind == "bytes" or (overflow.quoted and not is_confirmed):
         return {}
-    tenant, limit, given = attempt.to.tenant, overflow.limit_tokens, overflow.input_tokens
-    uncounted = attempt.uncounted
-    size_shows = not uncounted.holds_any or (uncounted.holds_hosted and limit is None and overflow.kind == "input")
-    if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
-        return _own_limit(attempt, overflow, now)
-    if overflow.kind == "output_limit":
-        return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
-    least_tokens = 0 if overflow.at_least else (attempt.latin_tokens + attempt.other_tokens) * LEAST_RATIO
-    if given and not least_tokens <= given <= _most_tokens(attempt):
-        return {}
-    given = None if overflow.at_least else given
+    tenant, uncounted, window_tokens = attempt.to.tenant, attempt.uncounted, attempt.to.window.tokens
     seen = stats.seen_by(tenant, now)
+    size_shows = not uncounted.holds_any or (
+        uncounted.holds_hosted and overflow.limit_tokens is None and overflow.kind == "input"
+    )
+    if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
+        shown = _own_limit(attempt, overflow, now)
+    elif overflow.kind == "output_limit":
+        limit = overflow.limit_tokens
+        return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
+    else:
+        shown = _counted_limit(seen, attempt, overflow, now)
+    if ("limit", tenant) in shown and not is_confirmed and attempt.to.policy.mode == "enforce":
+        usual = min(window_tokens, seen.limit_tokens(window_tokens) or window_tokens)
+        least = max(seen.own.get("accepted", NOTHING).values[0], usual * OTHERS_FLOOR_FRACTION)
+        tokens, ceiling, _ = shown["limit", tenant].values
+        if (ceiling or tokens) < least:
+            del shown["limit", tenant]
+    return shown
+
+
+def _counted_limit(seen: Seen, attempt: Attempt, overflow: Overflow, now: float) -> dict[Key, Observation]:
+    """Return the limit and the ratio that the refusal of a request shows which was counted whole."""
+    tenant, limit = attempt.to.tenant, overflow.limit_tokens
+    given = None if overflow.at_least else overflow.input_tokens
+    least_tokens = (attempt.latin_tokens + attempt.other_tokens) * LEAST_RATIO
+    if overflow.input_tokens and not (least_tokens if given else 0) <= overflow.input_tokens <= _most_tokens(attempt):
+        return {}
     shown: dict[Key, Observation] = {}
+    refused = attempt.sent_provider_tokens
     if given:
-        exceeds = given > attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION)
+        exceeds = given > refused * (1 + ESTIMATE_ERROR_FRACTION)
         shown |= _ratio(seen, attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
-    refused, output = attempt.sent_provider_tokens, 0
     if overflow.kind == "input_plus_output":
-        output = attempt.output_tokens or 0
-        refused = ProviderTokens(refused + output)
-    plausible = limit is None or LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO
-    if limit is not None and plausible:
-        shown["limit", tenant] = Observation((limit,), now)
-    within = limit is None or (given is None and refused <= limit)
-    if plausible and within and refused >= 2 * LEAST_LIMIT_TOKENS:
-        accepted = seen.own.get("accepted_input", NOTHING).values[0]
+        refused = ProviderTokens(refused + (attempt.output_tokens or 0))
+    if limit is not None and not LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO:
+        return shown
+    if limit is not None and (given is not None or refused > limit):
+        shown["limit", tenant] = Observation((limit, 0 if given is not None else limit, 1), now)
+    elif refused >= 2 * LEAST_LIMIT_TOKENS:
+        # Without the provider's count, nothing but the refusal itself shows that the local count is too low.
+        accepted = seen.own.get("accepted", NOTHING).values[0]
         guess: float = limit_for_retry(overflow, refused, refused, 1)
         if accepted <= refused * CONTRADICTING_FACTOR:
             guess = max(guess, accepted * BUDGET_FACTOR)
-        rounded = on_grid(refused)
-        latin = attempt.latin_tokens + output / attempt.known.factor
-        sizes = (tokens * rounded / refused for tokens in (latin, attempt.other_tokens))
-        shown["refused", tenant] = Observation((*sizes, min(1.0, guess / rounded)), now)
+        shown["limit", tenant] = Observation((min(guess, refused), refused, 1), now)
     return shown
 
 
-def _own_limit(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
+def _own_limit(attempt: Attempt, overflow: Overflow, now: float) -> dict[Key, Observation]:
     """Return a limit for the refused tenant only: a rate limit, or one named with the provider's own count."""
     limit, given = overflow.limit_tokens or 0, overflow.input_tokens or 0
     if overflow.pattern == RATE_TOO_LARGE.name:
@@ -213,42 +156,19 @@ def _own_limit(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
         plausible = limit < given and overflow.kind != "output_limit"
     if not plausible or limit < LEAST_LIMIT_TOKENS:
         return {}
-    return {("own_limit", attempt.to.tenant): Observation((limit,), now)}
-
-
-def truncation(shown: Shown, attempt: Attempt, provider_tokens: ProviderTokens) -> TruncationEvent | None:
-    """Return the event if an answer shows that the request was too long but was not refused.
-
-    Either the provider read only a part of it, or it read more than the configured window.
-    """
-    to, window = attempt.to, attempt.known.window
-    exceeds = window.source not in ("learned", "refusal") and provider_tokens > window.tokens
-    if not exceeds and ("limit", to.tenant) not in shown:
-        return None
-    figures = attempt.sent_provider_tokens, provider_tokens, window.tokens
-    return TruncationEvent("silent_truncation", to.deployment, *figures, to.request_id, to.policy.mode)
-
-
-def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
-    """Return the event of a limit among the observations."""
-    for kind in ("limit", "refused", "output_limit"):
-        found = shown.get((kind, attempt.to.tenant))
-        if found is not None and (kind != "refused" or attempt.overflow is not None):
-            to, limit = attempt.to, ProviderTokens(int(found.values[0]))
-            limit = attempt.sent_provider_tokens if kind == "refused" else limit
-            return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
-    return None
+    return {("limit", attempt.to.tenant): Observation((limit, 0, 0), now)}
 
 
 def _larger_limit(seen: Seen, attempt: Attempt, now: float) -> dict[Key, Observation]:
-    """Return a larger share of a refused size, half the way to all of it, if an answer shows that this is possible."""
-    tenant, window, budget = attempt.to.tenant, attempt.known.window, attempt.budget_tokens
-    latin, other, share = (*seen.own.get("refused", UNLIMITED).values, 0.0, 1.0)[:3]
-    if share >= LARGEST_SHARE or budget is None or attempt.to.attempt:
+    """Return a larger limit, half the way to the refused size, if an answer shows that this is possible."""
+    limit, budget = seen.own.get("limit"), attempt.budget_tokens
+    if limit is None or budget is None or attempt.to.attempt:
         return {}  # after a retry the conversation's next request continues its text, within the same limit
+    tokens, ceiling, is_shared = limit.values
     fills = attempt.rewrites or attempt.sent_provider_tokens >= FILLED_FRACTION * budget
-    is_current = window.tokens >= int(seen.below_refused(seen.own, attempt.to.model))
-    return {("refused", tenant): Observation((latin, other, math.sqrt(share)), now)} if fills and is_current else {}
+    if not fills or tokens >= ceiling * LARGEST_SHARE or attempt.known.window.tokens < int(tokens):
+        return {}
+    return {("limit", attempt.to.tenant): Observation((math.sqrt(tokens * ceiling), ceiling, is_shared), now)}
 
 
 def _ratio(
@@ -263,7 +183,7 @@ def _ratio(
         kind, local = "other_ratios", attempt.other_tokens
         provider_tokens = ProviderTokens(int(provider_tokens - attempt.latin_tokens * attempt.known.factor))
     before = seen.own[kind].values if kind in seen.own else ()
-    after = observed(before, local, provider_tokens, is_bound=kind == "other_ratios")
+    after = ratios_after(before, local, provider_tokens, is_bound=kind == "other_ratios")
     return {} if after == before else {(kind, attempt.to.tenant): Observation(after, now)}
 
 
@@ -272,24 +192,16 @@ def _most_tokens(attempt: Attempt) -> float:
     return attempt.latin_tokens * LARGEST_RATIO + attempt.other_tokens * LARGEST_OTHER_RATIO
 
 
-def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
-    """Whether provider tokens count only the sent request: only these show others the accepted size.
-
-    The provider bills its own additions too, such as the pages of a search, which are in no window. It may also bill the sum
-    over several calls, which may exceed the stated window.
-    """
-    sent = attempt.sent_tokens
-    if attempt.uncounted.holds_any or provider_tokens > attempt.to.window.tokens:
-        return False
-    return provider_tokens <= (attempt.most_tokens if sent is None else _most_tokens(attempt))
-
-
-def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
-    expected = (attempt.latin_tokens + attempt.other_tokens - attempt.guessed_tokens) * attempt.known.factor
-    is_uncounted = attempt.uncounted.holds_any or attempt.uncounted.holds_unbilled
-    is_known = not is_uncounted and provider_tokens >= LEAST_LOW_TOKENS
-    return is_known and provider_tokens < LOW_BILL_FRACTION * expected
-
-
 def _mostly_text(attempt: Attempt) -> bool:
     return attempt.guessed_tokens <= MOST_GUESSED_FRACTION * (attempt.sent_tokens or 0)
+
+
+def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
+    """Return the event of a limit among the observations of a refusal."""
+    kinds: tuple[Kind, Kind] = ("limit", "output_limit")
+    for kind in kinds:
+        found, to = shown.get((kind, attempt.to.tenant)), attempt.to
+        if found is not None:
+            limit = ProviderTokens(int(found.values[0]))
+            return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
+    return None

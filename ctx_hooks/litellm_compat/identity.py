@@ -12,7 +12,6 @@ from ctx_hooks.formats import CHAT, Format
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call, request_id_of
 from ctx_hooks.litellm_compat.deployments import is_proxy
-from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 
 
 def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict[str, Any]:
@@ -48,18 +47,6 @@ def passed_pre_call_hook(call: Call) -> bool:
 def key_id_of(key: str) -> str:
     """Return LiteLLM's id of a virtual key, which requests carry; an id is returned unchanged."""
     return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
-
-
-def provider_id(value: object) -> str:
-    """Return the provider's own id of a stored response, without the deployment that LiteLLM writes into it; "" for none."""
-    if not isinstance(value, str):
-        return ""
-    decode, decrypt = PROVIDER_ID.find(), DECRYPTED_ID.find()
-    try:
-        own_id = decrypt(DECRYPTED_ID.owner()(), value)[0] if decrypt is not None else value
-        return str(decode(own_id)) if decode is not None else value
-    except Exception:  # noqa: BLE001 - an id in another LiteLLM version's form counts as unknown
-        return value
 
 
 def _new_id(call: Call) -> str:

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
-from ctx_hooks.litellm_compat.identity import provider_id
 from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools, was_cut_short
+from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools
 
 LOGGED = "spend_logs_metadata"
 """LiteLLM copies the value of this key into `standard_logging_object["metadata"]` and into its spend logs."""
@@ -98,17 +97,13 @@ class Answer(NamedTuple):
 
     Attributes:
         billed: the billed usage; None if the answer states none, and for an answer of LiteLLM's own cache.
-        response_id: the provider's id of an answer of the Responses API that a later request can continue; "" for any other.
         used_hosted_tools: whether the bill includes text that a tool of the provider has read.
-        cut_short: whether the answer ended because no more output was allowed, or possible.
         dollars: LiteLLM's calculated cost; None if there is none.
         duration_seconds: from the request to the end of its answer; None if LiteLLM has not noted both.
     """
 
     billed: Billed | None
-    response_id: str = ""
     used_hosted_tools: bool = False
-    cut_short: bool = False
     dollars: float | None = None
     duration_seconds: float | None = None
 
@@ -120,16 +115,12 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
         answer = result
     if answer is None:
         return None
-    fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
-    is_stored = fields.get("object") == "response" and fields.get("store") is not False
     usage = answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
     cost, start, end = map(logged.get, (COST, "start_time", "end_time"))
     seconds = end.timestamp() - start.timestamp() if isinstance(start, datetime) and isinstance(end, datetime) else None
     return Answer(
         billed=None if logged.get("cache_hit") is True else billed_of(usage),
-        response_id=provider_id(fields.get("id")) if is_stored else "",
         used_hosted_tools=used_hosted_tools(answer),
-        cut_short=was_cut_short(answer),
         dollars=float(cost) if isinstance(cost, (int, float)) else None,
         duration_seconds=None if seconds is None else max(0.0, seconds),
     )

@@ -94,7 +94,6 @@ ROUTER = "litellm:Router"
 PROXY = "litellm.proxy.proxy_server"
 NO_SUMMARIES = "no model writes summaries"
 NO_RETRIEVAL = "no model is offered the retrieval tool"
-NO_IDS = "the size of a history that the provider stores is not known"
 
 RUST_ROUTER = (1, 110)
 """The first version whose Router is written in Rust."""
@@ -133,11 +132,6 @@ COSTS = PrivateName(
     "the cost header of an answer with retrieval may be wrong",
     later="litellm.litellm_core_utils.litellm_logging:Logging.response_cost_calculator",
 )
-PROVIDER_ID = PrivateName(
-    "litellm.responses.utils:ResponsesAPIRequestUtils.decode_previous_response_id_to_original_previous_response_id",
-    NO_IDS,
-)
-DECRYPTED_ID = PrivateName("litellm.proxy.hooks.responses_id_security:ResponsesIDSecurity._decrypt_response_id", NO_IDS)
 PROXY_ERROR = PrivateName("litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields")
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
 LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", until=(1, 109))

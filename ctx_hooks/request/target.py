@@ -17,7 +17,6 @@ from ctx_hooks.litellm_compat.deployments import (
     prices_of,
     writing_prices_of,
 )
-from ctx_hooks.litellm_compat.identity import provider_id
 from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Window, holds_output, window_of
@@ -48,7 +47,7 @@ class Target:
         origins: the scope that sets each field of the policy, as `team`, if one does.
         waits: whether the client may compact first, so that a request is fitted only if it exceeds the window itself.
         writing_prices: prices of the model that writes summaries, in dollars, if they count; None also if unknown.
-        continued: the provider's id of the stored response that the request continues; "" if there is none.
+        continues: whether the provider keeps the history that the request continues.
         retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
         group: the model group of the attempt.
         defers: whether a fallback is tried before the request is shortened.
@@ -75,7 +74,7 @@ class Target:
     origins: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
     writing_prices: WritingPrices | None = None
-    continued: str = ""
+    continues: bool = False
     retrievable: Retrievable | None = None
     retried: bool = True
     checked: bool = False
@@ -135,6 +134,6 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
-    continued = provider_id(call.fields.get("previous_response_id"))
-    known = {"tenant": call.tenant, "waits": waits, "continued": continued, "group": group}
+    continues = bool(call.fields.get("previous_response_id"))
+    known = {"tenant": call.tenant, "waits": waits, "continues": continues, "group": group}
     return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

@@ -1,6 +1,5 @@
 """Decides about attempts: gathers the engine's inputs, calls it within the time limit, and remembers the attempt."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,12 +11,10 @@ from typing import TypeVar
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
-from ctx_hooks.engine.plain import decide_by_plain_cut
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Attempt, Known, known_of, sent_unchanged, with_counts
-from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.stored_histories import StoredHistories
+from ctx_hooks.learning.observations import LEAST_RATIO
 from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.sizes import Bound
@@ -29,7 +26,7 @@ from ctx_hooks.serving.addons import Addons, Undecided
 from ctx_hooks.serving.running import Running
 from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import ProviderTokens, to_local
+from ctx_hooks.tokens.units import to_local
 
 T = TypeVar("T")
 
@@ -37,8 +34,6 @@ LOOP_BYTES = 16_000
 """A thread handles a larger request: text of this size blocks the event loop for at most 3 ms (40 to 190 ms a million
 characters, `tokens/counter.py`)."""
 TOOK_TOO_LONG = "took too long"
-LEAST_WINDOW_TOKENS = 4_096
-"""Hardly any model in use has a smaller window: no refusal at another worker matters for a shorter request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,6 @@ class Deciding:
 
     running: Running
     learned: Learned
-    stored: StoredHistories
     addons: Addons
 
     async def decide(self, request: Request, to: Target, bound: Bound | None = None) -> Decision:
@@ -57,18 +51,18 @@ class Deciding:
         that would repeat the refused request is NotRetried. `to` has the number that its `RequestState` gives it. `bound`
         is what `read_at` has returned, if it was called before.
         """
-        attempts, timings = self.running.of(to.request_id).attempts, Timings()
-        previous = attempts.last(to)
-        is_marked_anew = previous is not None and to.attempt not in (0, previous.to.attempt)
-        if previous is not None and not previous.failed and previous.format != request.format and not is_marked_anew:
-            return ShownAgain()  # if LiteLLM translates a request, it calls twice, the second time without a retry's mark
-        if previous is not None and previous.failed and previous.overflow is None and 0 < to.attempt == previous.to.attempt:
-            previous = previous.known.previous  # LiteLLM repeats a retry that failed for another reason
+        timings, previous = Timings(), self.running.of(to.request_id).attempts.last(to)
+        if previous is not None and to.attempt in (0, previous.to.attempt):
+            # If LiteLLM translates a request, it calls twice, the second time without a retry's mark.
+            if not previous.failed and previous.format != request.format:
+                return ShownAgain()
+            if to.attempt and previous.failed and previous.overflow is None:
+                previous = previous.known.previous  # LiteLLM repeats a retry that failed for another reason
         if to.attempt and (reason := _never_retried(to, previous)):
             return NotRetried(reason=reason)
         try:
             with timings.phase("total"):
-                decision, attempt, *_ = await self._decided_or_cut(request, to, previous, bound, timings)
+                decision, attempt, *_ = await self._decided(request, to, previous, bound, timings)
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
         else:
@@ -81,38 +75,71 @@ class Deciding:
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
 
-    async def _decided_or_cut(
+    async def _decided(
         self, request: Request, to: Target, previous: Attempt | None, bound: Bound | None, timings: Timings
     ) -> Decided:
-        """Return the decision, by the last resort if what the others need has failed."""
+        """Return the decision: by size if that is enough, by the last resort if the time is over or anything fails."""
+        refused = previous if to.attempt else None
+        undecided = Undecided(request, to, Known(to.window, previous=refused, counts=True), fits_by_size=False)
         try:
             most_tokens = (bound or read_at(request, to)).tokens
-            return await self._decided(request, to, previous, most_tokens, timings)
+            if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
+                previous = await self.counted(request, to, previous, most_tokens)
+                refused = previous if to.attempt else None
+            with timings.phase("known"):
+                known = known_of(to, await self.learned.of(to.deployment), time.time(), refused)
+            if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
+                warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
+            by_size = engine.decide_by_size(request, to, known, most_tokens)
+            undecided = Undecided(request, to, known, by_size is not None)
+
+            async def decide(undecided: Undecided) -> Decided:
+                return by_size or await self._decided_in_time(undecided, most_tokens, timings)
+
+            if to.policy.addon_names:
+                left = await decide(undecided) if to.defers else None  # else an add-on may have a summary written
+                if left is None or not isinstance(left.decision, LeftToFallback):
+                    return await self.addons.decided(undecided, decide)
+                return left
+            return await decide(undecided)
         except MalformedConversationError:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged there
-            known = Known(to.window, previous=previous if to.attempt else None, counts=True)
-            return await self._by_last_resort(Undecided(request, to, known, fits_by_size=False), error)
+            return await self._by_last_resort(undecided, error)
 
-    async def _decided(
-        self, request: Request, to: Target, previous: Attempt | None, most_tokens: int, timings: Timings
-    ) -> Decided:
-        if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
-            previous = await self.counted(request, to, previous, most_tokens)
-        with timings.phase("known"):
-            read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
-            # Both at once, since each may wait for Redis.
-            both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
-            stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
-            known = known_of(to, stats, time.time(), previous if to.attempt else None, stored_tokens)
-        if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
-            warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-        by_size = engine.decide_by_size(request, to, known, most_tokens)
-        undecided = Undecided(request, to, known, by_size is not None)
-        decide = partial(self._decided_in_time, by_size, most_tokens, timings)
-        if to.defers and to.policy.addon_names and isinstance((left := await decide(undecided)).decision, LeftToFallback):
-            return left  # an add-on may have a summary written
-        return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
+    async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
+        request, to, known, _ = undecided
+        # What goes to the last resort at once has no time limit: it would go there again.
+        deadline = Deadline() if request.is_too_long else compression_deadline()
+        try:
+            work = partial(engine.decide, request, to, known, deadline, timings)
+            return await off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
+        except CompressionTimeoutError:
+            warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
+            decided = await self._by_last_resort(undecided)
+            return decided._replace(attempt=replace(decided.attempt, timed_out=True))
+        except MalformedConversationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is logged there
+            return await self._by_last_resort(undecided, error)
+
+    async def _by_last_resort(self, undecided: Undecided, fault: Exception | None = None) -> Decided:
+        """Return the decision to drop the oldest turns, after a failure or at the deadline: it needs less of our code."""
+        request, to, known, _ = undecided
+        reason = TOOK_TOO_LONG if fault is None else f"failed: {type(fault).__name__}"
+        try:
+            work = partial(engine.decide_by_last_resort, request, to, known, reason)
+            decided = await off_loop(to, LOOP_BYTES + 1, work, Deadline())
+            if fault is not None and isinstance(decided.decision, Untouched):
+                decided = decided._replace(decision=FailedOpen(reason=reason))
+        except MalformedConversationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is logged below
+            fault, reason = error, f"failed: {type(error).__name__}"
+            decided = engine.decide_by_plain_cut(request, to, known.previous, reason)
+        if fault is not None:
+            note_fault("drops the oldest turns of a request that may be too long", fault)
+        return decided
 
     async def decide_before(
         self, request: Request, to: Target, options: Iterable[Target], bound: Bound | None = None
@@ -121,22 +148,14 @@ class Deciding:
         decision = await self.decide(request, replace(to, defers=True), bound)
         if not isinstance(decision, LeftToFallback):
             return decision
-        holds = await self._first_that_holds(request, options)
-        if holds is None:
-            return await self.decide(request, replace(to, defers=False), bound)
-        return replace(decision, reason=f"{holds.group} gets all of it")
-
-    async def _first_that_holds(self, request: Request, options: Iterable[Target]) -> Target | None:
-        """Return the first target whose window holds the whole request, or is unknown; None if there is none."""
-        for to in options:
-            known = known_of(to, await self.learned.of(to.deployment), time.time())
-            deadline = compression_deadline()
-            work = partial(engine.holds, request, to, known, deadline)
+        for option in options:
+            known, deadline = known_of(option, await self.learned.of(option.deployment), time.time()), compression_deadline()
+            work = partial(engine.holds, request, option, known, deadline)
             # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
             with suppress(CompressionTimeoutError, MalformedConversationError):
-                if await self.off_loop(to, request.bound(LOOP_BYTES + 1).tokens, work, deadline):
-                    return to
-        return None
+                if await off_loop(option, request.bound(LOOP_BYTES + 1).tokens, work, deadline):
+                    return replace(decision, reason=f"{option.group} gets all of it")
+        return await self.decide(request, replace(to, defers=False), bound)
 
     async def counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with its tokens counted, in the vocabulary of the model that refused it.
@@ -153,7 +172,7 @@ class Deciding:
             return with_counts(refused, own, counted_history(own, counter))
 
         try:
-            found = await self.off_loop(to, most_tokens, work, deadline)
+            found = await off_loop(to, most_tokens, work, deadline)
         except CompressionTimeoutError:
             return refused  # a request that cannot be counted in time teaches nothing
         refused = replace(found, first_tokens=found.sent_tokens)
@@ -161,61 +180,19 @@ class Deciding:
         await self.learned.from_refusal(refused)
         return refused
 
-    async def _decided_in_time(
-        self, by_size: Decided | None, most_tokens: int, timings: Timings, undecided: Undecided
-    ) -> Decided:
-        """Return the decision: by size if that is enough, by the last resort if the time is over."""
-        if by_size is not None:
-            return by_size
-        request, to, known, _ = undecided
-        # What goes to the last resort at once has no time limit: it would go there again.
-        deadline = Deadline() if request.is_too_long else compression_deadline()
-        try:
-            work = partial(engine.decide, request, to, known, deadline, timings)
-            return await self.off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
-        except CompressionTimeoutError:
-            warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-            decided = await self._by_last_resort(undecided)
-            return decided._replace(attempt=replace(decided.attempt, timed_out=True))
-        except MalformedConversationError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is logged there
-            return await self._by_last_resort(undecided, error)
-
-    async def _by_last_resort(self, undecided: Undecided, fault: Exception | None = None) -> Decided:
-        """Return the decision to drop the oldest turns, after a failure or at the deadline: it needs less of our code."""
-        request, to, known, _ = undecided
-        reason = TOOK_TOO_LONG if fault is None else f"failed: {type(fault).__name__}"
-        try:
-            work = partial(engine.decide_by_last_resort, request, to, known, reason)
-            decided = await self.off_loop(to, LOOP_BYTES + 1, work, Deadline())
-            if fault is not None and isinstance(decided.decision, Untouched):
-                decided = decided._replace(decision=FailedOpen(reason=reason))
-        except MalformedConversationError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is logged below
-            fault, reason = error, f"failed: {type(error).__name__}"
-            decided = decide_by_plain_cut(request, to, known.previous, reason)
-        if fault is not None:
-            note_fault("drops the oldest turns of a request that may be too long", fault)
-        return decided
-
-    async def off_loop(
-        self, to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False
-    ) -> T:
-        """Run long work in a thread, and short work here."""
-        if most_tokens <= LOOP_BYTES:
-            return work()
-        return await pool.run(to.tenant, work, deadline, gives_way=gives_way)
-
-
-def read_at(request: Request, to: Target) -> Bound:
-    """Return the bound of a request's tokens, read as far as the window of its target makes a difference."""
-    return request.bound(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-
 
 def _never_retried(to: Target, previous: Attempt | None) -> str:
     """Return why a retry is not sent, whatever its size; "" if nothing says so."""
     if previous is None or previous.spent or (previous.failed and previous.overflow is None):
         return "what was refused before is not known, or cannot be made smaller"
     return "the policy allows no further retry" if to.attempt > to.policy.rescue_attempts else ""
+
+
+async def off_loop(to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False) -> T:
+    """Run long work in a thread, and short work here."""
+    return work() if most_tokens <= LOOP_BYTES else await pool.run(to.tenant, work, deadline, gives_way=gives_way)
+
+
+def read_at(request: Request, to: Target) -> Bound:
+    """Return the bound of a request's tokens, read as far as the window of its target makes a difference."""
+    return request.bound(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))

@@ -180,7 +180,6 @@ def decision_event(
         milliseconds={} if attempt is None else attempt.milliseconds,
         policy=to.origins,
         timed_out=attempt is not None and attempt.timed_out,
-        limit_learned_seconds=attempt.known.limit_learned_seconds if attempt is not None else None,
     )
 
 

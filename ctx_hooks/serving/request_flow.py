@@ -11,7 +11,6 @@ from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.caller_flags import FIELD, are_many, without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.litellm_compat.call import Call, DeploymentName, request_id_of
 from ctx_hooks.litellm_compat.deployments import checks_before_deployment, compacts_itself, shared_cache
 from ctx_hooks.litellm_compat.errors import (
@@ -59,9 +58,9 @@ class RequestFlow:
         store = SharedStore(shared, lambda: emit(FaultEvent("fault", time.time(), "goes on without Redis")))
         self.policies = Policies(settings or Settings())
         self.running, self.recorder = Running(), Recorder()
-        self.learned, self.stored = Learned(store), StoredHistories(store)
+        self.learned = Learned(store)
         self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice))
-        self.deciding = Deciding(self.running, self.learned, self.stored, self.addons)
+        self.deciding = Deciding(self.running, self.learned, self.addons)
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries configured, and fitted if the Router itself would refuse it."""
@@ -278,12 +277,9 @@ class RequestFlow:
         answer = answer if attempt.states_usage else answer._replace(billed=None)
         billed = answer.billed
         if billed is not None:
-            if answer.response_id:
-                whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
-                await self.stored.note(attempt.to.tenant, answer.response_id, stored_tokens_after(attempt, whole_tokens))
             # Text that a hosted tool has read is in the bill, and was not counted here.
             uncounted = attempt.uncounted._replace(holds_any=attempt.uncounted.holds_any or answer.used_hosted_tools)
-            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed, cut_short=answer.cut_short)
+            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer

@@ -164,7 +164,7 @@ class RequestState:
         """
         first, self.awaits_attempt = self.awaits_attempt, False
         previous, number = self.attempts.last(to), to.attempt
-        defers = bool(self.fallbacks) and not number and not to.continued
+        defers = bool(self.fallbacks) and not number and not to.continues
         if first or to.policy.mode != "enforce":
             number = 0
         elif self.fallbacks:

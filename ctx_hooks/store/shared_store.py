@@ -27,7 +27,6 @@ KEYS_AT_ONCE = 1_000
 
 READ = """
 if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('STRLEN', KEYS[1]) > tonumber(ARGV[1]) then return '' end
-if ARGV[2] ~= '' and redis.call('GETRANGE', KEYS[1], 0, #ARGV[2] - 1) == ARGV[2] then return '' end
 return redis.call('GET', KEYS[1])
 """
 SWAP = """
@@ -79,13 +78,13 @@ class SharedStore:
         """
         return await _result(self.begun(self._command(script, key, args)), wait_seconds)
 
-    async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS, unless: str = "") -> bytes:
-        """Return the value of a key; b"" for none, a larger one, one of another type, and one that begins with `unless`.
+    async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS) -> bytes:
+        """Return the value of a key; b"" for none, a larger one, and one of another type.
 
         Raises:
             UnavailableError: as `run`.
         """
-        found = await self.run(READ, key, [most_bytes, unless], wait_seconds)
+        found = await self.run(READ, key, [most_bytes], wait_seconds)
         return found if isinstance(found, bytes) else str(found).encode()
 
     async def change(

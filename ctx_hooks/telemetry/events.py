@@ -37,9 +37,6 @@ SAVED_TOKENS = counter("saved_provider_tokens", "Input tokens that bills were lo
 SPENT_TOKENS = counter("spent_provider_tokens", "Input tokens that bills were raised by", OF_CALLER, scale=-1.0)
 SAVED_DOLLARS = counter("saved_dollars", "Dollars that bills were lowered by", OF_CALLER)
 SPENT_DOLLARS = counter("spent_dollars", "Dollars that bills were raised by", OF_CALLER, scale=-1.0)
-TRUNCATIONS = counter(
-    "silent_truncations", "Answers to requests that were too long and not refused", (deployment_at(("deployment_id",)),)
-)
 LIMITS = counter("limits_learned", "Limits that deployments have shown to a tenant", LEARNED)
 LIMIT = gauge("learned_limit_tokens", "The limit that was learned last, in provider tokens", LEARNED)
 WINDOW = gauge("window_tokens", "The window that was fitted to last", CHOSEN, needs="local_tokens_before")
@@ -65,7 +62,6 @@ CACHED = counter(
 UNCACHED = counter("uncached_prompt_tokens", "All other billed input tokens", OF_CALLER, part="uncached_tokens", above=None)
 REREADS = counter("rereads", "Calls made again whose earlier result was removed or shortened", ("mode", TOOL))
 REPEATS = counter("repeats", "Calls made again for other reasons, in requests that are compacted", ("mode", TOOL))
-LEARNED_AT = gauge("learned_limit_timestamp_seconds", "When the limit in use was learned, in epoch seconds", CHOSEN)
 
 Outcome = Literal["fits", "over_budget", "fallback", "output_lowered", "compressed", "retried", "failed", "failed_open"]
 """The outcome of a request, in the same words in every report.
@@ -120,29 +116,11 @@ class CompactionEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncationEvent:
-    """A deployment that answered a request that was too long for it.
-
-    `sent_tokens` is an estimate of the sent request, `read_tokens` the provider's usage. In provider tokens.
-    `request_id` and `mode` belong to the request that showed it.
-    """
-
-    name: Literal["silent_truncation"]
-    deployment_id: str = field(metadata=shown("log", TRUNCATIONS, name="deployment"))
-    sent_tokens: ProviderTokens = field(metadata=shown("log"))
-    read_tokens: ProviderTokens = field(metadata=shown("log"))
-    window_tokens: ProviderTokens = field(metadata=shown("log"))
-    request_id: str = ""
-    mode: Mode = "enforce"
-
-
-@dataclass(frozen=True, slots=True)
 class LimitEvent:
     """A limit that a deployment has shown to one tenant, beside the window that configuration or LiteLLM state.
 
-    `kind` is "limit" for one that the provider named, "refused" for the size of a request refused without a figure,
-    "output_limit" for the largest output. In provider tokens. `request_id` and `mode` are those of the request that
-    showed it.
+    `kind` is "limit", or "output_limit" for the largest output. In provider tokens. `request_id` and `mode` are those of the
+    request that showed it.
     """
 
     name: Literal["limit_learned"]
@@ -182,7 +160,6 @@ class DecisionEvent(RequestEvent):
             "total" is waiting.
         policy: each field of the policy that a scope sets, with that scope.
         timed_out: whether the request took too long to compress, and lost its oldest turns instead.
-        limit_learned_seconds: when the window's limit was learned, in epoch seconds; None for a stated window.
     """
 
     name: Literal["decision"]
@@ -211,7 +188,6 @@ class DecisionEvent(RequestEvent):
     milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES, DECISIONS))
     policy: Mapping[str, str] = field(metadata=shown("spend", "header"))
     timed_out: bool = field(default=False, metadata=shown(TIMEOUTS))
-    limit_learned_seconds: float | None = field(default=None, metadata=shown(LEARNED_AT))
 
 
 @dataclass(frozen=True, slots=True)

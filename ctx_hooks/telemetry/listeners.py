@@ -15,7 +15,6 @@ from ctx_hooks.telemetry.events import (
     FailureEvent,
     LimitEvent,
     OverflowEvent,
-    TruncationEvent,
 )
 from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 
@@ -23,7 +22,6 @@ logger = logging.getLogger("ctx_hooks")
 
 Event: TypeAlias = (
     CompactionEvent
-    | TruncationEvent
     | LimitEvent
     | DecisionEvent
     | OverflowEvent

@@ -29,8 +29,7 @@ NOBODY = CallNames()
 
 def log_event(event: Any) -> None:
     """Log an event, unless its request fits: the fields that its class declares for log lines, and the request's owner."""
-    level = logging.WARNING if event.name == "silent_truncation" else logging.INFO
-    if not logger.isEnabledFor(level):
+    if not logger.isEnabledFor(logging.INFO):
         return
     call, figures = getattr(event, "call", NOBODY), figures_for("log", event)
     end = "outcome" if "outcome" in figures else "decision"
@@ -55,7 +54,7 @@ def log_event(event: Any) -> None:
         "deployment": call.deployment or told.get("deployment"),
     }
     told = {name: value for name, value in told.items() if value not in (None, "")}
-    logger.log(level, "%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
+    logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
 
 
 def _word(value: object) -> str:

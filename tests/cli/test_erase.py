@@ -23,8 +23,7 @@ from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning import learned
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.stats import ANYONE, Observation
-from ctx_hooks.learning.stored_histories import StoredHistories
+from ctx_hooks.learning.observations import ANYONE, Observation
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
 from ctx_hooks.store.shared_store import SharedStore
@@ -32,7 +31,7 @@ from ctx_hooks.testing import free_port
 
 TALK = [{"role": "user", "content": "Tune the piano."}, {"role": "assistant", "content": "Which one?"}]
 TEXTS = ["1,204 lines of a log", "the 琴"]
-STORES = [("archive", len(TEXTS) + 1), ("archive", len(TEXTS) + 3), ("summaries", 1), ("histories", 2), ("statistics", 4)]
+STORES = [("archive", len(TEXTS) + 1), ("archive", len(TEXTS) + 3), ("summaries", 1), ("statistics", 4)]
 """Each with its entries of an owner: rows of the file; keys of texts, of the index and of its sizes; two of two answers; two
 kinds of two deployments."""
 NAMED = {"team": "team_id", "user": "user_id", "key": "api_key"}
@@ -54,10 +53,12 @@ def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: 
 
     async def leave(call):
         store = SharedStore(lambda: redis_cache)
-        for answer in ("resp_1", "resp_2"):
-            await StoredHistories(store).note(call.tenant, answer, 12_000)
-        kinds = {("limit", call.tenant): 8_000, ("output_limit", call.tenant): 300, ("accepted_input", ANYONE): 7_000}
-        shown = {key: Observation((figure,), time.time()) for key, figure in kinds.items()}
+        kinds = {
+            ("limit", call.tenant): (8_000, 0, 1),
+            ("output_limit", call.tenant): (300,),
+            ("accepted", ANYONE): (7_000,),
+        }
+        shown = {key: Observation(figures, time.time()) for key, figures in kinds.items()}
         for deployment in deployments:
             await Learned(store).learn(deployment, shown)
         conversation = conversation_key(MessageReader("openai-chat", TALK), call.tenant, SummarySettings(model="small"))
@@ -113,7 +114,7 @@ def test_erase_removes_all_of_an_owner_and_nothing_else(world, kind):
 
 async def test_erase_removes_old_figures_too():
     row, newer = f'["output_limit","red",{time.time() - 90_000},[300]]', f'["a later kind","ann",{time.time()},[1]]'
-    stored = f"{learned.NO_REFUSAL}[{row},{newer}]".encode()
+    stored = f"[{row},{newer}]".encode()
     assert learned.held_by("red", stored) == 1
     left = await learned.without_tenant("red", stored)
     assert (b"red" in left, b"a later kind" in left) == (False, True)
@@ -168,7 +169,7 @@ def test_digest_names_a_tenant_exactly(world):
     assert world.erase("--tenant", "*", "--yes")[0] == 2
     stays = "\n".join(json.loads(world.erase("--user", team, "--yes", "--json")[1].out)["stays"])
     assert "Archived texts of the scope `team` belong to each team" in stays
-    assert "summaries and histories of requests with a team belong to the team" in stays
+    assert "Statistics and summaries of requests with a team belong to the team" in stays
     assert "Event files in" in stays
     assert world.erase("--tenant", owner["archive_name"], "--tenant", owner["digest"], "--yes")[0] == 0
     assert world.kept() == before

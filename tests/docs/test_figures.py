@@ -10,7 +10,7 @@ from ctx_hooks.addons.retrieval import archiving, tool_rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import thresholds
-from ctx_hooks.learning import attempts, calibration, learned, stats, stored_histories
+from ctx_hooks.learning import learned, observations
 from ctx_hooks.litellm_compat import read_ahead
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import resolve
@@ -27,9 +27,8 @@ MOST_RETRIES = next(rule.le for rule in Policy.model_fields["rescue_attempts"].m
 SAYS = [
     ("security", f"at most {texts.MOST_CHARS:,} characters"),
     ("security", f"at most {running.RUNNING_REQUESTS:,} requests"),
-    ("security", f"a day, ratios {WORDS[stats.RULES['ratios'].kept_seconds / DAY]} days"),
+    ("security", f"a day, ratios {WORDS[observations.RULES['ratios'].kept_seconds / DAY]} days"),
     ("security", f"the key {WORDS[learned.KEPT_SECONDS / DAY]} days after the last write"),
-    ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB for both"),
     ("appendix/design_notes", f"in one of {WORDS[worker.PLACES]} threads"),
@@ -37,14 +36,14 @@ SAYS = [
         "appendix/design_notes",
         f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages",
     ),
-    ("appendix/design_notes", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
+    ("appendix/design_notes", f"at least {observations.LEAST_LIMIT_TOKENS:,} tokens"),
     ("appendix/design_notes", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[read_ahead.MOST_READ]} events"),
     ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
     ("addons", f"The texts of one turn, {archiving.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
-    ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
+    ("how_it_works", f"the median of the last {observations.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
     ("policies", f"overrides of more than {resolve.LONGEST_OVERRIDES_CHARS:,} characters"),
     ("policies", f"names of more than {resolve.LONGEST_NAME_CHARS}"),
@@ -56,9 +55,9 @@ SAYS = [
 IN_WORDS = {
     "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
     "at most a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
-    "forgotten after a day": stats.RULES["limit"].kept_seconds == DAY,
-    "down to half of the window": attempts.OTHERS_FLOOR_FRACTION == 0.5,
-    "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS == 10,
+    "forgotten after a day": observations.RULES["limit"].kept_seconds == DAY,
+    "down to half of the window": observations.OTHERS_FLOOR_FRACTION == 0.5,
+    "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS < 10,
     "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,
 }
 

@@ -14,7 +14,7 @@ from ctx_hooks.conversation.cut_texts import Handles, Retrievable
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.learning.attempts import Known, known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline, Timings

@@ -17,7 +17,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning.attempts import Known, known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.addon_settings import ArchiveSettings

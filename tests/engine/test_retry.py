@@ -13,7 +13,7 @@ from strategies import called
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Known, known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION, UNCOUNTED_FRACTIONS
 from ctx_hooks.request.request import Request
@@ -203,8 +203,10 @@ class TestRetries:
         limit = max(int(self.size * limit_fraction), output + 1_000)
         overflow = Overflow("input_plus_output", "x", limit, limit - output + 1, output, at_least=True)
         refused = self.refused(overflow, output_tokens=output)
-        stats = DeploymentStats().merged(updates.of_refusal(DeploymentStats(), refused, overflow, NOW), NOW)
-        assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) == limit
+        stats = DeploymentStats().merged(
+            updates.of_refusal(DeploymentStats(), refused, overflow, NOW, is_confirmed=True), NOW
+        )
+        assert stats.seen_by("ann", NOW).limit_tokens(200_000) == limit
         known, _, attempt = self.retry(overflow, request=session(turns=40, max_tokens=output), stats=stats, refused=refused)
         assert known.window.tokens == limit
         assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)

@@ -7,7 +7,7 @@ from engine_requests import decided, session, to, tokens_of
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning.attempts import known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
 
@@ -20,8 +20,8 @@ def continued(**fields):
     return Request("openai-responses", {"input": FRESH, "previous_response_id": "resp_1", **fields})
 
 
-def known(target, stored_tokens=0, previous=None):
-    return known_of(target, DeploymentStats(), NOW, previous, stored_tokens)
+def known(target, previous=None):
+    return known_of(target, DeploymentStats(), NOW, previous)
 
 
 def refused(request, overflow, **policy):
@@ -36,35 +36,11 @@ def retry(request, overflow, attempt=1, **policy):
     return decided(request, target, known(target, previous=refused(request, overflow, **policy)))
 
 
-class TestBeforeTheCall:
-    def test_a_history_that_fits_is_left_alone(self):
-        target = to()
-        decision, attempt = decided(continued(), target, known(target, 10_000))
-        assert isinstance(decision, Untouched)
-        assert attempt.stored
-        assert not attempt.truncates
-
-    def test_one_that_does_not_is_shortened_by_the_provider_before_it_refuses(self):
-        target = to()
-        decision, attempt = decided(continued(), target, known(target, target.window.tokens))
-        assert isinstance(decision, Compressed)
-        assert decision.changes == {"truncation": "auto"}
-        assert decision.figures.tokens_before > decision.figures.tokens_after == target.window.tokens
-        assert attempt.truncates
-
-    def test_a_caller_who_asks_for_it_himself_gets_nothing_more(self):
-        target = to()
-        decision, attempt = decided(continued(truncation="auto"), target, known(target, target.window.tokens))
-        assert isinstance(decision, Untouched)
-        assert attempt.truncates
-        assert attempt.uncounted.holds_any, "what is billed says nothing of what was sent"
-
-    @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
-    def test_only_the_responses_api_knows_the_field(self, fmt):
-        target = to()
-        request = Request(fmt, {"messages": [{"role": "user", "content": "x"}], "previous_response_id": "resp_1"})
-        decision, _ = decided(request, target, known(target, target.window.tokens))
-        assert decision.changes == {}
+def test_history_at_provider_is_left_alone():
+    decision, attempt = decided(continued(), to(), known(to()))
+    assert isinstance(decision, Untouched)
+    assert attempt.stored
+    assert not attempt.truncates
 
 
 class TestAfterARefusal:

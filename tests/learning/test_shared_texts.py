@@ -1,6 +1,6 @@
 """What workers share by default are figures: no text of a message comes to stand in Redis."""
 
-from ctx_hooks.learning import learned, stored_histories
+from ctx_hooks.learning import learned
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
@@ -27,11 +27,8 @@ async def test_redis_has_figures_and_no_text_of_a_request_a_refusal_or_an_id(red
         await runner.deciding.decide(request, to)
         if not attempt:
             await runner.failed("r", Overflow("input", MARK, 12_000, 19_000), f"{MARK} is too long")
-    await runner.answered(
-        "r", Answer(billed_of({"prompt_tokens": 9_000, "completion_tokens": 50}), response_id=f"resp_{MARK}")
-    )
+    await runner.answered("r", Answer(billed_of({"prompt_tokens": 9_000, "completion_tokens": 50})))
     found = await stored(redis_cache.init_async_client())
-    assert {key.split(":")[1] for key in found} == {"statistics", "history"}
+    assert {key.split(":")[1] for key in found} == {"statistics"}
     assert MARK not in "".join([*found, *found.values()]).replace(f"{MARK}'s digest", "")
     assert any(key.startswith(learned.KEY_PREFIX) for key in found)
-    assert any(key.startswith(stored_histories.KEY_PREFIX) for key in found)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctx_hooks.engine.fitting import allowed_output_tokens
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempt, known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.budget import budget_tokens_of
 

@@ -1,11 +1,9 @@
 """Whatever protocol a deployment speaks, a session overflows once at most, and not at all where the window is known."""
 
 import asyncio
-import logging
 from collections import defaultdict
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -29,7 +27,6 @@ UNKNOWN_TURNS, KNOWN_TURNS = range(8, 18, 3), range(9, 16, 3)
 """Those around which a session outgrows the window, and the compacted session once more."""
 LEAST_FRACTION = 0.35
 """A session is compacted to half of the window or a little below."""
-TRUNCATED_WINDOW, TRUNCATED_TURNS = 2_000, range(3, 26)
 """Of a provider that cuts what is longer: a session has to outgrow it several times before that shows for certain."""
 AWS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region_name": "us-east-1"}
 SECONDS = 300
@@ -53,7 +50,6 @@ class Row:
     wording: str
     base: str = "{url}"
     params: dict[str, Any] = field(default_factory=dict)
-    truncates: bool = False
     unbilled: tuple[str, ...] = ()
     """Modes in which LiteLLM reads none of the usage that the provider states."""
     tells_in_stream: bool = False
@@ -71,15 +67,11 @@ ROWS = {
     "cohere-without-count": Row("cohere_chat/command-r-plus", "cohere", "{url}/v2/chat", unbilled=("streamed",)),
     "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1", tells_in_stream=True),
     "ollama-chat": Row("ollama_chat/served", "ollama", tells_in_stream=True),
-    "ollama-chat-truncating": Row("ollama_chat/served", "ollama", truncates=True),
     "ollama-generate": Row("ollama/served", "ollama", tells_in_stream=True),
-    "ollama-generate-truncating": Row("ollama/served", "ollama", truncates=True),
     "predibase": Row("predibase/served", "tgi", unbilled=("whole", "streamed"), tells_in_stream=True),
     "watsonx": Row("watsonx/ibm/served", "watsonx", unbilled=("streamed",), params={"project_id": "p", "token": "t"}),
     "huggingface": Row("huggingface/served", "tgi", "{url}/v1", tells_in_stream=True),
 }
-REFUSING = [name for name, row in ROWS.items() if not row.truncates]
-TRUNCATING = [name for name, row in ROWS.items() if row.truncates]
 
 
 def google_credentials(url: str) -> dict[str, str]:
@@ -150,27 +142,23 @@ def prepared(provider, name, **settings):
         pytest.skip("LiteLLM asks google-auth for Vertex's credentials, which is not installed")
     if row.model.startswith("vertex_ai/claude") and ASKS_FOR_VERTEXAI and find_spec("vertexai") is None:
         pytest.skip("LiteLLM asks for vertexai, which is not installed")
-    window = TRUNCATED_WINDOW if row.truncates else WINDOW
     forms = {"refused_form": "wording", "refused_after_opening": False}
-    provider.reset(
-        **{**forms, "wording": row.wording, "silent_truncation": row.truncates, "window_tokens": window, **settings}
-    )
+    provider.reset(**{**forms, "wording": row.wording, "window_tokens": WINDOW, **settings})
 
 
 async def run(asked, provider, name, turns, *, stream):
     """Run a session turn by turn, and return the provider's records of it."""
     prepared(provider, name)
-    chars = 1_000 if ROWS[name].truncates else 2_000
-    session = agent_session("openai-chat", turns=turns[-1] + 1, result_chars=chars)
+    session = agent_session("openai-chat", turns=turns[-1] + 1, result_chars=2_000)
     for turn in turns:
         sent = {**session, "messages": session["messages"][: 2 + 2 * turn]}
-        learns = turn == turns[0] or ROWS[name].truncates
+        learns = turn == turns[0]
         assert "Answer" in await asked.text_of(sent, stream=stream, until_logged=learns)
     return provider.requests()
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("name", REFUSING)
+@pytest.mark.parametrize("name", ROWS)
 async def test_a_session_of_unknown_window_overflows_once_and_every_turn_is_answered(name, stream, speaking, provider):
     if name == "cohere-without-count" and stream and USAGE.fault:
         pytest.skip("this LiteLLM counts what the client sent as the usage of a stream that states none")
@@ -184,7 +172,7 @@ async def test_a_session_of_unknown_window_overflows_once_and_every_turn_is_answ
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("name", REFUSING)
+@pytest.mark.parametrize("name", ROWS)
 async def test_a_session_of_known_window_never_overflows(name, stream, speaking, provider):
     """Where nothing says how many tokens the provider counts, the first overflow is what says it."""
     records = await run(speaking(name, WINDOW), provider, name, KNOWN_TURNS, stream=stream)
@@ -202,15 +190,3 @@ async def test_an_overflow_told_inside_a_stream_is_retried_once(name, after_open
     session["messages"].pop()
     assert "Answer" in await speaking(name).text_of(session, stream=True, until_logged=False)
     assert [r["status"] == 200 for r in provider.requests()] == [False, True]
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("name", TRUNCATING)
-async def test_what_is_truncated_in_silence_is_seen_and_what_follows_fits(name, stream, speaking, provider, caplog):
-    records = await run(speaking(name), provider, name, TRUNCATED_TURNS, stream=stream)
-    assert len(records) == len(TRUNCATED_TURNS)
-    assert [r for r in caplog.records if r.levelno == logging.WARNING and "event=silent_truncation" in r.getMessage()]
-    above = [r["input_tokens"] > TRUNCATED_WINDOW for r in records]
-    assert any(above)
-    assert above[-5:] == [False] * 5
-    assert [b for a, b in pairwise(above) if a != b] == [True, False], "what was seen once holds"

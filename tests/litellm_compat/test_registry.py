@@ -21,7 +21,6 @@ from ctx_hooks.litellm_compat import registry
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.deployments import checks_before_deployment, deployments, shared_cache
 from ctx_hooks.litellm_compat.errors import worded_error
-from ctx_hooks.litellm_compat.identity import provider_id
 from ctx_hooks.litellm_compat.logged import estimate_usage, price
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registry import installed
@@ -159,10 +158,6 @@ class TestWithoutIt:
         answer = worded_error(error, "too long", "context_length_exceeded", "openai-chat")
         assert isinstance(answer, HTTPException)
         assert (answer.status_code, answer.detail, error.message) == (400, {"error": "too long"}, "too long")
-
-    def test_an_id_is_taken_as_it_is(self, without):
-        without(registry.PROVIDER_ID)
-        assert provider_id("resp_1") == "resp_1"
 
     def test_no_cost_is_made(self, without):
         without(registry.COSTS)

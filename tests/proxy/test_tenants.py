@@ -39,7 +39,7 @@ def session(route, turns=10, model=None, **fields):
 
 def victim_gets_all(proxy, provider, route, model=None):
     """Send another team's request of some 12,000 tokens, and see it arrive as it came."""
-    provider.reset(windows={}, window_tokens=WINDOW, wording="openai", max_output_tokens=None, silent_truncation=False)
+    provider.reset(windows={}, window_tokens=WINDOW, wording="openai", max_output_tokens=None)
     payload = session(route, turns=38, model=model)
     payload["max_output_tokens" if route is RESPONSES else "max_tokens"] = 2_000
     answer = post(proxy, route, "victim", payload)
@@ -57,7 +57,6 @@ ATTACKS = {
     "no figures": {"window_tokens": 1, "wording": "bedrock"},
     "a limit a minute": {"window_tokens": 1, "wording": "rate_limited"},
     "a cap of the output": {"max_output_tokens": 256},
-    "silent truncation": {"window_tokens": 1_000, "silent_truncation": True},
 }
 
 

@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 
 from ctx_hooks.engine.decision import NotRetried
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy

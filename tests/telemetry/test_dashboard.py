@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from told_events import ANSWER, ARCHIVE, CALL, DECISION, FAILURE, OVERFLOW, RETRIEVAL, SUMMARY
 from waits import SECONDS
 
-from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
+from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.telemetry.prometheus import Metrics
@@ -80,7 +80,6 @@ def happened(n):
         replace(RETRIEVAL, call=large),
         ARCHIVE,
         FaultEvent("fault", 1_700_000_004.0, "forwards the request unchanged"),
-        TruncationEvent("silent_truncation", "id-large", 9_000, 8_000, 8_000),
         LimitEvent("limit_learned", f"id-rescued-{n}", "limit", 8_000 + n, 10_000),
     ]
 
@@ -90,7 +89,6 @@ CASES = [
     ("Answered beyond the window", "enforce", "small", {"": 0}), ("Input tokens saved", "enforce", ".*", {"": 5_500}),
     ("Input tokens saved", "observe", ".*", {"": 700}), ("Dollars saved", "enforce", ".*", {"": 0.375}),
     ("Overflows", "enforce", ".*", {"": 3}), ("Failed requests", "enforce", ".*", {"": 1}),
-    ("Silent truncations", "enforce", ".*", {"": 1}),
     ("Requests", "enforce", "small|large", {"fits": 3, "compressed": 3}),
     ("What led to them", "enforce", "small|large", {"budget": 1}),
     ("Input tokens", "enforce", "small|large", {"": 6 * 4_400}, {"": 5_600}),

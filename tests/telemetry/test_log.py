@@ -14,7 +14,7 @@ from told_events import ANSWER, CALL, DECISION, FAILURE, SUMMARY
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import LONGEST_FIGURES_CHARS
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
-from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
+from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.telemetry.listeners import emit
 
 
@@ -44,8 +44,6 @@ def test_what_was_done_is_a_line_with_its_figures_and_who_asked(event, figures, 
 @pytest.mark.parametrize(("event", "line", "level"), [
     (LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
      "event=limit_learned deployment=id:model kind=limit limit_tokens=8000 window_tokens=10000", "INFO"),
-    (TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
-     "event=silent_truncation deployment=id:model sent_tokens=9000 read_tokens=8000 window_tokens=8000", "WARNING"),
 ])  # fmt: skip
 def test_what_a_deployment_has_shown_is_a_line(event, line, level, lines):
     emit(event)

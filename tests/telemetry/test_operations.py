@@ -59,7 +59,6 @@ VALUES = {
     # The first of its kind: Prometheus has seen no zero before it.
     'ctx_hooks_sinks_disabled_total{sink="event file"}': ("_x288", "1x24"),
     'ctx_hooks_ignored_settings_total{scope="team"}': ("_x288", "_x20 3x3"),
-    'ctx_hooks_silent_truncations_total{deployment="id-local"}': ("_x288", "_x22 1x1"),
     'ctx_hooks_fail_open_total{consequence="archives nothing of a request"}': ("_x288", "_x22 1x1"),
 }  # fmt: skip
 FIRED = {
@@ -71,7 +70,7 @@ FIRED = {
     "CtxHooksFailsOpen": [{"consequence": c} for c in ("forwards the request unchanged", "archives nothing of a request")],
     "CtxHooksSinkOff": [{"sink": "event file"}],
     "CtxHooksSettingsIgnored": [{"scope": "team"}], "CtxHooksWindowShrinks": [{"deployment": "id-local"}],
-    "CtxHooksSilentTruncation": [{"deployment": "id-local"}], "CtxHooksRedisFails": [{}], "CtxHooksWorkersDiffer": [{}],
+    "CtxHooksRedisFails": [{}], "CtxHooksWorkersDiffer": [{}],
     "CtxHooksNotLoaded": [{"job": "litellm", "instance": "bare:4000"}],
 }  # fmt: skip
 END = "26h"

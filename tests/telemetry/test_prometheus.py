@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from proxies import printed_by
 from told_events import ARCHIVE, FAULT, IGNORED, RETRIEVAL, START, SUMMARY
 
-from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
+from ctx_hooks.telemetry.events import FailureEvent, LimitEvent
 from ctx_hooks.telemetry.figures import CALLER as CALLERS
 from ctx_hooks.telemetry.figures import MODEL, CallNames
 from ctx_hooks.telemetry.listeners import attach, emit
@@ -57,7 +57,6 @@ DONE = {"decision": "compressed", "trigger": "budget"}
 LOSS = replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5)
 NEWER = [DECISION, replace(DECISION, factor=1.2, window_tokens=7_000)]
 LIMITS = [LimitEvent("limit_learned", CALL.deployment, "limit", tokens, 128_000) for tokens in (9_000, 8_000)]
-TRUNCATED = TruncationEvent("silent_truncation", CALL.deployment, 9_000, 4_096, 128_000)
 LOST = [replace(SUMMARY, call=CALL, outcome=o, dollars=d) for o, d in (("failed", None), ("rejected", 0.5))]
 UNSTORED = [replace(ARCHIVE, outcome="failed", texts=3), replace(ARCHIVE, backend="redis", outcome="dropped", texts=2)]
 COUNTED = [
@@ -100,8 +99,6 @@ COUNTED = [
     ([replace(DECISION, local_tokens_before=None)], "provider_tokens_per_local_token", BY_DEPLOYMENT, None),
     (LIMITS, "learned_limit_tokens", {"kind": "limit", **BY_DEPLOYMENT}, 8_000),
     (LIMITS, "limits_learned_total", {"kind": "limit", **BY_DEPLOYMENT}, 2),
-    ([TRUNCATED], "silent_truncations_total", BY_DEPLOYMENT, 1),
-    ([replace(DECISION, limit_learned_seconds=1.7e9)], "learned_limit_timestamp_seconds", BY_DEPLOYMENT, 1.7e9),
 ]  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from ctx_hooks.addons.summaries.call import Answer
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.check import Checked, checked, rejected
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
-from ctx_hooks.learning.attempts import OTHERS_FLOOR_FRACTION
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.deployments import deployment_key_of, deployments
@@ -139,6 +138,6 @@ async def _room_of(group: str, learned: Learned, tenant: str) -> Room:
         stats = await learned.of(deployment_key_of(deployment))
         seen, model = stats.seen_by(tenant, time.time()), deployment.model
         window = window_at(deployment, DEFAULT_POLICY).tokens
-        limit = min(window, seen.limit_tokens(window, OTHERS_FLOOR_FRACTION, model) or window)
+        limit = min(window, seen.limit_tokens(window) or window)
         rooms.append(Room(limit, seen.factor(model), vocabulary_of(model), seen.other_weight(model)))
     return min(rooms, key=lambda room: to_local(room.tokens, room.factor))

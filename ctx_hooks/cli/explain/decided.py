@@ -16,7 +16,7 @@ from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Known, known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.scopes import suggestion

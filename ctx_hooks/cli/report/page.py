@@ -22,7 +22,6 @@ MOST_ROWS = 12
 """Rows of a table; further names share one row."""
 WORDS = {
     "overflow": "Attempts that a provider refused as too long",
-    "silent_truncation": "Answers to requests that a provider cut silently",
     "limit_learned": "Limits learned from providers",
     "after_summary": "Summaries that a model was asked for",
     "retrieval": "Calls of the retrieval tool",

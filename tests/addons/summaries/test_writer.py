@@ -9,7 +9,7 @@ from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.writer import Writing, write
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.stats import Observation
+from ctx_hooks.learning.observations import Observation
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.deployments import deployment_key_of
 from ctx_hooks.policy.addon_settings import SummarySettings
