@@ -136,9 +136,8 @@ def state_of(watched: Watched, asked: Mapping[str, str]) -> dict[str, Any]:
     wanted = {name: asked[name] for name in FILTERS if asked.get(name)}
     found = [turn for turn, names in zip(turns, named, strict=True) if wanted.items() <= names.items()]
     figures = Figures()
-    for turn in found:
-        for event in turn.events:
-            figures.count(event)
+    for end in filter(None, (turn.end for turn in found)):
+        figures.count(end)
     chosen = next((turn for turn in turns if turn.call.request_id == asked.get("chosen")), None)
     notes = {kind: list(events)[::-1] for kind, events in watched.notes.items()}
     choices = {name: Counter(names[name] for names in named).most_common(MOST_CHOICES) for name in FILTERS}
