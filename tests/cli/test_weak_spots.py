@@ -138,7 +138,7 @@ TWO = [model("small", "openai/ours", {"max_input_tokens": 12_000}), model("big",
 ])  # fmt: skip
 def test_group_with_fallbacks_says_which_comes_first(section, stated):
     sections = {section: {**SOUND.get(section, {}), **stated}}
-    assert "big that holds it" in found(model_list=TWO, **sections)["fallbacks_first"].text
+    assert "big that fits it" in found(model_list=TWO, **sections)["fallbacks_first"].text
     last = found(model_list=TWO, callback_settings=policy(fallbacks="last"), **sections)
-    assert "big follow" in last["fallbacks_last"].text
+    assert "asks big only" in last["fallbacks_last"].text
     assert not {"fallbacks_first", "fallbacks_last"} & found(model_list=TWO).keys()

@@ -1,5 +1,6 @@
 """The package built as for a release, and LiteLLM in an environment of its own, without the plugin, as in its image."""
 
+import shutil
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -25,7 +26,10 @@ def package(tmp_path_factory) -> Package:
     (source,) = unpacked.iterdir()
     done(*build, "-t", "wheel", cwd=source)
     (wheel,) = folder.glob("*.whl")
-    return Package(folder, sdist, wheel)
+    built = tmp_path_factory.mktemp("checkout") / "docs" / "deploy"
+    built.mkdir(parents=True)
+    shutil.copy(wheel, built)
+    return Package(folder, sdist, wheel, built.parents[1])
 
 
 @pytest.fixture(scope="session")

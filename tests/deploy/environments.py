@@ -14,11 +14,12 @@ TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True)
 class Package:
-    """What a release publishes, both in one folder."""
+    """What a release publishes, both in one folder; in a checkout, the wheel is in `docs/deploy`."""
 
     folder: Path
     sdist: Path
     wheel: Path
+    checkout: Path
 
 
 @dataclass(frozen=True)

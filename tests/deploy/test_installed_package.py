@@ -16,7 +16,7 @@ pytestmark = pytest.mark.deploy
 def test_pip_installs_beside_litellm_and_uninstalling_is_one_line(litellm_alone, provider, tmp_path):
     install, check, start = commands("pip")
     assert start == "litellm --config litellm_config.yaml"
-    litellm_alone.run(install, tmp_path)
+    litellm_alone.run(install, litellm_alone.package.checkout)
     assert litellm_alone.run(check, ROOT)
     with started(litellm_alone.program("litellm"), yaml_file("litellm_config.yaml"), provider) as proxy:
         assert_rescued(proxy, provider)
@@ -40,7 +40,7 @@ def test_uv_installs_litellm_as_a_tool_with_the_plugin(package, constraints, pro
     folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     versions = {"UV_CONSTRAINT": str(constraints), "UV_FIND_LINKS": str(package.folder), "UV_PYTHON": sys.executable}
     path = os.pathsep.join([str(Path(find_uv_bin()).parent), os.environ["PATH"]])
-    done("sh", "-c", install, cwd=tmp_path, env={**folders, **versions, "PATH": path})
+    done("sh", "-c", install, cwd=package.checkout, env={**folders, **versions, "PATH": path})
     compiled_as_here(tmp_path / "tools" / "litellm")
     with started(tmp_path / "bin" / "litellm", yaml_file("litellm_config.yaml"), provider) as proxy:
         assert_rescued(proxy, provider)

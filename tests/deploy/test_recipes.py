@@ -40,13 +40,13 @@ def test_an_image_of_ones_own_has_the_command_line(litellm_alone, image):
     assert "local" in checked
 
 
-def test_a_mounted_package(litellm_alone, provider, tmp_path):
+def test_a_mounted_package(litellm_alone, provider):
     install, run = commands("Docker: a mounted package")
-    litellm_alone.run(install, tmp_path)
+    litellm_alone.run(install, litellm_alone.package.checkout)
     mounts, variables, arguments = container_of(run)
     assert arguments == ["--config", CONFIG_IN_CONTAINER]
     config = yaml_file(mounts[CONFIG_IN_CONTAINER])
-    folder = str(tmp_path / mounts[variables["PYTHONPATH"]])
+    folder = str(litellm_alone.package.checkout / mounts[variables["PYTHONPATH"]])
     with started(litellm_alone.program("litellm"), config, provider, PYTHONPATH=folder) as proxy:
         assert_rescued(proxy, provider)
 
@@ -69,7 +69,10 @@ def test_compose_shares_through_redis_and_shows_metrics(litellm_alone, image, pr
 def test_helm(litellm_alone, provider, tmp_path):
     values = yaml_file("docs/deploy/helm-values.yaml")
     (container,) = values["extraInitContainers"]
-    litellm_alone.run(installed_to(container["command"], tmp_path, IN_CONTAINER), tmp_path)
+    *command, wheel = container["command"]
+    assert wheel == f"https://files.example/{litellm_alone.package.wheel.name}"
+    command.append(str(litellm_alone.package.wheel))
+    litellm_alone.run(installed_to(command, tmp_path, IN_CONTAINER), tmp_path)
     variables = {name: value.replace(IN_CONTAINER, str(tmp_path)) for name, value in values["envVars"].items()}
     with started(litellm_alone.program("litellm"), values["proxy_config"], provider, **variables) as proxy:
         assert_rescued(proxy, provider)
