@@ -221,7 +221,8 @@ def _known(origin: str, scope: Mapping[str, Any]) -> tuple[dict[str, Any], list[
             wrong.append(f"{origin}.{name}: there is no such field{suggestion(name, [*Policy.model_fields, *OWN_KEYS])}")
             if origin not in METADATA:
                 modes.append("observe")
-                may_lock |= bool(difflib.get_close_matches(name, OWN_KEYS, n=1))  # a lock stays shut if its name is misspelt
+                # A lock stays shut if its name is misspelt.
+                may_lock |= bool(difflib.get_close_matches(name.lower(), OWN_KEYS, n=1))
     return fields, wrong, weakest(modes), may_lock
 
 
