@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
@@ -45,9 +45,12 @@ def is_proxy() -> bool:
 
 def deployments(group: str) -> tuple[Deployment, ...]:
     """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
+    return tuple(map(listed_deployment, _listed(group)))
+
+
+def _listed(group: str) -> Sequence[Mapping[str, Any]]:
     listing = router_has("deployments", "registry", "get_model_list")
-    listed = listing(model_name=group) if listing is not None else None
-    return tuple(map(listed_deployment, listed or ()))
+    return (listing(model_name=group) if listing is not None else None) or ()
 
 
 def router_has(name: str, entry_point: str = "settings", attribute: str = "") -> Any:
@@ -84,13 +87,6 @@ def names_redis(stated: Mapping[str, Any]) -> bool:
         if section.get("redis_host") or section.get("redis_url") or (section.get("cache") and str(kind).startswith("redis")):
             return True
     return False
-
-
-def serves_metrics(stated: Mapping[str, Any]) -> bool:
-    """Whether a configured proxy serves `/metrics`; outside a proxy anybody may."""
-    settings = mapping_or_empty(stated.get("litellm_settings"))
-    named = (settings.get("callbacks"), settings.get("success_callback"))
-    return not settings or any("prometheus" in (each or ()) for each in named)
 
 
 def shared_cache() -> Any:
@@ -167,8 +163,7 @@ def compacts_itself(group: str) -> bool:
     """Whether every deployment of a model group is at a provider that answers requests for compaction itself."""
     import litellm  # noqa: PLC0415 - in the proxy it is loaded
 
-    listing = router_has("deployments", "registry", "get_model_list")
-    listed = (listing(model_name=group) if listing is not None else None) or ()
+    listed = _listed(group)
     for entry in listed:
         params = mapping_or_empty(entry.get("litellm_params"))
         _, provider, _, base = litellm.get_llm_provider(str(params.get("model")), params.get("custom_llm_provider"))

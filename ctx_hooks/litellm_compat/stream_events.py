@@ -12,21 +12,16 @@ OPENING = frozenset(
     {"message_start", "ping", "content_block_stop", "response.created", "response.in_progress", "response.queued"}
 )
 FAILED = frozenset({"error", "response.failed"})
-UNREADABLE: Mapping[str, Any] = {}
-"""Represents data that is no known event and may be content."""
 ERRORS = ("error", "errors", "error_message", "errorMessage", "error_msg", "detail")
 BARE = frozenset({"code", "status_code", "status", "type", "object", "message", "param", "id", "request_id", "requestId"})
-"""An event with a message and no other fields may be an error that has no name."""
 NO_ERROR = (None, 0, 200, "0", "200", "ok", "success")
 ANSWERS = (
     *("candidates", "content", "content_block", "delta", "output", "outputs", "text", "response", "completion"),
     *("generated_text", "token", "result", "results", "data"),
 )
-"""Fields of answers beside `choices` and a `message` that is no text."""
 PLAIN = (None, "text", "output_text", "message")
 """Types of parts and items that may be empty; a call or reasoning is content."""
 FRAME = frozenset({"role", "type", "id", "index", "object", "status", "annotations", "stop_reason", "stop_sequence"})
-"""Fields of a part, item or delta that are no content."""
 EXCEEDED = "model_context_window_exceeded"
 """The reason with which Anthropic, Z.ai and Bedrock end an answer at the end of the window."""
 REASONS = ("finish_reason", "native_finish_reason", "stop_reason", "stopReason")
@@ -95,11 +90,8 @@ def _ends_at_window(event: Mapping[str, Any]) -> bool:
 
     This is no filtered Responses answer, and none that has used all the output that it may have.
     """
-    if any(
-        _field(held, name) == EXCEEDED
-        for held in (event, event.get("delta"), *(event.get("choices") or ()))
-        for name in REASONS
-    ):
+    held_by = (event, event.get("delta"), *(event.get("choices") or ()))
+    if any(_field(held, name) == EXCEEDED for held in held_by for name in REASONS):
         return True
     response = event.get("response") or event
     used_tokens = _field(response.get("usage"), "output_tokens") or 0
@@ -126,7 +118,6 @@ def _events(chunks: Sequence[Any]) -> list[Any]:
 
 
 def _first_value(text: bytes) -> list[Any]:
-    """Return the first value of a JSON text, of a list its first; nothing if it is incomplete."""
     try:
         return [json.JSONDecoder().raw_decode(text.decode("utf-8", "replace").lstrip("[ \r\n\t"))[0]]
     except ValueError:
@@ -150,7 +141,7 @@ def _sent_events(text: bytes) -> list[Any]:
         elif line.startswith(b":HTTP_STATUS/"):
             status = int(line.rpartition(b"/")[2])
         elif field == b"data":
-            is_named, data = name == b"error", UNREADABLE
+            is_named, data = name == b"error", {}
             try:
                 data = json.loads(value)
             except ValueError:
@@ -166,12 +157,9 @@ def _is_opening(event: Any) -> bool:
     if kind is not None:
         return kind in OPENING or (kind == "content_block_start" and not _answers(event))
     choices = _field(event, "choices")
-    return isinstance(choices, (list, tuple)) and not any(map(_has_content, choices)) and not _is_untyped_error(event)
-
-
-def _has_content(choice: Any) -> bool:
-    """Whether a chunk's choice has more than the role with which chat streams open."""
-    return bool(_field(choice, "finish_reason")) or _says(choice)
+    if not isinstance(choices, (list, tuple)) or _is_untyped_error(event):
+        return False
+    return not any(_field(choice, "finish_reason") or _says(choice) for choice in choices)
 
 
 def _says(choice: Any) -> bool:

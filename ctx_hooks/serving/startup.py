@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from ctx_hooks.litellm_compat.deployments import configuration, listed_deployment, names_redis, serves_metrics
+from ctx_hooks.litellm_compat.deployments import configuration, listed_deployment, names_redis
 from ctx_hooks.litellm_compat.errors import failing_open, on_fault
 from ctx_hooks.litellm_compat.logged import estimate_usage
 from ctx_hooks.litellm_compat.reclassification import reclassify
@@ -84,8 +84,7 @@ def attach_sinks(settings: Settings) -> None:
     _ends.append(on_fault(lambda consequence: emit(FaultEvent("fault", time.time(), consequence))))
     _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
     with failing_open("records nothing for Prometheus"):
-        serves = serves_metrics(configuration())
-        metrics = prometheus.process_metrics() if serves else None
+        metrics = prometheus.process_metrics()
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))
     files = settings.events

@@ -45,22 +45,12 @@ def test_the_first_name_of_a_session_counts(place):
     assert Call(SESSIONS[place]).caller(DEPLOYMENT, "group").session == "s"
 
 
-def test_headers_are_known_by_their_lower_case_names():
-    assert Call({"proxy_server_request": {"headers": {"X-Ctx-Hooks": "gentle"}}}).headers == {"x-ctx-hooks": "gentle"}
-    assert Call({}).headers == {}
-
-
 def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept_in_litellms():
     data = {"metadata": {"ctx_hooks": {"language": "zh"}, "a": 1}, "litellm_metadata": {"b": 2}}
     metadata, own = copy.deepcopy(data["metadata"]), data["litellm_metadata"]
     assert without_request_key(data) == {"metadata": {"a": 1}, "litellm_metadata": {"b": 2, "ctx_hooks": {"language": "zh"}}}
     assert data["metadata"] == metadata
     assert data["litellm_metadata"] is own  # the proxy reads it again if the request fails
-
-
-def test_where_metadata_is_litellms_own_our_key_stays():
-    data = {"metadata": {"ctx_hooks": {"language": "zh"}}}
-    assert without_request_key(data) == data
 
 
 @pytest.mark.parametrize("metadata", [{}, {"model_group": "group"}], ids=["by litellm itself", "by the router"])

@@ -2,20 +2,17 @@
 
 import litellm
 import pytest
-from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.litellm_compat.deployments import (
     LONGEST_KEY_CHARS,
-    checks_before_deployment,
     compacts_itself,
     deployment_key_of,
     deployments,
     known_window_tokens,
     prices_of,
-    shared_cache,
     writing_prices_of,
 )
 
@@ -34,19 +31,6 @@ def test_the_deployments_of_a_group_are_the_routers(proxy_router):
     assert [d.model_info["id"] for d in found] == ["one", "two"]
     assert found[1].model_info["max_input_tokens"] == 9
     assert deployments("unknown") == ()
-
-
-def test_outside_a_proxy_there_is_nothing_to_know(monkeypatch):
-    monkeypatch.setattr(proxy_server, "llm_router", None)
-    assert deployments("group") == ()
-    assert shared_cache() is None
-    assert checks_before_deployment() is False
-
-
-@pytest.mark.parametrize("checks", [True, False])
-def test_whether_the_router_refuses_by_itself_is_its_own_setting(checks, proxy_router):
-    proxy_router(MODEL, enable_pre_call_checks=checks)
-    assert checks_before_deployment() is checks
 
 
 AUTH = UserAPIKeyAuth(team_id="red")

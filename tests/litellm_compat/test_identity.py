@@ -26,10 +26,6 @@ def test_on_chat_the_id_is_not_in_what_a_guardrail_adds():
         assert Call({**given, "litellm_metadata": {"a": 1, **later}}).metadata is given["metadata"]
 
 
-def test_two_requests_have_two_ids():
-    assert Call(with_request_id({})).request_id != Call(with_request_id({})).request_id
-
-
 @pytest.mark.parametrize("sent", ["0123456789abcdef-1", "", 7, None, {"a": 1}], ids=repr)
 def test_an_id_that_a_caller_sends_is_none_and_is_replaced(sent):
     fields = {"metadata": {REQUEST_ID: sent}}

@@ -40,13 +40,6 @@ def test_what_a_caller_puts_in_the_place_of_figures_is_replaced():
     assert own["spend_logs_metadata"]["ctx_hooks"] == UNTOUCHED
 
 
-@pytest.mark.parametrize("fields", [{}, {"metadata": None}, {"metadata": "text"}], ids=repr)
-def test_without_metadata_nothing_is_written(fields):
-    before = dict(fields)
-    write_figures(Call(fields), COMPRESSED)
-    assert fields == before
-
-
 SAVED = {"tokens_saved": 500, "dollars_saved": 0.5, "beyond_window": False}
 SAVINGS = {"tokens_before": 900, "tokens_after": 400, "tokens_saved": 500, "source": "ctx_hooks"}
 OTHERS = {"tokens_before": 90, "tokens_after": 40, "tokens_saved": 50, "source": "compression_interception"}
@@ -101,19 +94,7 @@ def test_another_compressors_savings_stay_with_one_warning(caplog):
         assert caplog.text.count("another compressor") == warnings
 
 
-def test_a_call_without_metadata_or_payload_is_noted_nowhere():
-    logged = {}
-    write_notes(Call(logged), SAVED, SAVINGS, TAGS)
-    assert logged == {}
-
-
 USAGE = Usage(prompt_tokens=3, completion_tokens=1, total_tokens=4)
-
-
-def test_the_usage_of_an_answer_is_found_in_mappings_and_objects():
-    assert answer_of({}, ModelResponse(usage=USAGE)).billed.input_tokens == 3
-    assert answer_of({}, {"usage": {"input_tokens": 3}}).billed.input_tokens == 3
-    assert answer_of({}, {}).billed is None
 
 
 @pytest.mark.parametrize(("cache_hit", "billed"), [(True, False), (False, True), (None, True)])

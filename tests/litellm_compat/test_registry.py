@@ -2,11 +2,8 @@
 
 import ast
 import logging
-import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import litellm
 import pytest
@@ -19,12 +16,9 @@ from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry
 from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.deployments import checks_before_deployment, deployments, shared_cache
 from ctx_hooks.litellm_compat.errors import worded_error
-from ctx_hooks.litellm_compat.logged import estimate_usage, price
+from ctx_hooks.litellm_compat.logged import estimate_usage
 from ctx_hooks.litellm_compat.reclassification import reclassify
-from ctx_hooks.litellm_compat.registry import installed
-from ctx_hooks.litellm_compat.rescue import arrange_rescue
 from ctx_hooks.runtime.warnings import forget_warnings
 
 PACKAGE = Path(ctx_hooks.__file__).parent
@@ -75,18 +69,6 @@ def test_this_litellm_has_them_all():
     assert not {name for name in registry.NAMES if name.fault}
 
 
-@pytest.mark.skipif(installed() < (1, 109), reason="from then on the Router has entry points")
-def test_no_member_of_the_router_is_read_that_litellm_is_about_to_remove(proxy_router):
-    large = {"model_name": "group", "litellm_params": {"model": "openai/x", "api_key": "k"}}
-    proxy_router(large, context_window_fallbacks=[{"group": ["large"]}], enable_pre_call_checks=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(deployments("group")) == 1
-        assert checks_before_deployment()
-        assert shared_cache() is None
-        assert arrange_rescue({"model": "group"}, 1)["context_window_fallbacks"][0]["group"][-1] == "large"
-
-
 @pytest.fixture
 def without(monkeypatch):
     """Returns a function that takes a name from this LiteLLM until the test ends."""
@@ -130,13 +112,6 @@ def test_a_missing_name_is_reported_once_at_start(name, without, started):
     CtxHooks()
 
 
-def test_a_name_of_the_proxy_is_not_looked_for_without_one(without, started, monkeypatch):
-    before = started()
-    without(registry.PROXY_ERROR)
-    monkeypatch.delitem(sys.modules, registry.PROXY)
-    assert set(started()) <= set(before)
-
-
 class TestWithoutIt:
     """What is done where a name is missing."""
 
@@ -158,12 +133,6 @@ class TestWithoutIt:
         answer = worded_error(error, "too long", "context_length_exceeded", "openai-chat")
         assert isinstance(answer, HTTPException)
         assert (answer.status_code, answer.detail, error.message) == (400, {"error": "too long"}, "too long")
-
-    def test_no_cost_is_made(self, without):
-        without(registry.COSTS)
-        details = {}
-        price({"litellm_logging_obj": SimpleNamespace(model_call_details=details)}, object())
-        assert details == {}
 
     @pytest.mark.parametrize("name", registry.PATCHED, ids=lambda n: n.name)
     @pytest.mark.usefixtures("unpatched")

@@ -15,7 +15,6 @@ from ctx_hooks.litellm_compat.rescue import (
     arrange_rescue,
     hide_retries,
     retry_of,
-    spare_deployment,
     take_retry_mark,
 )
 
@@ -37,12 +36,6 @@ def test_retries_come_first_and_ask_the_same_group(proxy_router):
     assert arranged is not data
 
 
-def test_without_retries_nothing_is_arranged(proxy_router):
-    proxy_router()
-    assert arrange_rescue({"model": "group"}, 0) == {"model": "group"}
-    assert arrange_rescue({"model": ["group", "other"]}, 3) == {"model": ["group", "other"]}
-
-
 @pytest.mark.parametrize(("entries", "expected"), [
     ([{"*": ["any"]}], ["any"]), ([{"*": ["any"]}, {"openai/group": ["large"]}], ["large"]),
     ([{"*": ["any"]}, {"group": ["large"]}], ["large"]),
@@ -52,12 +45,6 @@ def test_a_groups_own_fallbacks_stand_above_those_of_every_group(proxy_router, e
     proxy_router()
     data = {"model": "openai/group", "context_window_fallbacks": entries}
     assert chain(arrange_rescue(data, 1), "openai/group") == [1, *expected]
-
-
-@pytest.mark.parametrize("listed", [[{"group": ["large"]}], [], None, "large"], ids=str)
-def test_fallbacks_of_any_other_form_stay_as_they_are(proxy_router, listed):
-    proxy_router()
-    assert arrange_rescue({"model": "group", "fallbacks": listed}, 1)["fallbacks"] == listed
 
 
 @pytest.mark.parametrize(("configured", "numbers"), [(7, 0), (4, 1), (3, 2), (2, 3), (0, 3)])
@@ -70,12 +57,6 @@ def test_the_operators_fallbacks_are_reached_before_the_router_stops(proxy_route
     assert len(retries) == max(1, numbers)
     assert listed[len(retries) :] == names
     assert len(retries) + min(configured, MOST_FALLBACKS - 1) <= MOST_FALLBACKS
-
-
-def test_the_operator_may_let_the_router_go_on_for_longer(proxy_router):
-    proxy_router(max_fallbacks=9)
-    names = [f"large-{n}" for n in range(6)]
-    assert chain(arrange_rescue({"model": "group", "context_window_fallbacks": [{"group": names}]}, 3))[:3] == [1, 2, 3]
 
 
 def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone(proxy_router):
@@ -140,11 +121,3 @@ def test_answer_shows_fallbacks_without_retries(fallbacks, cost, is_mapping):
     for bare in ({}, {"_hidden_params": None}, object(), "text"):
         hide_retries({}, bare, fallbacks)
     assert not hasattr(bare, "_hidden_params")
-
-
-@pytest.mark.parametrize("details", [None, {}, {"litellm_params": None}, {"litellm_params": {"model_info": None}}])
-def test_a_failed_attempts_record_without_a_deployment_is_left_alone(details):
-    before = dict(details) if details is not None else None
-    spare_deployment({"litellm_logging_obj": SimpleNamespace(model_call_details=details)})
-    spare_deployment({})
-    assert details == before

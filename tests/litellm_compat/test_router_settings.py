@@ -6,7 +6,6 @@ from collections import defaultdict
 import litellm
 import pytest
 from litellm import DualCache
-from litellm.caching.caching import Cache
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
 from litellm.proxy.utils import ProxyLogging
@@ -148,24 +147,3 @@ async def test_an_overflow_with_another_status_cools_no_deployment_down(status, 
     assert accepted["status"] == 200
     assert len(refused) < MOST_CALLS
     assert not any(record["cooled"] for record in told)
-
-
-async def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_not(ask, provider, monkeypatch):
-    """LiteLLM's key is of what is sent: after an overflow, of the retry. It caches requests of up to four messages."""
-    monkeypatch.setattr(litellm, "cache", Cache(type="local"))
-    asked = ask("least busy, by retry policy", 3, cache_responses=True)
-    long = [{"role": role, "content": "a quiet word or two " * 700} for role in ("user", "assistant")]
-    seen = {}
-    for question in ("Go on.", "Go on.", "What else?", "Go on."):
-        provider.reset()
-        answer, told = await asked("behind", [*long, {"role": "user", "content": question}], max_tokens=50)
-        (success,) = [record for record in told if record["answered"]]
-        assert success["cached"] == (question in seen)
-        if success["cached"]:
-            assert (provider.requests(), success["response_cost"]) == ([], 0)
-            assert answer.choices[0].message.content == seen[question]
-        else:
-            *refused, accepted = provider.requests()
-            assert len(refused) == (0 if seen else 2), "only the very first meets an unknown window; the policy repeats it"
-            assert question in json.dumps(accepted["payload"])
-        seen[question] = answer.choices[0].message.content

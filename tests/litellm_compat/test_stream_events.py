@@ -57,16 +57,6 @@ def test_a_chunk_of_chat_is_content_as_soon_as_it_holds_more_than_the_role():
     assert not is_opening([{"choices": [{"delta": {}, "finish_reason": "stop"}]}])
 
 
-def test_googles_error_is_an_event_of_its_own_without_a_type():
-    error = {"error": {"code": 400, "message": "The input token count exceeds", "status": "INVALID_ARGUMENT"}}
-    told = error_before_content([f"data: {json.dumps(error)}\n\n".encode()])
-    assert told is not None
-    assert told.body == error
-    content = {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}
-    assert error_before_content([f"data: {json.dumps(content)}\n\n".encode()]) is None
-    assert error_before_content([f"data: {json.dumps({**content, **error})}\n\n".encode()]) is None
-
-
 ERRORS = [
     {"error_type": "context_length_exceeded", "error_message": MESSAGE},
     {"code": "InvalidParameter", "message": MESSAGE, "request_id": "r"},

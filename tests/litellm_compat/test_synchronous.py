@@ -75,13 +75,6 @@ async def test_a_refusal_teaches_without_a_proxy(through, parameters, router, na
     assert not any(name.startswith("ctx_hooks") for name in metadata)
 
 
-def test_a_synchronous_stream_can_be_read_by_its_caller(router, narrow):
-    """A Router's stream is looked into for an overflow; only a caller that awaits could read what is left of it."""
-    stream = router.completion(**chat(model="wide", stream=True))
-    assert "".join(part.choices[0].delta.content or "" for part in stream).startswith("Answer to")
-    assert [r["status"] for r in narrow.requests()] == [200]
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_an_overflow_that_litellm_does_not_know_goes_to_the_operators_fallback(stream, router, narrow):
     narrow.reset(wording="cerebras")
@@ -89,14 +82,3 @@ def test_an_overflow_that_litellm_does_not_know_goes_to_the_operators_fallback(s
     text = "".join(p.choices[0].delta.content or "" for p in answer) if stream else answer.choices[0].message.content
     assert text.startswith("Answer to")
     assert [(r["model"], r["status"]) for r in narrow.requests()] == [("served", 400), ("wide", 200)]
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_synchronous_responses_are_fitted(stream, router, narrow):
-    """LiteLLM runs the deployment hook before these."""
-    answer = router.responses(**agent_session("openai-responses", model="known"), stream=stream)
-    for _ in answer if stream else ():
-        pass
-    (only,) = narrow.requests()
-    assert only["status"] == 200
-    assert only["input_tokens"] <= WINDOW

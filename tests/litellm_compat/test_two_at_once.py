@@ -9,7 +9,6 @@ from litellm.proxy._types import UserAPIKeyAuth
 from waits import until
 
 from ctx_hooks.hook import CtxHooks
-from ctx_hooks.litellm_compat.registry import RUST_ROUTER, installed
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 WINDOWS = {"main": 20_000, "shadow": 8_000}
@@ -103,19 +102,3 @@ async def test_what_one_deployment_counts_is_neither_ratio_nor_usage_of_the_othe
     main, shadow = await learned(group)
     assert main == [pytest.approx(1.0, abs=0.2)]
     assert shadow == []
-
-
-@pytest.mark.skipif(installed() >= RUST_ROUTER, reason="the Router of 1.110 logs nothing of a refused shadow")
-async def test_a_shadow_that_the_router_refuses_leaves_the_running_attempt_its_own_refusal(
-    provider, proxy_router, monkeypatch, caplog
-):
-    """Both attempts have one request id, and before it chooses a deployment for the shadow the Router refuses it."""
-    provider.reset()
-    mirrored = deployment(provider, "mirrored", "main", {"silent_model": "shadow"}, stated_tokens=1_000_000)
-    made = proxy_router(mirrored, deployment(provider, "shadow", "shadow", {}), num_retries=0, enable_pre_call_checks=True)
-    refused = "Silent experiment failed for model shadow"
-    monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), MainWaits(lambda: refused in caplog.text)])
-    fields = await arranged("mirrored", agent_session("openai-chat", model="mirrored", turns=80))
-    assert (await made.acompletion(**fields)).choices
-    shown = (await CtxHooks.flow.learned.of("mirrored:openai/main")).observations
-    assert [o.values[0] for (kind, _), o in shown.items() if kind == "limit"] == [WINDOWS["main"]]

@@ -2,10 +2,8 @@
 
 import json
 import os
-import re
 from pathlib import Path
 
-import httpx
 import litellm
 import pytest
 from other_errors_data import OTHER_ERRORS
@@ -13,10 +11,10 @@ from overflow_wordings_data import WORDINGS as UNWRITTEN
 
 from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
-from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE, TOO_MANY_BYTES
+from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE, TOO_MANY_BYTES
 from ctx_hooks.overflow.patterns.pattern import number
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate, too_many_bytes
-from ctx_hooks.overflow.texts import plain, sentences
+from ctx_hooks.overflow.texts import plain
 from ctx_hooks.testing.wordings import WORDINGS, error_body
 
 KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "output_limit": "output_limit"}
@@ -32,27 +30,15 @@ OUTPUTS = [
     ("max_tokens: 10000 > 4096, which is the maximum allowed number of output tokens for claude-3-5-sonnet-20240620", 4096),
     ("The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower maximum tokens value.", 4096),
     ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
-    ("max_tokens: 4096 > 500, which is the maximum", 500),
+    ("max_tokens: 4096 > 500, which is the maximum", 500), ("max_tokens 20000 must be at most 8192", 8192),
     ("integer above maximum value of `max_completion_tokens`, expected a value <= 12288, but got 32000 instead.", 12288),
-    ("max_output_tokens (100000) exceeds the maximum output tokens of 65536", 65536),
-    ("The maximum value for `max_tokens` is 8192", 8192),
     ("a maxOutputTokens value of 70000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", 65536),
-    ("maxOutputTokens of 70000 is outside the supported range from 1 (inclusive) to 8193 (exclusive)", 8192),
-    ("max_tokens must be less than 8193, got 20000", 8192), ("`max_tokens` should be < 8193", 8192),
-    ("max_tokens must be in [1, 8193), got 20000", 8192), ("Range of max_tokens should be [1, 8193)", 8192),
-    ("max_tokens is out of range (0, 8193)", 8192), ("max_tokens: Input should be less than 8193", 8192),
-    ("max_tokens is out of range (0, 8192], got 20000", 8192), ("max_tokens 20000 must be at most 8192", 8192),
-    ("max_tokens must be <= 8192, got 20000", 8192), ("max_tokens must be between 1 and 8192 (inclusive)", 8192),
-    ("max_completion_tokens has to be less than or equal to 8192", 8192),
+    ("max_tokens must be less than 8193, got 20000", 8192), ("Range of max_tokens should be [1, 8193)", 8192),
+    ("max_tokens is out of range (0, 8192], got 20000", 8192), ("max_tokens must be between 1 and 8192 (inclusive)", 8192),
     ("0 < max_tokens <= 8192 is not met by max_tokens 9000", 8192),
-    ("Error code: 400 - maximum allowed max_tokens is 8192, got 20000", 8192),
     ("{'code': '1210', 'message': 'max_tokens参数非法。限制数值范围[1,131072]'}", 131072),
-    ("`max_tokens` must be less than or equal to `8192`, the maximum is less than the `context_window` of it", 8192),
-    ("Input validation error: `max_new_tokens` must be <= 1024. Given: 2048", 1024),
     ("[{'loc': ('body', 'max_tokens'), 'msg': 'Input should be less than or equal to 8192', 'input': 32000}]", 8192),
-    ("max_tokens 8192 exceeds the limit of 4096; error code 1210", 4096),
-    ("max_tokens 8192 exceeds the limit of 4096; error code 400", 4096), ("max_completion_tokens cannot exceed 128", 128),
-    ("max_tokens is too large: 8192. This model supports at most 512 completion tokens, whereas you provided 8192.", 512),
+    ("max_tokens 8192 exceeds the limit of 4096; error code 1210", 4096), ("max_completion_tokens cannot exceed 128", 128),
 ]  # fmt: skip
 NO_OUTPUTS = [
     "Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got -5 instead.",
@@ -81,12 +67,6 @@ def test_every_sample_is_recognised_by_its_own_pattern_as_its_kind(pattern):
     assert found.kind in (pattern.kind, {"input_plus_output": "input"}.get(pattern.kind)), "figures may say the input"
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
-def test_the_sample_of_a_family_belongs_to_it(family):
-    assert recognise_overflow(SAMPLES[family.name]) is not None
-    assert any(family.has(sentence) for sentence in sentences(plain(SAMPLES[family.name])))
-
-
 @pytest.mark.parametrize("name", [n for n in WORDINGS if n != "rate_limited"])
 def test_every_wording_of_the_fake_provider_is_known_with_its_figures(name):
     message, body = stream_of(name)
@@ -97,15 +77,6 @@ def test_every_wording_of_the_fake_provider_is_known_with_its_figures(name):
             assert found.limit_tokens == 8_192
         if "{input}" in WORDINGS[name].text:
             assert found.input_tokens == 20_000
-
-
-@pytest.mark.parametrize(("said", "limit"), [
-    ("Input length exceeds the model's maximum context length: 30720 tokens", 30720),
-    ("the prompt has 31000 tokens, which exceeds the context window", None),
-])  # fmt: skip
-@pytest.mark.parametrize("status", ["<400> InternalError: ", "DashscopeException - <400> ", "openai->400: "])
-def test_a_status_in_signs_is_no_limit(status, said, limit):
-    assert recognise_overflow(status + said, status=400).limit_tokens == limit
 
 
 @pytest.mark.parametrize(("text", "limit"), OUTPUTS, ids=[t[:40] for t, _ in OUTPUTS])
@@ -142,12 +113,8 @@ def test_wordings_nobody_has_written_down_are_known_with_their_figures(text, lim
 
 
 LENGTH_SETTINGS = (
-    "max_num_tokens", "max_seq_len", "max_model_len", "--max-model-len", "max_input_len", "max_input_length",
-    "max_input_tokens", "max_total_tokens", "max_total_num_tokens", "max_num_batched_tokens", "max_batch_prefill_tokens",
-    "max_batch_total_tokens", "max_prefill_tokens", "max_req_input_len", "max_position_embeddings", "max_context_length",
-    "max_context_len", "max_prompt_length", "max_prompt_tokens", "max_sequence_length", "max_seq_length", "maxSeqLen",
-    "maxInputTokens", "model_max_length", "context_length", "context_size", "context_window_size", "seq_length",
-    "session_len", "truncation_length", "n_ctx", "n_ctx_slot", "num_ctx", "n_positions",
+    "max_num_tokens", "--max-model-len", "max_input_length", "max_total_num_tokens", "max_batch_prefill_tokens",
+    "max_position_embeddings", "maxSeqLen", "model_max_length", "context_window_size", "session_len", "n_ctx_slot",
 )  # fmt: skip
 OTHER_SETTINGS = (
     "max_n", "max_top_k", "max_batch_size", "max_logprobs", "max_num_seqs", "max_loras", "max_beam_width", "max_seed",
@@ -180,34 +147,10 @@ def test_a_setting_that_limits_no_length_is_no_context(name):
         assert recognise_overflow(text, status=400) is None
 
 
-@pytest.mark.parametrize("name", LENGTH_SETTINGS)
-def test_a_setting_that_is_compared_with_no_prompt_is_no_overflow(name):
-    for text in (f"{name} must be a positive integer", f"{name} (32768) is greater than max_logprobs (20)"):
-        assert recognise_overflow(text, status=400) is None
-
-
 def test_without_words_of_context_a_status_of_another_matter_is_believed():
     assert [recognise_overflow("Prompt exceeds max length", status=status) for status in (401, 402, 403, 429)] == [None] * 4
     assert recognise_overflow("Prompt exceeds max length", status=413) is not None
     assert recognise_overflow("prompt is too long: 219898 tokens > 200000 maximum", status=429) is not None
-
-
-@pytest.mark.parametrize(("text", "limit"), [
-    ("k9-256k supports only 256K context.", 256_000), ("This model only supports 32k context", 32_000),
-    ("model x supports at most 131072 tokens of context", 131_072),
-])  # fmt: skip
-def test_status_of_access_hides_no_context(text, limit):
-    error = {"error": {"type": "authentication_error", "message": text}}
-    assert recognise_overflow(error, status=401).limit_tokens == limit
-
-
-@pytest.mark.parametrize("text", [
-    "max_tokens must be at least1, got -736. (parameter=max_tokens, value=-736)",
-    "max_completion_tokens must be at least 1, got -1200", "max_new_tokens must be greater than 0, got -90",
-    "max_tokens should be positive, but got -4096", "max_output_tokens must be >= 1, got: -512",
-])  # fmt: skip
-def test_negative_room_for_output_is_overflow(text):
-    assert recognise_overflow(text, status=400).kind == "input_plus_output"
 
 
 @pytest.mark.parametrize("code", ["context_overflow", "context_limit_exceeded", "context_too_long"])
@@ -246,32 +189,12 @@ def test_limit_of_tokens_or_one_part_is_none_in_bytes(text):
     assert too_many_bytes(text) is None
 
 
-def test_bare_status_says_too_many_bytes():
-    assert too_many_bytes("Error code: 413", status=413).kind == "bytes"
-    assert too_many_bytes("Error code: 413 - tokens per minute", status=413) is None
-
-
-def test_a_topic_in_one_text_of_an_error_holds_for_all_of_it():
-    body = {"error": {"message": "Prompt too long", "type": "guardrail_failed"}}
-    assert recognise_overflow(body, status=400) is None
-    assert recognise_overflow(RuntimeError("Blocked by guardrail", body), status=400) is None
-
-
 @pytest.mark.parametrize(("text", "tokens"), [
     ("9351.0", 9351), ("9,351", 9351), ("32 768", 32768), ("32.768", 32768), ("32'768", 32768), ("1_048_576", 1_048_576),
     ("1,048,576.0", 1_048_576), ("200k", 200_000), ("1m", 1_000_000), ("512", 512),
 ])  # fmt: skip
 def test_figures_are_read_in_every_notation(text, tokens):
     assert recognise_overflow(f"prompt is too long: {text} tokens > 100 maximum").input_tokens == number(text) == tokens
-
-
-def test_patterns_are_written_as_text_is_read():
-    """Text is read in lower case, so that a capital letter in a pattern would never match."""
-    regexes = [NOT_OVERFLOW.pattern, *(p.regex.pattern for p in (*PATTERNS, TOO_MANY_BYTES, RATE_TOO_LARGE))]
-    regexes += [need.pattern for family in FAMILIES for need in family.needs]
-    for regex in regexes:
-        bare = re.sub(r"\\[A-Za-z]|\(\?P<", "", regex)
-        assert bare == bare.lower()
 
 
 def test_the_providers_sentence_is_carried_without_what_clients_put_before_it():
@@ -290,12 +213,6 @@ def test_what_looks_like_an_overflow_and_is_none_matches_its_own_pattern_and_is_
     assert recognise_overflow(SAMPLES[pattern.name]) is None
 
 
-@pytest.mark.parametrize("body", [{"error": {"message": "Bad request", "code": "context_length_exceeded"}}, {}])
-def test_a_code_says_it_without_words(body):
-    found = recognise_overflow(body or '{"message": "Bad request", "code": "context_length_exceeded"}')
-    assert (found.kind, found.pattern, found.sentence) == ("input", "code:context_length_exceeded", "Bad request")
-
-
 @pytest.mark.parametrize(("asked", "is_overflow"), [(8_192, False), (8_193, True)])
 def test_a_request_that_is_as_large_as_the_limit_was_refused_for_something_else(asked, is_overflow):
     text = f"This model's maximum context length is 8192 tokens. However, you requested {asked} tokens "
@@ -309,47 +226,11 @@ def test_an_input_that_fills_the_window_is_too_long_with_an_output_alone(given, 
     assert recognise_overflow(text + f"({given} in the messages, 1000 in the completion).").kind == kind
 
 
-def test_an_exception_says_what_its_own_method_shows():
-    class ShownError(Exception):
-        def __str__(self):
-            return "prompt is too long: 9000 tokens > 8192 maximum"
-
-    assert recognise_overflow(ShownError("nothing")).input_tokens == 9_000
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "figures"),
-    [
-        ("11000 + 1000 = 12000 tokens are over the context window of 8192 tokens", "input", (8_192, 11_000, 1_000)),
-        ("A prompt of 5000 tokens and 4000 output tokens are over the context window of 8192.", "input_plus_output", None),
-        ("The prompt of 9000 tokens is over the context window of 8192 tokens.", "input", (8_192, 9_000, None)),
-    ],
-)
-def test_a_family_is_the_inputs_alone_where_that_is_above_the_limit(text, kind, figures):
-    found = recognise_overflow(text, status=400)
-    assert found.kind == kind
-    assert figures is None or (found.limit_tokens, found.input_tokens, found.requested_output_tokens) == figures
-
-
-def test_the_bytes_of_a_body_are_read_as_its_text():
-    error = httpx.HTTPStatusError("refused", request=None, response=None)
-    error.message = b'{"error": "prompt is too long: 219898 tokens > 200000 maximum", "error_type": "validation"}'
-    assert recognise_overflow(error).limit_tokens == 200_000
-
-
 def test_a_gateway_keeps_the_words_of_its_provider_beside_its_own():
     raw = "This model's maximum context length is 32768 tokens. However, your request has 40001 input tokens."
     for told in (raw, json.dumps({"error": {"message": raw}})):
         body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": told}}}
         assert recognise_overflow(json.dumps(body), provider="openrouter").limit_tokens == 32_768
-
-
-def test_where_litellm_was_when_it_read_an_error_is_no_word_of_it():
-    trace = (
-        'Traceback (most recent call last):\n  File "/site-packages/streaming_handler.py"\n    async for chunk in stream:'
-    )
-    error = litellm.APIConnectionError(f"Ollama Error - prompt too long\n{trace}", "ollama", "served")
-    assert recognise_overflow(error).sentence == "Ollama Error - prompt too long"
 
 
 FRAMES = (
@@ -400,10 +281,6 @@ ECHO = "prompt is too long: 219898 tokens > 200000 maximum"
 ], ids=["within", "beside", "quoted", "pydantic"])  # fmt: skip
 def test_an_echo_of_a_prompt_is_not_the_errors_own_message(error):
     assert recognise_overflow(error) is None
-
-
-def test_error_numbers_in_brackets_are_no_limits():
-    assert recognise_overflow("invalid params, context window exceeds limit (2013)").limit_tokens is None
 
 
 @pytest.mark.parametrize(("requested", "expected"), [(480_002, 200_000), (11_159, None)])

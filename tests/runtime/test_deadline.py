@@ -14,7 +14,7 @@ from waits import until
 
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.engine.decision import Compressed, Untouched
+from ctx_hooks.engine.decision import Compressed
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -97,38 +97,6 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
     assert decision.figures.budget_tokens < decision.figures.tokens_before
 
 
-async def test_a_slow_request_holds_up_no_other(slow_step):
-    slow_step(cooperates=False)
-    runner = RequestFlow()
-    slow = asyncio.create_task(runner.deciding.decide(request("openai-chat", "SLOW question"), target("slow")))
-    other = await runner.deciding.decide(request("openai-chat"), target("other"))
-    assert isinstance(other, Compressed)
-    assert last_resort.NAME not in [step.name for step in other.steps]
-    assert not slow.done()
-    slow.cancel()
-
-
-async def test_what_was_done_in_haste_is_not_remembered(slow_step, in_haste):
-    slow_step(cooperates=True)
-    runner = RequestFlow()
-    hasty = await runner.deciding.decide(request("openai-chat", "SLOW question"), target("first"))
-    in_haste()
-    calm = await runner.deciding.decide(request("openai-chat", "calm question"), target("second"))
-    assert [step.name for step in hasty.steps] == [last_resort.NAME]
-    assert last_resort.NAME not in [step.name for step in calm.steps]
-
-
-@pytest.mark.usefixtures("in_haste")
-async def test_what_comes_too_late_notes_nothing(slow_step):
-    """The attempt of the last resort is the one that a retry has to undercut."""
-    slow_step(cooperates=True)
-    runner = RequestFlow()
-    decision = await runner.deciding.decide(request("openai-chat", "SLOW question"), target())
-    attempt = runner.running.of("call").attempts.last()
-    assert attempt.sent_tokens == decision.figures.tokens_after
-    assert attempt.guessed_tokens >= attempt.sent_tokens
-
-
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
     flow, heard, asked, to = RequestFlow(), [], request("openai-chat"), target()
@@ -139,12 +107,6 @@ async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monke
     flow.recorder.decided(state, asked, to, decision, state.attempts.last())
     end()
     assert [event.trigger for event in heard] == ["timeout"]
-
-
-async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch):
-    monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 3)
-    small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
-    assert isinstance(await RequestFlow().deciding.decide(small, target()), Untouched)
 
 
 async def test_requests_that_are_too_long_hold_up_no_other(monkeypatch):
@@ -298,23 +260,6 @@ class TestWorkers:
         waiting.cancel()
         assert await asyncio.to_thread(stopped.wait, MARGIN_SECONDS)
 
-    async def test_waiting_work_is_done_in_turn_and_cancelled_work_never(self):
-        workers, released, done = Workers(), threading.Event(), []
-        holding = [asyncio.create_task(workers.run(ANN, released.wait, Deadline())) for _ in range(MOST_OF_A_TENANT)]
-        begun = [asyncio.Event() for _ in range(5)]
-
-        async def queue(n):
-            begun[n].set()
-            await workers.run(ANN, lambda: done.append(n), Deadline())
-
-        waiting = [asyncio.create_task(queue(n)) for n in range(5)]
-        await asyncio.gather(*(event.wait() for event in begun))
-        waiting[2].cancel()
-        await asyncio.wait([waiting[2]])
-        released.set()
-        await asyncio.gather(*holding, *waiting, return_exceptions=True)
-        assert sorted(done) == [0, 1, 3, 4]
-
     async def test_a_system_without_a_thread_costs_its_callers_an_error_and_the_workers_no_place(self, no_threads):
         workers = Workers()
         with no_threads():
@@ -322,7 +267,3 @@ class TestWorkers:
                 with pytest.raises(RuntimeError):
                     await workers.run(ANN, lambda: "never", Deadline(30))
         assert await workers.run(ANN, lambda: "done", Deadline(30)) == "done"
-
-    async def test_an_error_reaches_whoever_waits(self):
-        with pytest.raises(ZeroDivisionError):
-            await Workers().run(ANN, lambda: 1 // 0, Deadline())

@@ -6,7 +6,7 @@ import pytest
 from proxies import printed_by
 from told_events import START
 
-from ctx_hooks.litellm_compat.deployments import names_redis, serves_metrics
+from ctx_hooks.litellm_compat.deployments import names_redis
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.loading import settings_of
 from ctx_hooks.policy.settings import Settings
@@ -105,15 +105,6 @@ def test_a_start_is_one_line_that_names_and_counts_what_it_read(caplog):
 ])  # fmt: skip
 def test_the_store_is_redis_where_the_configuration_names_one(configuration, found):
     assert names_redis(configuration) == found
-
-
-@pytest.mark.parametrize(("settings", "found"), [
-    ({}, True), ({"callbacks": "prometheus"}, True), ({"callbacks": ["a.handler", "prometheus"]}, True),
-    ({"callbacks": ["a.handler"], "success_callback": ["prometheus"]}, True),
-    ({"callbacks": ["a.handler"], "success_callback": None}, False),
-])  # fmt: skip
-def test_figures_for_prometheus_are_left_out_where_the_configuration_has_nobody_serve_them(settings, found):
-    assert serves_metrics({"litellm_settings": settings}) == found
 
 
 def test_a_fault_and_a_folder_that_is_not_there_are_events(tmp_path):
