@@ -1,6 +1,7 @@
 """`serve` and `tail`: event files as they grow, in a real browser, and signed in by LiteLLM's own claims."""
 
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -105,19 +106,15 @@ def test_only_claim_of_an_admin_signs_in(tmp_path, monkeypatch):
             assert state.status_code == answer.status_code
 
 
-def test_page_of_another_name_reads_nothing(tmp_path):
+def test_without_a_key_only_this_machine_is_answered(tmp_path, monkeypatch, capsys):
     """A name that an attacker lets resolve to this machine is no way in."""
+    monkeypatch.delenv("LITELLM_SALT_KEY", raising=False)
+    assert main(["serve", str(tmp_path), "--host", "0.0.0.0"]) == 2  # noqa: S104 - is refused
+    assert "LITELLM_SALT_KEY" in capsys.readouterr().err
     with serving(tmp_path) as client:
         assert client.get("/api/state", headers={"host": "attacker.example"}).status_code == 401
         assert client.get("/api/state").status_code == 200
         assert "frame-ancestors 'none'" in client.get("/").headers["content-security-policy"]
-
-
-def test_other_address_needs_a_key(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("LITELLM_SALT_KEY", raising=False)
-    write(tmp_path, DECISION)
-    assert main(["serve", str(tmp_path), "--host", "0.0.0.0"]) == 2  # noqa: S104 - is refused
-    assert "LITELLM_SALT_KEY" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -138,9 +135,7 @@ def test_tail_prints_a_line_for_each_decision(tmp_path, capsys):
     write(tmp_path, DECISION, ANSWER, replace(FAILURE, call=replace(CALL, team_alias="evil\x1b[2J")))
     assert main(["tail", str(tmp_path)]) == 0
     decided, failed = capsys.readouterr().out.splitlines()
-    assert "compressed" in decided
-    assert "9,900 →     4,400" in decided
-    assert "group Research" in decided
+    assert re.search("compressed +9,900 → +4,400 +group Research", decided)
     assert "failure" in failed
     assert "\x1b[2J" not in failed
     assert json.dumps("evil\x1b")[1:-1] in failed

@@ -106,8 +106,8 @@ def test_sound_setting_is_no_finding(sections):
 
 
 def test_worst_finding_comes_first():
-    levels = [f.level for f in weak_spots(configuration_of({"router_settings": {"enable_pre_call_checks": True}}))]
-    assert levels == ["fails", "weak", "note"]
+    found = weak_spots(configuration_of({"router_settings": {"enable_pre_call_checks": True}}))
+    assert [each.level for each in found] == ["fails", "weak", "note"]
 
 
 SECTIONS = ("model_list", "litellm_settings", "router_settings", "general_settings", "guardrails", "callback_settings")
