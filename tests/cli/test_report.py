@@ -155,7 +155,8 @@ def test_lines_that_are_no_events_are_counted(report):
 
 
 def test_observed_events_make_an_observed_page(report):
-    text = report(*(replace(event, mode="observe") for event in KNOWN[:-1]))
+    refused = turn(9, 9_900, 4_400, OVERFLOW)
+    text = report(*(replace(event, mode="observe") for event in (*KNOWN[:-1], *refused)))
     assert "<h1>What ctx_hooks would have done</h1>" in text
     for words in ("refused and retried", "were answered shorter", "Input tokens saved", "Enforced"):
         assert words not in text
