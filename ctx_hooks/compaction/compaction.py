@@ -1,7 +1,6 @@
 """The compacted form of the first messages of a history, and its settled part, with which later compactions begin.
 
-The prompt cache must store a compaction that starts again from the first message as a whole. So the next few compactions
-begin with the settled part of the one before, byte for byte: all but its newest exchanges, which it has left whole.
+The settled part is all but its newest exchanges. So the prompt cache need not store each compaction as a whole.
 """
 
 from dataclasses import dataclass
@@ -59,14 +58,12 @@ def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bo
     if any(message.name is not None for message in originals.messages):
         return 0
     kept = 0
-    for exchange in reversed(originals.exchanges):
+    for exchange in list(reversed(originals.exchanges))[: 1 if newest_only else None]:
         newest = kept + len(exchange)
         own, left = originals.messages[-newest:], made.messages[made.settled :][-newest:]
         if len(left) < newest or any(a is not b for a, b in zip(own[: len(exchange)], left, strict=False)):
             break
         kept = newest
-        if newest_only:
-            break
     return kept
 
 

@@ -14,10 +14,6 @@ class Prices:
     cache_read: float
     cache_write: float
 
-    def __post_init__(self) -> None:
-        if min(self.plain, self.cache_read, self.cache_write) < 0:
-            raise ValueError("a price cannot be negative")
-
 
 @dataclass(frozen=True, slots=True)
 class WritingPrices:

@@ -1,8 +1,4 @@
-"""Where in a conversation compactions are due. Only the sizes of its messages decide; no text is read.
-
-`CutPoints` goes from the start through the points at which the client must have sent a request. If the compacted form so
-far and the messages since exceed the trigger tokens, a compaction of everything up to the point is due.
-"""
+"""Where in a conversation compactions are due. Only the sizes of its messages decide; no text is read."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -20,8 +16,8 @@ from ctx_hooks.tokens.units import LocalTokens
 MOST_GENERATIONS = 8
 """At most so many compactions build on the first: a process that knows none of them must make each once."""
 NEWER_FRACTION = 0.3
-"""A compaction that builds on another leaves this share of the messages since, beside its newest exchange. A smaller share
-rewrites less, and loses the names that were read last (docs/appendix/design_notes.md)."""
+"""A compaction that builds on another leaves this share of the messages since, beside its newest exchange
+(docs/appendix/design_notes.md)."""
 LEAST_FREE_FRACTION = 0.03
 """If a compaction would leave less of the room free, it starts from the first message: answers need room, too."""
 LEAST_SETTLING_TOKENS = 8_000
@@ -29,17 +25,18 @@ LEAST_SETTLING_TOKENS = 8_000
 MOST_TOO_LARGE = 2
 """After so many too large compactions in a row the next one covers all messages: protected text seldom shrinks."""
 OLDER_FRACTION = 0.5
-"""Share of its room for older text beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
-0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step uses stay; without it 0.94, 0.85 and 0.99."""
+"""Share of its room for older text beside protected text. At 1,157 requests of sessions, at 32,000 tokens, 0.91 of the names
+that OpenCode's next step uses stay; without it 0.85."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A due compaction of the first `length` messages, with the expected `tokens` of its messages.
+    """A due compaction of the first `length` messages, with their expected tokens; a cut of no message is none.
 
-    `number` counts the compactions from 1; a cut of no message is none. `is_whole` says that it also contains the end of
-    its request that the next one may lack, such as a reminder: there is no other room for it. `base` is the compaction
-    with whose settled messages it begins, None if it starts from the first message.
+    Attributes:
+        number: counts the compactions from 1.
+        is_whole: whether it also contains the end of its request that the next one may lack, such as a reminder.
+        base: the compaction with whose settled messages it begins, None if it starts from the first message.
     """
 
     length: int = 0
@@ -54,18 +51,15 @@ class Cut:
 
 
 class CutPoints:
-    """The points of one history at which compactions are due, without reading a message.
+    """The points of one history at which the client must have sent a request, and the compactions that are due there.
 
-    `arrived_tokens` has the tokens of each message as sent before its compaction, with oversized results cut.
+    A compaction is due if the compacted form so far and the messages since exceed the trigger tokens. `arrived_tokens` has
+    the tokens of each message as sent before its compaction, with oversized results cut.
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:
-        index = history.index
-        self._index = index
-        self._preamble_tokens = history.preamble_tokens
-        self._fixed_tokens = history.fixed_tokens
-        self._seen_tokens = history.seen_tokens
-        self._thresholds = thresholds
+        self._history, self._index, self._thresholds = history, history.index, thresholds
+        index, self._preamble_tokens, self._fixed_tokens = history.index, history.preamble_tokens, history.fixed_tokens
         self._points = request_points(index)
         self._settled = [settled_length(index, length) for length in self._points]
         self._arrived_tokens = list(accumulate(arrived_tokens, initial=0))
@@ -77,8 +71,7 @@ class CutPoints:
 
     def newest(self) -> Cut:
         """Return the newest due compaction; one of no message if the request fits unchanged."""
-        none = Cut()
-        return none if self.tokens_since(none) <= self._room_tokens(none) else self.newest_after(none)
+        return Cut() if self.tokens_since(Cut()) <= self._room_tokens(Cut()) else self.newest_after(Cut())
 
     def newest_after(self, cut: Cut) -> Cut:
         """Return the newest compaction due after `cut`, itself if none is."""
@@ -110,10 +103,8 @@ class CutPoints:
 
     def begins_anew(self, cut: Cut) -> bool:
         """Whether the compaction after `cut` starts from the first message, by the tokens expected when it is due."""
-        length = self._settled[-1]
-        return not cut.length or not self._may_follow(
-            cut, length, max(self._room_tokens(cut), self._sent_tokens(cut, length))
-        )
+        most_tokens = max(self._room_tokens(cut), self._sent_tokens(cut, self._settled[-1]))
+        return not cut.length or not self._may_follow(cut, self._settled[-1], most_tokens)
 
     def free_tokens(self, cut: Cut) -> int:
         """Return how many tokens may follow the last request before the compaction after `cut` is due."""
@@ -121,9 +112,7 @@ class CutPoints:
 
     def share(self, cut: Cut) -> Share:
         """Return the share of compacted text for user turns after a compaction; without a compaction nothing."""
-        if not cut.length:
-            return Share()
-        return self._shares.behind(cut.length, self._room_tokens(cut))
+        return self._shares.behind(cut.length, self._room_tokens(cut)) if cut.length else Share()
 
     def left_tokens(self, cut: Cut, turn: int) -> int:
         """Return the free tokens of the first request with the user's message at the index `turn`, after a cut."""
@@ -131,7 +120,7 @@ class CutPoints:
 
     def rewrites(self, cut: Cut) -> bool:
         """Whether the last request is the first one with this compaction."""
-        is_first = self._seen_tokens <= self._thresholds.trigger.goal_tokens
+        is_first = self._history.seen_tokens <= self._thresholds.trigger.goal_tokens
         return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
 
     def target_tokens(self, cut: Cut) -> LocalTokens:
@@ -140,9 +129,8 @@ class CutPoints:
         If protected text would take all the room, older text keeps a share: the next compaction shrinks the protected text.
         """
         if cut.base is not None:
-            return LocalTokens(
-                self._preamble_tokens + self._behind_tokens(cut.base, cut.length, self._sent_tokens(cut.base, cut.length))
-            )
+            behind_tokens = self._behind_tokens(cut.base, cut.length, self._sent_tokens(cut.base, cut.length))
+            return LocalTokens(self._preamble_tokens + behind_tokens)
         if self._thresholds.target_tokens is not None:
             return self._thresholds.target_tokens
         most_tokens = self._shares.most_target_tokens(cut.length)
@@ -155,9 +143,8 @@ class CutPoints:
 
     def _after(self, before: Cut, length: int) -> Cut:
         """Return the compaction of the first `length` messages, due after `before`; it builds on `before` if it may."""
-        anew = Cut(length, 0, before.number + 1)
         may_follow = before.length and self._may_follow(before, length, self._sent_tokens(before, length))
-        return self._expected(replace(anew, base=before) if may_follow else anew)
+        return self._expected(Cut(length, 0, before.number + 1, base=before if may_follow else None))
 
     def _may_follow(self, before: Cut, length: int, sent_tokens: int) -> bool:
         """Whether a compaction of the first `length` messages may build on `before`, `sent_tokens` after it."""
@@ -171,10 +158,9 @@ class CutPoints:
 
     def _behind_tokens(self, before: Cut, length: int, sent_tokens: int) -> int:
         """Return the tokens that a compaction after `before` leaves: settled messages, newest loop, share of the rest."""
-        settled_tokens = before.tokens - self._loop_tokens(before.length)
-        newest_tokens = self._loop_tokens(length)
-        since_tokens = sent_tokens + self._loop_tokens(before.length) - newest_tokens
-        return settled_tokens + int(since_tokens * NEWER_FRACTION) + newest_tokens
+        loop_tokens, newest_tokens = self._loop_tokens(before.length), self._loop_tokens(length)
+        since_tokens = sent_tokens + loop_tokens - newest_tokens
+        return before.tokens - loop_tokens + int(since_tokens * NEWER_FRACTION) + newest_tokens
 
     def tokens_since(self, cut: Cut) -> int:
         """Return the tokens of all messages outside a compaction, as sent before their own compaction."""
@@ -197,11 +183,10 @@ class CutPoints:
 
         The request's end that the next one may lack counts as at least the margin, and gets no quotation.
         """
-        length = self._settled[point]
+        length, sent_tokens = self._settled[point], self._sent_tokens(cut, self._points[point])
         turns, questions = (
             bisect_left(found, length) - bisect_left(found, cut.length) for found in (self._asking, self._questions)
         )
-        sent_tokens = self._sent_tokens(cut, self._points[point])
         moving_tokens = self._arrived_tokens[self._points[point]] - self._settled_tokens(length)
         return sent_tokens + max(0, self._thresholds.margin_tokens - moving_tokens) + share.reserved_tokens(turns, questions)
 

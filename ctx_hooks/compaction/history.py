@@ -15,21 +15,9 @@ class History:
     """A conversation, the stats of its messages, and the size and digest of its preamble.
 
     Attributes:
-        messages: reads the client's messages, and only those that are needed.
         index: the stats of each message. Later messages are not part of the history.
-        preamble_tokens: tokens of the preamble, which is sent beside the messages; its digest replaces it in cache keys.
         continues: whether the provider stores earlier messages.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
-
-    >>> from ctx_hooks.compaction.message_index import message_stats
-    >>> from ctx_hooks.formats.reader import MessageReader
-    >>> from ctx_hooks.tokens.counter import Counter
-    >>> counter = Counter("o200k_base")
-    >>> sent = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
-    >>> reader = MessageReader("openai-chat", sent)
-    >>> history = history_of(reader, message_stats(reader, counter), counter)
-    >>> history.tokens, history.fixed_tokens
-    (12, 7)
     """
 
     messages: MessageReader
@@ -54,10 +42,8 @@ class History:
     @property
     def seen_tokens(self) -> LocalTokens:
         """The tokens of the request before this one of the same conversation, 0 for the first."""
-        points = request_points(self.index)
-        if len(points) == 1:
-            return LocalTokens(0)
-        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in self.index[: points[-2]]))
+        before = request_points(self.index)[-2:-1]
+        return LocalTokens(sum(self.preamble_tokens + sum(m.tokens for m in self.index[:point]) for point in before))
 
     @property
     def fixed_tokens(self) -> LocalTokens:

@@ -5,8 +5,9 @@ Stats have figures, never text: the size of a message and who speaks. Most reque
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
-from itertools import starmap
+from itertools import dropwhile, starmap
 from sys import getsizeof
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,19 +17,15 @@ from ctx_hooks.conversation.model import Message, Role, ToolCall, ToolResult, is
 from ctx_hooks.conversation.protection import replaces_history, stays
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS, DIGEST_BYTES, ContentCache, digest, digest_of_bytes
+from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes
 from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 BLOCK_MESSAGES = 32
-"""One digest identifies a block of so many messages. That takes a third of the time of one digest a message. After a history
-has grown, only its last block is looked up message by message."""
-SMALL_SLICE_CHARS = 64
-"""If a large value is digested in slices, texts up to this length are written unchanged: a digest is no shorter."""
+"""One digest identifies a block of so many messages, in a third of the time of one digest a message."""
 CALL_DIGEST_BYTES = 8
 """Short, since calls are compared only within one conversation."""
-SORTED = orjson.OPT_SORT_KEYS
 FIGURES_BYTES = 96
 """Memory of the three numbers of tokens in the stats."""
 
@@ -67,23 +64,17 @@ _blocks: ContentCache[_Block] = ContentCache()
 
 
 def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
-    """Return the stats of each message; raises MalformedConversationError as reading the conversation would.
-
-    It looks up messages in blocks. Of an unknown block, such as the last, it reads only the unknown messages.
-    """
-    found: list[MessageStats] = []
-    for start in range(0, len(messages.items), BLOCK_MESSAGES):
-        found += _stats_from(messages, start, counter)
-    return tuple(found)
+    """Return the stats of each message; raises MalformedConversationError as reading the conversation would."""
+    starts = range(0, len(messages.items), BLOCK_MESSAGES)
+    return tuple(stats for start in starts for stats in _stats_from(messages, start, counter))
 
 
 def call_digest(call: ToolCall) -> bytes:
     """Return 8 bytes, equal for calls of one tool with equal arguments in any order and layout."""
-    value = parsed(call.arguments)
-    try:
-        arguments = call.arguments.encode("utf-8", "replace") if value is None else orjson.dumps(value, option=SORTED)
-    except TypeError:  # lone surrogates; or nested too deeply
-        arguments = call.arguments.encode("utf-8", "replace")
+    value, arguments = parsed(call.arguments), call.arguments.encode("utf-8", "replace")
+    if value is not None:
+        with suppress(TypeError):  # lone surrogates
+            arguments = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return digest_of_bytes(call.name.encode("utf-8", "replace") + b"\0" + arguments)[:CALL_DIGEST_BYTES]
 
 
@@ -96,8 +87,7 @@ def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
 def settled_length(index: Sequence[MessageStats], length: int) -> int:
     """Return how many of a request's `length` messages the next request certainly begins with.
 
-    Some clients end every request with a reminder: a user's message behind tool results or another such message. The next
-    request lacks it or has it at its own end. Nothing shows whether a message will stay.
+    Some clients end every request with a reminder, a user's message behind tool results, which the next request may lack.
     """
     while length > 1 and index[length - 1].is_request and index[length - 2].role not in ("assistant", "system"):
         length -= 1
@@ -111,14 +101,9 @@ def without_beside(message: Message) -> Message:
 
 
 def is_first_request(index: Sequence[MessageStats]) -> bool:
-    """Whether no assistant has answered yet: nothing shows that turns will follow that need room.
-
-    Assistant messages at the very end do not count: they are a prefilled answer.
-    """
-    roles = [stats.role for stats in index]
-    while roles and roles[-1] == "assistant":
-        roles.pop()
-    return "assistant" not in roles
+    """Whether no assistant has answered yet, but for a prefilled answer at the very end."""
+    before_prefill = dropwhile(lambda stats: stats.role == "assistant", reversed(index))
+    return all(stats.role != "assistant" for stats in before_prefill)
 
 
 def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequence[int]:
@@ -138,10 +123,10 @@ def from_newest_summary(index: Sequence[MessageStats]) -> Sequence[int]:
 
 def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
     """Return the digest of each prefix of the index by length; length 0 has the digest of `start`."""
-    running = sha256(start)
-    digests = [running.digest()[:DIGEST_BYTES]]
-    for stats in index:
-        running.update(stats.digest)
+    running = sha256()
+    digests = []
+    for digest in (start, *(stats.digest for stats in index)):
+        running.update(digest)
         digests.append(running.digest()[:DIGEST_BYTES])
     return tuple(digests)
 
@@ -154,40 +139,13 @@ def digest_behind(start: bytes, index: Sequence[MessageStats]) -> bytes:
 def digest_of(value: Any) -> bytes:
     """Return the 16-byte digest of a JSON value; raises MalformedConversationError if it is nested too deeply."""
     try:
-        text = orjson.dumps(_in_slices(value))
-    except TypeError:
-        # orjson refuses lone surrogates, huge integers and foreign objects; the standard library accepts them.
+        text = orjson.dumps(value)
+    except TypeError:  # lone surrogates, huge integers and foreign objects, which the standard library accepts
         try:
             text = json.dumps(value, default=str).encode()
         except (RecursionError, ValueError):
             raise MalformedConversationError("a message is nested too deeply to be read") from None
     return digest_of_bytes(text)
-
-
-def _in_slices(value: Any) -> Any:
-    """Return a JSON value; a large one gets digests instead of its contents, in a form that no other JSON value has.
-
-    Writing all of it in one call would keep Python's lock, and so block the event loop.
-    """
-    kind = type(value)
-    if kind not in (dict, list) or _chars(value) <= AT_ONCE_CHARS:
-        return value
-    return {name: _slice(inner) for name, inner in value.items()} if kind is dict else [_slice(inner) for inner in value]
-
-
-def _slice(value: Any) -> Any:
-    if type(value) is str:
-        return value if len(value) <= SMALL_SLICE_CHARS else orjson.Fragment(f"@{digest(value).hex()}")
-    return orjson.Fragment(f"@{digest_of(value).hex()}") if type(value) in (dict, list) else value
-
-
-def _chars(value: dict[str, Any] | list[Any]) -> int:
-    """Return about how many characters a JSON value has, without its keys."""
-    chars = 0
-    for inner in value.values() if isinstance(value, dict) else value:
-        kind = type(inner)
-        chars += len(inner) if kind is str else _chars(inner) if kind is dict or kind is list else 1
-    return chars
 
 
 def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterable[MessageStats]:
@@ -197,7 +155,7 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
     if len(places) < BLOCK_MESSAGES:
         return stats
     try:
-        text = orjson.dumps(_in_slices(messages.items[start : start + BLOCK_MESSAGES]))
+        text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
     except TypeError:
         return stats
     key = (messages.format, counter.vocabulary, counter.other_weight, digest_of_bytes(text))
@@ -210,19 +168,26 @@ def _block_bytes(block: _Block) -> int:
 
 
 def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:
-    digest = digest_of(messages.items[i])
-    fmt = messages.format
+    digest, fmt = digest_of(messages.items[i]), messages.format
 
     def read() -> tuple[Any, ...]:
         counter.deadline.check()
         message = messages.message(i)
-        longest = max((len(r.text) for r in message.results), default=0)
-        guessed, others = counter.guessed(message, fmt), counter.others((message,))
-        spoken = (message.role, is_request(message))
         tokens = counter.message(message, fmt)
-        beside_tokens = LocalTokens(tokens - counter.message(without_beside(message), fmt))
-        said = (longest, stays(message), guessed, is_question(message), others, beside_tokens)
-        return tokens, *spoken, *said, replaces_history(message), tuple(map(call_digest, message.calls))
+        return MessageStats(
+            digest,
+            tokens,
+            message.role,
+            is_request(message),
+            max((len(r.text) for r in message.results), default=0),
+            stays(message),
+            counter.guessed(message, fmt),
+            is_question(message),
+            counter.others((message,)),
+            LocalTokens(tokens - counter.message(without_beside(message), fmt)),
+            replaces_history(message),
+            tuple(map(call_digest, message.calls)),
+        )[1:]
 
     key = (fmt, counter.vocabulary, counter.other_weight, digest)
     return MessageStats(digest, *_figures.get(key, read))

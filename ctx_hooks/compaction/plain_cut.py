@@ -1,7 +1,4 @@
-"""The cut that is left if the last resort fails too: the oldest items go, the others are sent as they came.
-
-It shares no code with reading, counting, repair and writing, whichever of them has failed.
-"""
+"""The cut that is left if the last resort fails too: the oldest items go; no code is shared with what may have failed."""
 
 import json
 from collections.abc import Mapping, Sequence

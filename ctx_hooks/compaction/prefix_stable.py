@@ -1,9 +1,7 @@
 """Compaction as a pure function of the history: it returns what a stateful session with compactions would send now.
 
-`cut_points.py` finds the due compactions without reading text. Only the newest one is made, from the original messages,
-after the settled part of a few before it (`compaction.py`). Between two compactions messages are only appended. So
-consecutive requests share their prefix byte for byte, on any worker and after any restart. A compaction may contain a
-model's summary, which is chosen once (`summary/model_written.py`).
+Only the newest due compaction (`cut_points.py`) is made, and messages are only appended to it. So consecutive requests share
+their prefix byte for byte, on any worker and after any restart.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,10 +45,7 @@ def compacted(history: History, thresholds: Thresholds, summaries: Summaries = N
 
 
 def shown_results(history: History, thresholds: Thresholds, summaries: Summaries) -> Callable[[int, ToolResult], bool]:
-    """Return a predicate on (message index, tool result): whether the request contains the whole result anywhere.
-
-    The arguments and errors are those of `compacted`.
-    """
+    """Return a predicate on (message index, tool result): whether the request contains the whole result anywhere."""
     assembly = _Assembly(history, thresholds, summaries)
     _, compaction = assembly.newest_compaction()
     left = {digest(result.text) for message in compaction.messages for result in message.results}
@@ -67,8 +62,7 @@ class _Assembly:
     """Assembles the request from the newest due compaction and the messages since."""
 
     def __init__(self, history: History, thresholds: Thresholds, summaries: Summaries) -> None:
-        self._history = history
-        self._thresholds = thresholds
+        self._history, self._thresholds = history, thresholds
         digests = (history.preamble_digest.hex(), thresholds.digest().hex())
         self._start = digest_of((history.messages.format, *digests, history.continues))
         self._weighed = digest_of((self._start.hex(), thresholds.trigger.counter.other_weight))
@@ -82,14 +76,8 @@ class _Assembly:
         self._forms = Forms(history, summaries, digest_behind(self._start, ()))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
-        """Return the newest due compaction.
-
-        A compaction may be larger than expected, if more text is protected than sizes show. Then its real size counts until
-        the next one is due. So every request finds the same compactions, whatever requests came before it.
-        """
-        cut = self._cut_points.newest()
-        compaction = NONE_YET
-        too_large = 0
+        """Return the newest due compaction; of one larger than expected the real size decides when the next is due."""
+        cut, compaction, too_large = self._cut_points.newest(), NONE_YET, 0
         while cut.length > compaction.length:
             compaction = self._compaction(cut)
             fitting = self._cut_points.fitting(cut, compaction.tokens)
@@ -105,8 +93,7 @@ class _Assembly:
 
     def sent(self, compaction: Compaction, cut: Cut) -> Outcome:
         """Return the request: the compaction, the messages since, and quotations of compacted text for its user turns."""
-        budget = self._thresholds.trigger
-        start = compaction.length
+        budget, start = self._thresholds.trigger, compaction.length
         originals = self._history.messages.conversation(start, len(self._history.index))
         left = self._with_beside(compaction, cut)
         since = list(map(self.arrived, range(start, len(self._history.index))))
@@ -139,10 +126,9 @@ class _Assembly:
 
     def _with_beside(self, compaction: Compaction, cut: Cut) -> tuple[Message, ...]:
         """Return a compaction's messages, with its last message's parts behind tool results if it lacks them."""
-        length = compaction.length
-        if not length or cut.is_whole or not self._history.index[length - 1].beside_tokens:
+        if not compaction.length or cut.is_whole or not self._history.index[compaction.length - 1].beside_tokens:
             return compaction.messages
-        message = self._history.messages.message(length - 1)
+        message = self._history.messages.message(compaction.length - 1)
         beside = message.parts[len(without_beside(message).parts) :]
         *others, last = compaction.messages
         if last.results:
@@ -158,11 +144,7 @@ class _Assembly:
         return LocalTokens(beside_tokens + compaction.tokens + since_tokens + given_tokens)
 
     def _compaction(self, cut: Cut) -> Compaction:
-        """Return the due compaction, with its model's summary if it has one and is then no larger than expected.
-
-        So a summary changes neither what fits nor when the next compaction is due. A summary for a much larger window is
-        left out, too: it would displace more than it says.
-        """
+        """Return the due compaction, with its model's summary if it has one and is then no larger than expected."""
         budget = self._thresholds.trigger
         summary = self._forms.summary_of(cut.length, None if cut.base is None else cut.base.length)
         if summary is not None and budget.counter.text(summary.text) <= budget.goal_tokens * MOST_SUMMARY_FRACTION:
@@ -216,8 +198,7 @@ class _Assembly:
 
         With `capped` all other results are, too: they stay whole or go, and a large one must not displace the others.
         """
-        counter = self._thresholds.trigger.counter
-        originals = self._history.conversation(counter, base.settled_length, cut.length)
+        originals = self._history.conversation(self._thresholds.trigger.counter, base.settled_length, cut.length)
         newest = range(len(originals.messages)) if capped else originals.newest_loop
         *others, last = (
             self.arrived(i) if i - base.settled_length in newest else self._history.messages.message(i)
@@ -237,7 +218,7 @@ class _Assembly:
         # The newest results are cut only to fit the window, never to reach the target tokens.
         target_tokens = self._cut_points.target_tokens(cut)
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
-        steps = pipeline.steps_of(trigger)
+        steps = pipeline.STEPS
         if new is not None:
             others = (step for step in steps if step not in (newest_loop.LARGE, oldest_turns.STEP))
             steps = (newest_loop.LARGE, oldest_turns.with_written(new.text), *others)

@@ -1,7 +1,6 @@
 """Relevant compacted dialogue is quoted after a later user turn, with its speaker; the cached prefix is unchanged.
 
-Tool results are not quoted: an agent's tools find them again. In recorded sessions of agents no quotation of them contained
-a name that the next step used.
+Tool results are not quoted: an agent's tools find them again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,12 +37,10 @@ class Retrieval:
     """Looks up the compacted text that is relevant to each user turn since a compaction.
 
     Attributes:
-        history: the conversation as the client sent it.
-        length: how many of its messages are compacted.
+        length: how many messages of the history are compacted.
         left: the messages that the compaction left.
         digest: the digest of the compacted messages and of all else that their compaction depends on.
-        budget: the budget of the whole request.
-        share: how much of it each user turn may get.
+        share: how much of the budget each user turn may get.
         left_tokens: the free tokens of the first request with a turn, by the turn's index.
     """
 
@@ -97,15 +94,14 @@ class Retrieval:
         kept = self._kept(fitting[np.lexsort((-fitting, -pieces[fitting]))], room_tokens)
         text = self._quoted(sorted(kept))
         while kept and self.budget.counter.text(appended(text)) > room_tokens:
-            # Neighbouring lines may have a token more than their sum.
-            kept.pop()
+            kept.pop()  # neighbouring lines may have a token more than their sum
             text = self._quoted(sorted(kept))
         return text
 
     def _kept(self, ranked: Iterable[int], room_tokens: float) -> list[int]:
         """Return the numbers of the best-ranked pieces that fit the room by estimate."""
         count = self.budget.counter.text
-        room_tokens -= count(appended(placeholders.retrieved_heading(self.budget.policy.language)))
+        room_tokens -= count(appended(placeholders.line("heading", self.budget.policy.language)))
         kept: list[int] = []
         speakers: set[int] = set()
         for n in map(int, ranked):
@@ -121,7 +117,7 @@ class Retrieval:
 
     def _quoted(self, kept: Sequence[int]) -> str:
         """Return the pieces with these numbers, in order, quoted by message under a heading; "" for none."""
-        lines = [placeholders.retrieved_heading(self.budget.policy.language)] if kept else []
+        lines = [placeholders.line("heading", self.budget.policy.language)] if kept else []
         for index, found in groupby(kept, key=lambda n: self._cut[n][0]):
             numbers = list(found)
             gaps = [f" {placeholders.GAP} " * (number > before + 1) for before, number in pairwise(numbers)]
@@ -138,16 +134,14 @@ class Retrieval:
 
     @cached_property
     def _cut(self) -> _Pieces:
-        return _cut_pieces.get(
-            self.digest, self._pieces_cut, lambda found: sum(getsizeof(p) + getsizeof(p[2]) for p in found)
-        )
+        """The pieces of the compacted messages that are no longer sent."""
 
-    def _pieces_cut(self) -> _Pieces:
-        """Return the pieces of the compacted messages that are no longer sent."""
-        left = {line.strip() for m in self.left for line in (m.text, *m.text.splitlines())}
-        compacted = self.history.messages.conversation(0, self.length).messages
-        cut = ((i, m) for i, m in enumerate(compacted) if m.text.strip() not in left)
-        return tuple((i, number, piece) for i, m in cut for number, piece in enumerate(pieces_of(m)))
+        def found() -> _Pieces:
+            left = {line.strip() for m in self.left for line in (m.text, *m.text.splitlines())}
+            cut = ((i, m) for i, m in enumerate(map(self._message, range(self.length))) if m.text.strip() not in left)
+            return tuple((i, number, piece) for i, m in cut for number, piece in enumerate(pieces_of(m)))
+
+        return _cut_pieces.get(self.digest, found, lambda pieces: sum(getsizeof(p) + getsizeof(p[2]) for p in pieces))
 
     def _said(self, n: int) -> str:
         """Return a removed piece by its number, without the speaker's role."""

@@ -1,7 +1,6 @@
 """How much compacted dialogue the user turns after a compaction may get.
 
-It depends on how much of the conversation is plain dialogue, only by the sizes and roles of its compacted messages. An
-agent finds lost text again with its tools; no other place has lost dialogue.
+It depends on how much of the conversation is plain dialogue: an agent finds lost text again with its tools.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,15 +16,13 @@ USUAL_FRACTION = 0.1
 """The share of a user turn without a question, in a conversation of plain dialogue only."""
 QUESTION_FRACTION = 1 / 3
 """The share of a question. For 250 questions about five long dialogues (LoCoMo), at a quarter of the tokens, requests have
-0.81 of the turns that answer; with a tenth and the earlier ranking 0.68. A prefix cache serves 0.82 of the requests' text
-instead of 0.80, since a compaction of dialogue leaves room for the share."""
+0.81 of the turns that answer."""
 MOST_TOKENS = 8_000
 """The largest share: an answer's source is rarely longer, and each turn's text is new to the prompt cache."""
 LONGEST_TURN_TOKENS = 2_000
 """A longer user turn, such as a pasted file, brings its own text."""
 LONGEST_TALK_TOKENS = 150
-"""Longer answers are no dialogue: a question's share has room for few of them, and no question brings back what chats about
-code lose by a deep compaction. Retrieval takes 600 characters for a piece."""
+"""Longer answers are no dialogue: a question's share has room for few of them."""
 LATER_TURN_FRACTION = 0.5
 """Fraction of the usual share that each later user turn adds; a turn may use what earlier turns left."""
 
@@ -58,10 +55,7 @@ class Shares:
         self._answer_tokens = list(accumulate([n if i in answers else 0 for i, n in enumerate(other)], initial=0))
 
     def behind(self, length: int, free_tokens: int) -> Share:
-        """Return the share after a compaction of the first `length` messages that leaves `free_tokens` of the budget.
-
-        It is at most half of these: later messages need room as well.
-        """
+        """Return the share after a compaction of the first `length` messages, at most half of what it leaves free."""
         most_tokens = max(0.0, min(MOST_TOKENS, free_tokens / 2))
         dialogue_tokens = self._rest_tokens * self._dialogue_fraction(length)
         return Share(*(min(most_tokens, dialogue_tokens * fraction) for fraction in (QUESTION_FRACTION, USUAL_FRACTION)))
@@ -78,10 +72,7 @@ class Shares:
 
 
 def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
-    """Whether the user's turn at `i` gets compacted text: a longer one, such as a pasted file, brings its own.
-
-    A turn after tool results without a question gets none: it is a client's reminder, new with each request.
-    """
+    """Whether the user's turn at `i` gets compacted text: neither a pasted file nor a client's reminder does."""
     message = index[i]
     if i and not message.is_question and index[i - 1].role in ("user", "tool") and not index[i - 1].is_request:
         return False

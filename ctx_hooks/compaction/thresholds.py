@@ -6,9 +6,8 @@ from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
-COMPACTION_FIELDS = frozenset({"compaction", "keep_recent", "language", "tool_results"})
-"""The policy fields that a compaction depends on beside its budget. No other field may cost a conversation its summary, or
-change a prefix in a provider's prompt cache."""
+COMPACTION_FIELDS = frozenset({"keep_recent", "language", "tool_results"})
+"""The policy fields that a compaction depends on beside its budget: no other one may change a prefix in a prompt cache."""
 MARGIN_FRACTION = 0.02
 """At least this share of the goal counts for a request's end that the next one may lack, such as a reminder. So both
 requests agree on whether a compaction was due."""
@@ -41,9 +40,7 @@ class Thresholds:
     def digest(self) -> bytes:
         """Return the 16-byte digest of all that a compaction depends on beside the history."""
         budget = self.trigger
-        # Nobody knows which fields an installed step reads. Unset fields are left out, so a new field changes no digest.
-        fields = set(COMPACTION_FIELDS)
-        policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
+        policy = budget.policy.model_dump(mode="json", include=set(COMPACTION_FIELDS), exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
         references = budget.cut_texts.digested if budget.cut_texts is not None else ()
         wanted = ("reasoning",) if budget.wants_reasoning else ()

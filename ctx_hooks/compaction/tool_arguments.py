@@ -25,8 +25,7 @@ COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern", "url")
 def shortened(arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None]) -> str:
     """Return the arguments with the middle cut from every string value longer than `longest_chars`, all else unchanged.
 
-    A cut value keeps so many characters and says where the whole value is (`reference`). Arguments that are not JSON, or
-    would not get shorter, come back unchanged.
+    `reference` says where the whole value is. Arguments that are not JSON, or would not get shorter, come back unchanged.
     """
     if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (dict, list)):
         return arguments
@@ -38,7 +37,7 @@ def shortened(arguments: str, longest_chars: int, language: Language, reference:
             pieces += [between, string]
             continue
         head, tail = head_end(value, head_chars), tail_start(value, longest_chars - head_chars)
-        placeholder = placeholders.shortened(len(value), language, reference(value))
+        placeholder = placeholders.line("shortened", language, reference(value), total=len(value))
         kept = f"{value[:head]}\n{placeholder}\n{value[tail:]}"
         pieces += [between, json.dumps(kept, ensure_ascii=arguments.isascii())]
     cut = "".join(pieces)

@@ -25,22 +25,13 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
 
 
 def call_of(message_at: Callable[[int], Message], i: int, result: ToolResult) -> ToolCall | None:
-    """Return the call of a result in message `i`: the nearest earlier one with its id; None if it is not near.
-
-    One answer may have many calls, each with a message for its result.
-    """
-    for j in range(i - 1, max(-1, i - 1 - MOST_RESULTS), -1):
-        for call in message_at(j).calls:
-            if call.id == result.call_id:
-                return call
-    return None
+    """Return the call of a result in message `i`: the nearest earlier one with its id; None if it is not near."""
+    near = range(i - 1, max(-1, i - 1 - MOST_RESULTS), -1)
+    return next((call for j in near for call in message_at(j).calls if call.id == result.call_id), None)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:
-    """Return the tool name and arguments of each result's call, by the result's (message index, part index).
-
-    Ids may repeat across turns, so a result belongs to the nearest earlier call with its id.
-    """
+    """Return name and arguments of each result's call, the nearest earlier one of its id, by (message index, part index)."""
     open_calls: dict[str, tuple[str, str]] = {}
     found = {}
     for i, message in enumerate(messages):

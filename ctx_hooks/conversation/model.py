@@ -3,7 +3,7 @@
 A part or message keeps the provider's own value in `raw`, so that formats write it back with all of its fields.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -218,14 +218,6 @@ class Conversation:
             return self
         return replace(self, messages=messages)
 
-    def map_parts(self, edit: Callable[[int, Part], Part | None]) -> "Conversation":
-        """Return this conversation with every part replaced by `edit(message_index, part)`; None removes a part."""
-        messages = []
-        for i, message in enumerate(self.messages):
-            edited = [p for part in message.parts if (p := edit(i, part)) is not None]
-            messages.append(message.with_parts(tuple(edited)))
-        return self.with_messages(tuple(messages))
-
     @cached_property
     def exchanges(self) -> tuple[range, ...]:
         """Ranges of messages that are kept or removed together: a cut between two never separates a call from its result.
@@ -253,17 +245,13 @@ class Conversation:
 
     @cached_property
     def newest_loop(self) -> range:
-        """The tool loop that waits for the model's next step (the last exchange before a prefill), else an empty range.
-
-        Reasoning before a prefill may be in the same exchange.
-        """
-        before, newest = (range(0), range(0), *self.exchanges)[-2:]
-        if prefill_of(self.messages) in newest and not self._holds_tools(newest):
-            newest = before
-        return newest if self._holds_tools(newest) else range(0)
-
-    def _holds_tools(self, exchange: range) -> bool:
-        return any(self.messages[i].results or self.messages[i].calls for i in exchange)
+        """The tool loop that waits for the model's next step (the last exchange before a prefill), else an empty range."""
+        for exchange in reversed(self.exchanges):
+            if any(self.messages[i].results or self.messages[i].calls for i in exchange):
+                return exchange
+            if prefill_of(self.messages) not in exchange:
+                break
+        return range(0)
 
 
 def _joined(parts: tuple[Part, ...]) -> str:

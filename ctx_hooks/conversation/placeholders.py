@@ -43,8 +43,8 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "records": f"{{left}} of the {{records}} records in this output were removed to save context ({GAP}){{where}}.",
         "ended": "; it ended {}",
         "removed": "{call}: {total:,} characters removed to save context{ended}{where}.",
-        "repeated": "A later {} call returned the same output; this earlier copy was left out.",
-        "system": "The system text here begins {}; it is the same as one above, and holds from here on, too.",
+        "repeated": "A later {tool} call returned the same output; this earlier copy was left out.",
+        "system": "The system text here begins {begins}; it is the same as one above, and holds from here on, too.",
         "superseded": "The same {tool} call was made again later with a newer result; this older one was left out{where}.",
         "shortened": "Part of this text of {total:,} characters was removed to save context{where}.",
         "listed": ", parts or all of: {}",
@@ -80,8 +80,8 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "records": f"为节省上下文,此输出的 {{records}} 条记录中有 {{left}} 条未发送,缺失处以 {GAP} 标记{{where}}。",
         "ended": ",结尾为 {}",
         "removed": "{call} 的输出({total:,} 个字符)已移除以节省上下文{ended}{where}。",
-        "repeated": "之后的一次 {} 调用返回了完全相同的输出,此处省略。",
-        "system": "此处的系统文本以 {} 开头,与前面的一条完全相同,从这里起同样有效;此处省略。",
+        "repeated": "之后的一次 {tool} 调用返回了完全相同的输出,此处省略。",
+        "system": "此处的系统文本以 {begins} 开头,与前面的一条完全相同,从这里起同样有效;此处省略。",
         "superseded": "之后以相同参数再次调用 {tool},返回了更新的结果,此处的旧结果已省略{where}。",
         "shortened": "原文 {total:,} 个字符,部分内容已省略以节省上下文{where}。",
         "listed": ",包括:{}",
@@ -162,10 +162,6 @@ def block_quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
-def _marked(name: str, language: Language, *values: object, **named: object) -> str:
-    return f"{MARK} {_WORDS[language][name].format(*values, **named)}"
-
-
 def _where(reference: Reference | None, language: Language, advice: str = "narrower", *, may_repeat: bool = False) -> str:
     """Return where the whole text is, after the advice to call again: only if the call is known to change nothing.
 
@@ -175,6 +171,14 @@ def _where(reference: Reference | None, language: Language, advice: str = "narro
     is_offered = reference is not None and reference.is_offered
     place = "" if reference is None else words["offered" if is_offered else "archived"].format(reference)
     return words[advice] * (may_repeat and not is_offered) + place
+
+
+def line(name: str, language: Language, reference: Reference | None = None, **values: object) -> str:
+    """Return the placeholder of this name in the table above, with the values that it names.
+
+    `reference`: where the whole text is, if the placeholder says that.
+    """
+    return f"{MARK} {_WORDS[language][name].format(**{'where': _where(reference, language), **values})}"
 
 
 def oversized(
@@ -192,7 +196,7 @@ def oversized(
     """
     cause = _WORDS[language]["limited" if is_limited else "too_large"]
     where = _where(reference, language, may_repeat=may_repeat)
-    return _marked("oversized", language, cause=cause, total=total_chars, kept=kept_chars, where=where)
+    return line("oversized", language, cause=cause, total=total_chars, kept=kept_chars, where=where)
 
 
 def lines_left_out(
@@ -200,7 +204,7 @@ def lines_left_out(
 ) -> str:
     """Return the placeholder above the kept lines of an older result; of `records` in it `left` are left out."""
     where = _where(reference, language, "repeat_for_all", may_repeat=may_repeat)
-    return _marked("records" if left else "lines", language, left=left, records=records, where=where)
+    return line("records" if left else "lines", language, left=left, records=records, where=where)
 
 
 def removed(
@@ -209,27 +213,7 @@ def removed(
     """Return the line that replaces an older result: its call, its size and, if given, how it ended."""
     ended = _WORDS[language]["ended"].format(quoted(end)) if end else ""
     where = _where(reference, language, "repeat", may_repeat=may_repeat)
-    return _marked("removed", language, call=call, total=total_chars, ended=ended, where=where)
-
-
-def repeated(tool: str, language: Language) -> str:
-    """Return the placeholder of a result that a later call of `tool` returned again, character for character."""
-    return _marked("repeated", language, tool)
-
-
-def repeated_system_text(beginning: str, language: Language) -> str:
-    """Return the placeholder of a system text that an earlier message contains, character for character."""
-    return _marked("system", language, quoted(f"{beginning}{GAP}"))
-
-
-def superseded(tool: str, language: Language, reference: Reference | None = None) -> str:
-    """Return the placeholder of a read result, if the same call returned another result later."""
-    return _marked("superseded", language, tool=tool, where=_where(reference, language))
-
-
-def shortened(total_chars: int, language: Language, reference: Reference | None = None) -> str:
-    """Return the placeholder inside a long older text: the assistant's, or a call's argument."""
-    return _marked("shortened", language, total=total_chars, where=_where(reference, language))
+    return line("removed", language, call=call, total=total_chars, ended=ended, where=where)
 
 
 def blocks_left_out(
@@ -239,12 +223,7 @@ def blocks_left_out(
     names_of = ", ".join(names[:MOST_NAMES]) + (f" {GAP}" if len(names) > MOST_NAMES else "")
     listed = _WORDS[language]["listed"].format(names_of) if names else ""
     where = _where(reference, language)
-    return _marked("blocks", language, gone=gone_chars, total=total_chars, listed=listed, where=where)
-
-
-def media(kind: str, size_chars: int, language: Language) -> str:
-    """Return the placeholder of an older image, sound or file."""
-    return _marked("media", language, kind=kind, size=size_chars)
+    return line("blocks", language, gone=gone_chars, total=total_chars, listed=listed, where=where)
 
 
 def dropped(
@@ -258,18 +237,8 @@ def dropped(
     """Return the placeholder of removed messages (some perhaps further below); `below` says which quotations follow it."""
     words, where = _WORDS[language], _where(reference, language)
     place = words["scattered" if is_scattered else "here"]
-    text = _marked("one_dropped" if messages == 1 else "dropped", language, place=place, count=messages, where=where)
+    text = line("one_dropped" if messages == 1 else "dropped", language, place=place, count=messages, where=where)
     return text + words[below]
-
-
-def retrieved_heading(language: Language) -> str:
-    """Return the line above the compacted text that is appended to a later user turn."""
-    return _marked("heading", language)
-
-
-def record_end(language: Language) -> str:
-    """Return the last line of a record that precedes the user's words in the same message."""
-    return _marked("end", language)
 
 
 def source_of_call(call: str, language: Language) -> str:

@@ -33,15 +33,12 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
 
-    Settled messages, a provider's own compaction and items of no known role stay, too: we cannot judge references. In a
-    group, the newest message of the first speaker stays as well: it is the question that all work on.
+    So do settled messages, a provider's own compaction, items of no known role, and what the first speaker said last.
     """
-    stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
     messages = conversation.messages
     waiting = (conversation.newest_request, request_of_first_speaker(messages), prefill_of(messages))
-    return frozenset(
-        stay.union(range(conversation.settled), conversation.newest_loop, (i for i in waiting if i is not None))
-    )
+    stay = {*conversation.newest_loop, *range(conversation.settled), *(i for i in waiting if i is not None)}
+    return frozenset(stay.union(i for i, m in enumerate(messages) if stays(m)))
 
 
 def request_of_first_speaker(messages: Sequence[Message]) -> int | None:
@@ -82,8 +79,8 @@ def replaces_history(message: Message) -> bool:
     own = message.raw.get("provider_specific_fields")
     if own and isinstance(own, Mapping) and own.get("compaction_blocks"):
         return True
-    opaque = [p.raw for p in message.parts if isinstance(p, Opaque)]
-    return any(isinstance(raw, Mapping) and raw.get("type") in PROVIDER_SUMMARIES for raw in opaque) if opaque else False
+    opaque = [p.raw for p in message.parts if isinstance(p, Opaque) and isinstance(p.raw, Mapping)]
+    return any(raw.get("type") in PROVIDER_SUMMARIES for raw in opaque)
 
 
 @_once

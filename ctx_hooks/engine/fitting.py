@@ -1,14 +1,15 @@
 """What an attempt may have, and a history compressed to it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import cost
-from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain, asked_again
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
@@ -99,13 +100,8 @@ def allowed_output_tokens(
     return allowed
 
 
-def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, received: LocalTokens) -> Budget:
-    """Return the budget of a request of `received` tokens, without the retrieval tool's own tokens.
-
-    A retry, or a request that may exceed the window, is compressed in full: the alternative is an error.
-    """
-    is_gentle = to.policy.compaction == "gentle" and not to.attempt and received <= known.window_less_error()
-    policy = to.policy.model_copy(update={"compaction": "gentle" if is_gentle else "full"})
+def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
+    """Return the budget of a request, without the retrieval tool's own tokens."""
     cut_texts, tool_tokens = None, LocalTokens(0)
     found = to.retrievable
     if found is not None:
@@ -113,7 +109,7 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter, recei
         tool_tokens = counter.text(compact_json(found.tool)) if found.tool is not None else tool_tokens
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
     window_tokens, wants_reasoning = known.window.tokens, known.wants_reasoning
-    return Budget(goal_tokens, window_tokens, counter, policy, plan.cut_newest, cut_texts, wants_reasoning)
+    return Budget(goal_tokens, window_tokens, counter, to.policy, plan.cut_newest, cut_texts, wants_reasoning)
 
 
 def may_cut(policy: Policy, window_tokens: ProviderTokens, longest_chars: int) -> bool:
@@ -184,12 +180,12 @@ def compressed(
     return outcome
 
 
-def calls_asked_again(known: Known, history: History, budget: Budget) -> AskedAgain:
-    """Return the newest answer's calls that were made before, nothing if the search would take too long."""
+def rereads_in(known: Known, history: History, budget: Budget) -> Mapping[str, int]:
+    """Return the newest answer's re-reads by tool, none if the search would take too long."""
     try:
-        return asked_again(history, _thresholds(history, budget), known.summaries)
+        return rereads(history, _thresholds(history, budget), known.summaries)
     except CompressionTimeoutError:
-        return NOTHING  # the request itself is fitted by now
+        return {}  # the request itself is fitted by now
 
 
 def _thresholds(history: History, budget: Budget) -> Thresholds:

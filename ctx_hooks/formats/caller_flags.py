@@ -17,10 +17,9 @@ MOST_AT_ONCE = 2_000
 
 def are_many(items: Any) -> bool:
     """Whether there are too many messages and blocks to check on the event loop."""
-    if not isinstance(items, (list, tuple)) or len(items) > MOST_AT_ONCE:
-        return isinstance(items, (list, tuple))
-    found = (item.get(name) for item in items if isinstance(item, MAPPINGS) for name in BLOCKS)
-    return sum(len(blocks) for blocks in found if isinstance(blocks, list)) > MOST_AT_ONCE
+    listed = items if isinstance(items, (list, tuple)) else ()
+    blocks = (item.get(name) for item in listed[:MOST_AT_ONCE] if isinstance(item, MAPPINGS) for name in BLOCKS)
+    return len(listed) > MOST_AT_ONCE or sum(len(found) for found in blocks if isinstance(found, list)) > MOST_AT_ONCE
 
 
 def is_pinned(message: Any) -> bool:

@@ -17,7 +17,7 @@ MAPPINGS = (dict, Mapping)
 OPENAI_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
-"""Deepest nesting that is read (Python's stack ends near 1,000); a value below is text: see `DeepJson`."""
+"""Deepest nesting that is read: real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
 MEDIA_KINDS: Mapping[str, MediaKind] = {
     **dict.fromkeys(("image", "image_url", "input_image", "computer_screenshot"), "image"),
     **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
@@ -42,48 +42,11 @@ _UNCHANGING = frozenset({str, int, float, bool, type(None)})
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-class DeepJson(str):
-    """The JSON text of a value that is nested deeper than MAX_DEPTH; `copied` makes the value of it again."""
-
-    __slots__ = ()
-
-
 def items_of(messages: Any) -> Sequence[Any]:
     """Return `messages` if it is a list, else raise MalformedConversationError."""
     if not isinstance(messages, (list, tuple)):
         raise MalformedConversationError(f"messages must be a list, not {type(messages).__name__}")
     return messages
-
-
-def owned_items_of(messages: Any) -> list[Any]:
-    """Return a copy of `messages` without deep values: the caller may change the originals later.
-
-    Raises:
-        MalformedConversationError: they are no list, or are nested deeper than Python can write.
-    """
-    try:
-        return [_shallow(item, MAX_DEPTH) for item in items_of(messages)]
-    except RecursionError:
-        raise MalformedConversationError("a message is nested too deeply to be written as JSON") from None
-
-
-def _shallow(value: Any, levels: int) -> Any:
-    """Return a copy of a JSON value, with text for what is nested deeper than `levels`."""
-    kind = type(value)
-    if kind is not dict and kind is not list:
-        return copied(value)
-    if not levels:
-        return DeepJson(compact_json(value))
-    if kind is list:
-        return [_shallow(inner, levels - 1) for inner in value]
-    return {name: inner if type(inner) is str else _shallow(inner, levels - 1) for name, inner in value.items()}
-
-
-def item_of(item: Any, index: int) -> Mapping[str, Any]:
-    """Return `item` if it is a mapping, else raise MalformedConversationError."""
-    if not isinstance(item, MAPPINGS):
-        raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
-    return item
 
 
 def compact_json(value: Any) -> str:
@@ -137,16 +100,20 @@ def unmarked(item: Any) -> Any:
     return {name: said if name == "content" else value for name, value in item.items() if name != CACHE_MARKER}
 
 
-def copied(value: Any) -> Any:
-    """Return a copy of a JSON value, five times as fast as `deepcopy`, which copies only values of other types."""
+def copied(value: Any, levels: int = MAX_DEPTH) -> Any:
+    """Return a copy of a JSON value, five times as fast as `deepcopy`, which copies only values of other types.
+
+    Raises:
+        MalformedConversationError: it is nested deeper than MAX_DEPTH.
+    """
     kind = type(value)
-    if kind is DeepJson:
-        return json.loads(value)
-    if kind is dict:
-        return {name: inner if type(inner) is str else copied(inner) for name, inner in value.items()}
+    if kind is not dict and kind is not list:
+        return value if kind in _UNCHANGING else deepcopy(value)
+    if not levels:
+        raise MalformedConversationError(f"a message is nested too deeply, in more than {MAX_DEPTH} levels")
     if kind is list:
-        return [copied(inner) for inner in value]
-    return value if kind in _UNCHANGING else deepcopy(value)
+        return [copied(inner, levels - 1) for inner in value]
+    return {name: inner if type(inner) is str else copied(inner, levels - 1) for name, inner in value.items()}
 
 
 def text_or_empty(value: Any) -> str:
@@ -191,10 +158,7 @@ def media_kind(mime: str) -> MediaKind:
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:
-    """Return the block as Media if its type is an image, a sound or a file.
-
-    A document made of content blocks is not Media: its texts and images count separately.
-    """
+    """Return the block as Media if its type is an image, a sound or a file, but no document made of content blocks."""
     kind = MEDIA_KINDS.get(text_or_empty(block.get("type")))
     source = block.get("source")
     if kind is None or (isinstance(source, Mapping) and isinstance(source.get("content"), (list, tuple))):

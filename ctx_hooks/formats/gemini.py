@@ -23,7 +23,7 @@ from ctx_hooks.formats.fields import (
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
-"""Responses have the role `user`, in older clients `function`. Google treats contents without a role as the user's."""
+"""Responses have the role `user`, in older clients `function`."""
 OUTPUT_KEY, ERROR_KEY = "output", "error"
 """Google: "use "output" key to specify function output and "error" key to specify error details (if any)"."""
 MEDIA_FIELDS = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
@@ -46,9 +46,7 @@ def _config_of(fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values that count besides `contents` and the top-level `tools`: the system text and schemas."""
-    _, config = _config_of(fields)
-    return (_value_of(fields, "systemInstruction"), *(_value_of(config, name) for name in COUNTED))
+    return (_value_of(fields, "systemInstruction"), *(_value_of(_config_of(fields)[1], name) for name in COUNTED))
 
 
 def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +78,6 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
-    """Return the neutral message of one content; a response is not yet paired with its call."""
     listed = raw.get("parts")
     blocks = listed if isinstance(listed, (list, tuple)) else () if listed is None else (listed,)
     unnamed: Counter[str] = Counter()
@@ -89,7 +86,6 @@ def _read(raw: Mapping[str, Any]) -> Message:
 
 
 def _name_in(fields: Mapping[str, Any], name: str) -> str:
-    """Return the spelling in which `fields` has the field `name`."""
     return name if name in fields else _snake(name)
 
 
@@ -147,8 +143,8 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
 def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
     """Return the message of `items[index]`, with its responses named after the calls that they answer.
 
-    Gemini CLI answers calls without ids with ids of its own. If none of the model's last calls has the id of a response, the
-    response answers the first open call of the same function. If both have ids, it answers an earlier call.
+    Gemini CLI answers calls without ids with ids of its own: a response with an id that none of the last calls has answers
+    the first open call of its function, unless both have ids.
     """
     if not message.results:
         return message

@@ -52,8 +52,7 @@ def _read(raw: Mapping[str, Any]) -> Message:
 def _shape(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None, dict[str, Any] | None]:
     """Return the id of a call, what the model asks for, and what it gets; None if the item has no such part.
 
-    The client answers a call with `call_id`. Without one the provider ran the tool, or another agent wrote the item: then it
-    is a call with its result.
+    Without a `call_id` the provider ran the tool, or another agent wrote the item: then it is a call with its result.
     """
     fields = {name: value for name, value in raw.items() if name not in FRAME and value not in (None, "", [], {})}
     kind, own_id = text_or_empty(raw.get("type")), text_or_empty(raw.get("id"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ctx_hooks.conversation.model import Conversation, Message
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.fields import owned_items_of
+from ctx_hooks.formats.fields import copied, items_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MessageReader:
     _read: dict[int, Message] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", owned_items_of(self.items))
+        object.__setattr__(self, "items", [copied(item) for item in items_of(self.items)])
 
     def message(self, index: int) -> Message:
         """Return the message at `index`, from 0."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Role
+from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import is_pinned
-from ctx_hooks.formats.fields import copied, item_of, items_of, preamble_of, said
+from ctx_hooks.formats.fields import MAPPINGS, copied, items_of, preamble_of, said
 
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
@@ -21,20 +22,18 @@ class WireFormat:
     Attributes:
         call_types: LiteLLM's call types for requests in this format; the last one also names the Router's method.
         tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
-        new_message: returns a new message with a role and a text.
         system_field: the field of the system text; "" if the system text is a message.
         output_fields: the options that limit the output; the first one in a request applies.
         output_field: the option that the plugin sets if a request has none.
         output_holders: the fields that change when the output is lowered.
         route_ends: how the paths of its routes end, if the fields of a request do not show its format.
         items: makes a list of messages from any value that the API accepts in that field.
-        options: takes the fields of a request; returns the mapping with its options.
+        options: returns the mapping with a request's options, of its fields.
         with_options: takes the fields and the changed options; returns the changed fields.
-        counted: takes the fields; returns the values that count besides messages and tools; by default system and schemas.
+        counted: of the fields, the values that count besides messages and tools; by default system and schemas.
         completed: takes a message, all items and its index; returns it with the facts that only earlier items show.
         cited: takes the client's messages and those to send; returns the latter with citations that name the same blocks.
-        has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
-        signs_parts: whether signatures are on calls and texts, not on the reasoning (Google).
+        has_items, signs_parts: as in `Conversation`.
         elided: reasoning in its shortest form, for a new answer; None if the format has no place for it.
     """
 
@@ -75,7 +74,9 @@ class WireFormat:
 
     def message(self, items: Sequence[Any], index: int) -> Message:
         """Return the message at `index`."""
-        raw = item_of(items[index], index)
+        raw = items[index]
+        if not isinstance(raw, MAPPINGS):
+            raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(raw).__name__}")
         message = self.read_message(raw)
         if is_pinned(raw):
             message = replace(message, pinned=True)
@@ -86,10 +87,7 @@ class WireFormat:
         return [self.write_message(m) if m.edited else m.raw for m in conversation.messages]
 
     def sent(self, conversation: Conversation, came: Sequence[Any]) -> list[Any]:
-        """Return a copy of the provider's list, to send instead of the client's messages `came`.
-
-        A copy, because caches may keep parts of it, and later code may change the request further.
-        """
+        """Return a copy of the provider's list, to send instead of the client's messages `came`: caches may keep parts."""
         written = self.write(conversation)
         return [copied(item) for item in (self.cited(came, written) if self.cited else written)]
 

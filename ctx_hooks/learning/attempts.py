@@ -6,7 +6,6 @@ Its knowledge is frozen at its beginning, and passed to the engine. A retry has 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ctx_hooks.compaction.asked_again import NOTHING, AskedAgain
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Summaries
 from ctx_hooks.formats import Format
@@ -105,7 +104,7 @@ class Attempt:
         milliseconds: the time of each phase of the decision.
         choice: the form of the newest compaction in the decided request; None without one, or if no model writes summaries.
         timed_out: whether it took too long to compress, and lost its oldest turns instead.
-        asked_again: the newest answer's repeated calls, as the request's first attempt shows them.
+        rereads: the newest answer's re-reads by tool, as the request's first attempt shows them.
     """
 
     to: Target
@@ -134,7 +133,7 @@ class Attempt:
     choice: Choice | None = None
     other_tokens: LocalTokens = LocalTokens(0)
     timed_out: bool = False
-    asked_again: AskedAgain = NOTHING
+    rereads: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:

@@ -14,7 +14,7 @@ from ctx_hooks.message_rules.content import (
     reasoning_has_item,
 )
 from ctx_hooks.message_rules.pairing import calls_answered
-from ctx_hooks.message_rules.rule import Repair, Rule
+from ctx_hooks.message_rules.rule import Repair, Repaired, Rule
 from ctx_hooks.policy.settings import Language
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
@@ -23,17 +23,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     RESPONSES: (calls_answered, reasoning_has_item),
     GEMINI: (gemini_content, calls_answered, calls_follow_user, first_message_is_users),
 }
-"""Each format's rules, in the order in which they repair.
+"""Each format's rules, in the order in which they repair; cuts between exchanges keep those of Mistral and Bedrock, too.
 
-LiteLLM translates the chat format for Mistral, Bedrock and Gemini. Their rules (a call directly after a user turn, as many
-results as calls, a user message first) follow from these rules and from cuts between exchanges. Anthropic's rule that a tool
-loop's messages begin with their thinking has no repair: the provider signs thinking, so no step touches such blocks.
+Anthropic's rule that a tool loop's messages begin with their thinking has no repair: no step touches signed blocks.
 """
 
 
-def repair(
-    conversation: Conversation, *, continues: bool = False, language: Language = "en"
-) -> tuple[Conversation, tuple[Repair, ...]]:
+def repair(conversation: Conversation, *, continues: bool = False, language: Language = "en") -> Repaired:
     """Return a conversation that keeps every rule of its format (the same object if none was broken), and the repairs.
 
     `continues`: whether the provider stores earlier messages, which may contain the calls of results here.

@@ -1,13 +1,10 @@
-"""Compaction keeps turns alternating if they alternated in the original conversation.
+"""Compaction keeps turns alternating if they alternated in the original conversation, and the first message is the user's.
 
-Chat templates of Gemma, Mistral and Llama 2 on vLLM refuse other orders: "Conversation roles must alternate
-user/assistant/user/assistant/...", "After the optional system message, conversation roles must alternate
-user/assistant/user/assistant/..."; Mistral's API: "Unexpected role 'user' after role 'tool'". Most providers join
-neighbours of one role, and their clients send them. So no format requires alternation, and other conversations stay
-unchanged. Formats do require that the first message is the user's.
+Chat templates of Gemma, Mistral and Llama 2 on vLLM: "Conversation roles must alternate user/assistant/user/assistant/...",
+"After the optional system message, conversation roles must alternate user/assistant/user/assistant/..."; Mistral's API:
+"Unexpected role 'user' after role 'tool'". Most providers join neighbours of one role: other conversations stay unchanged.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
@@ -16,7 +13,7 @@ from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message
 from ctx_hooks.conversation.protection import replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.message_rules.rule import Repair
+from ctx_hooks.message_rules.rule import Repair, Repaired
 from ctx_hooks.policy.settings import Language
 
 Turn = Literal["user", "assistant", "calls", "tool"]
@@ -28,14 +25,11 @@ def kept(before: Conversation, after: Conversation, language: Language = "en") -
 
     The last speaker stays the same, so that messages appended later still alternate.
     """
-    return after if after is before else alternating(map(turn_of, before.messages), after, language)
-
-
-def alternating(before: Iterable[Turn | None], after: Conversation, language: Language = "en") -> Conversation:
-    """Return `after` as `kept` does, from the turns of the messages before."""
+    if after is before:
+        return after
     # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
     gemini = after.signs_parts
-    turns = [turn for turn in before if turn is not None]
+    turns = [turn for turn in map(turn_of, before.messages) if turn is not None]
     said_in_turn = [turn for turn in turns if turn in OTHER]
     pairs = set(pairwise(turns))
     # Templates that know tools count this way (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
@@ -59,10 +53,9 @@ def alternating(before: Iterable[Turn | None], after: Conversation, language: La
         filled.append(message)
         last = turn or last
         said = turn if turn in OTHER else said
-    end = said_in_turn[-1] if said_in_turn else said
-    if spoken and said != end:
+    if spoken and said_in_turn and said != said_in_turn[-1]:
         place = max((i + 1 for i, m in enumerate(filled) if turn_of(m) in OTHER), default=len(filled))
-        filled.insert(place, _placeholder(end, after.format, language))
+        filled.insert(place, _placeholder(said_in_turn[-1], after.format, language))
     return after.with_messages(tuple(filled))
 
 
@@ -84,7 +77,7 @@ def _side(turn: Turn) -> Turn:
 
 
 def _is_reasoning(message: Message) -> bool:
-    """Whether the message is a reasoning item of the Responses format, which belongs to the item behind it."""
+    """Whether the message is an item of reasoning, which belongs to the item behind it."""
     return message.raw.get("type") == "reasoning"
 
 
@@ -101,9 +94,7 @@ def _placeholder(turn: Turn, fmt: str, language: Language) -> Message:
     return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", placeholders.REMOVED_MESSAGE[language])
 
 
-def first_message_is_users(
-    conversation: Conversation, *, language: Language, **_: bool
-) -> tuple[Conversation, tuple[Repair, ...]]:
+def first_message_is_users(conversation: Conversation, *, language: Language, **_: bool) -> Repaired:
     """Insert a user message (it says that earlier messages were removed) if an assistant message would be the first.
 
     Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
@@ -119,18 +110,18 @@ def first_message_is_users(
     return conversation.with_messages(opened), (repair,)
 
 
-def calls_follow_user(conversation: Conversation, **_: object) -> tuple[Conversation, tuple[Repair, ...]]:
+def calls_follow_user(conversation: Conversation, **_: object) -> Repaired:
     """Join a content that has calls with the model's contents before it, without loss or change.
 
     Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn".
     """
-    before = conversation.messages
-    joined = {i for i in range(1, len(before)) if before[i].calls and before[i - 1].role == "assistant"}
     messages: list[Message] = []
-    for i, message in enumerate(before):
+    repairs = []
+    for i, message in enumerate(conversation.messages):
         parts = message.parts
-        while i in joined and messages and messages[-1].role == "assistant":
+        while message.calls and messages and messages[-1].role == "assistant":
             parts = (*messages.pop().parts, *parts)
-        messages.append(replace(message, parts=parts, edited=True) if i in joined else message)
-    repairs = tuple(Repair("calls_follow_user", i, "edited", "a call behind the model's own turn") for i in sorted(joined))
-    return conversation.with_messages(tuple(messages)), repairs
+        if parts is not message.parts:
+            repairs.append(Repair(calls_follow_user.__name__, i, "edited", "a call behind the model's own turn"))
+        messages.append(message if parts is message.parts else replace(message, parts=parts, edited=True))
+    return conversation.with_messages(tuple(messages)), tuple(repairs)

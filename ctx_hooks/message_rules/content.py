@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall
-from ctx_hooks.formats.fields import CACHE_MARKER, MAPPINGS
+from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Text, ToolCall
+from ctx_hooks.formats.fields import CACHE_MARKER, mapping_or_empty
 from ctx_hooks.message_rules.rule import Change, rule_on_messages
 
 MOST_MARKERS = 4
@@ -40,7 +40,7 @@ def _with_empty_text(message: Message) -> Message:
 
 
 def _arguments_no_text(call: ToolCall) -> bool:
-    function = call.raw.get("function") if call.raw else None
+    function = (call.raw or {}).get("function")
     return function is not None and not isinstance(function.get("arguments"), str)
 
 
@@ -52,31 +52,18 @@ def anthropic_content(conversation: Conversation) -> Iterator[Change]:
     non-whitespace text", "messages.N: all messages must have non-empty content except for the optional final assistant
     message", "final assistant content cannot end with trailing whitespace".
     """
-    last = len(conversation.messages) - 1
     for i, message in enumerate(conversation.messages):
         if message.role not in {"user", "assistant"}:
             continue
-        is_last_answer = i == last and message.role == "assistant"
-        kept = message
-        if any(map(_is_blank, message.parts)):
-            kept = message.with_parts(tuple(p for p in message.parts if not _is_blank(p)))
-        if is_last_answer:
-            kept = _without_trailing_blanks(kept)
-        if not kept.parts and not is_last_answer:
+        parts = [p for p in message.parts if not isinstance(p, Text) or p.text.strip()]
+        is_last_answer = i == len(conversation.messages) - 1 and message.role == "assistant"
+        if is_last_answer and parts and isinstance(parts[-1], Text):
+            parts[-1] = Text(parts[-1].text.rstrip(), parts[-1].raw)
+        kept = message.with_parts(tuple(parts))
+        if not parts and not is_last_answer:
             yield i, None, "message has no content"
         elif kept is not message:
             yield i, kept, "blank text"
-
-
-def _is_blank(part: Part) -> bool:
-    return isinstance(part, Text) and (not part.text or part.text.isspace())
-
-
-def _without_trailing_blanks(message: Message) -> Message:
-    if not message.parts or not isinstance(message.parts[-1], Text):
-        return message
-    end = message.parts[-1]
-    return message.with_parts((*message.parts[:-1], Text(end.text.rstrip(), end.raw)))
 
 
 @rule_on_messages
@@ -101,17 +88,15 @@ def cache_markers(conversation: Conversation) -> Iterator[Change]:
 
     Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers of system text and tools stay.
     """
-    marked = [
-        (i, k)
-        for i, m in enumerate(conversation.messages)
-        for k, p in enumerate(m.parts)
-        if p.raw is not None and isinstance(p.raw, MAPPINGS) and p.raw.get(CACHE_MARKER) is not None
-    ]
-    parts = {i: list(conversation.messages[i].parts) for i, _ in marked}
+    messages = list(conversation.messages)
+    parts = ((i, k, p) for i, m in enumerate(messages) for k, p in enumerate(m.parts))
+    marked = [(i, k) for i, k, p in parts if mapping_or_empty(p.raw).get(CACHE_MARKER) is not None]
     for i, k in marked[: max(0, len(marked) + conversation.preamble_markers - MOST_MARKERS)]:
-        raw = {name: value for name, value in parts[i][k].raw.items() if name != CACHE_MARKER}
-        parts[i][k] = replace(parts[i][k], raw=raw)
-        yield i, replace(conversation.messages[i], parts=tuple(parts[i]), edited=True), "more than four cache markers"
+        before = messages[i].parts
+        raw = {name: value for name, value in before[k].raw.items() if name != CACHE_MARKER}
+        changed = (*before[:k], replace(before[k], raw=raw), *before[k + 1 :])
+        messages[i] = replace(messages[i], parts=changed, edited=True)
+        yield i, messages[i], "more than four cache markers"
 
 
 @rule_on_messages

@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from ctx_hooks.conversation import placeholders
@@ -10,34 +11,29 @@ from ctx_hooks.conversation.model import Conversation, Message, Part, ToolCall, 
 from ctx_hooks.conversation.protection import references
 from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES, WIRE_FORMATS
 from ctx_hooks.formats.openai_responses import ANSWERABLE
-from ctx_hooks.message_rules.rule import Repair
+from ctx_hooks.message_rules.rule import Repair, Repaired
 from ctx_hooks.policy.settings import Language
 
-CALLS_ANSWERED = "calls_answered"
+Place: TypeAlias = tuple[int, int]
+"""Of a call or a result: (message index, part index)."""
 
 
 @dataclass(slots=True)
 class Pairs:
-    """Calls and results of a conversation, each as (message index, part index).
+    """Calls and results of a conversation; `doubles` are further results of an answered call."""
 
-    `answer` has the result of each answered call. `unanswered` are calls without a result, `orphans` results without a
-    call, `doubles` additional results of an answered call. `missing_text` is the text of an added result.
-    """
-
-    answer: dict[tuple[int, int], tuple[int, int]]
-    unanswered: list[tuple[int, int]]
-    orphans: list[tuple[int, int]]
-    doubles: list[tuple[int, int]]
+    answer: dict[Place, Place] = field(default_factory=dict)
+    unanswered: list[Place] = field(default_factory=list)
+    orphans: list[Place] = field(default_factory=list)
+    doubles: list[Place] = field(default_factory=list)
     missing_text: str = ""
 
 
-def calls_answered(
-    conversation: Conversation, *, continues: bool, language: Language
-) -> tuple[Conversation, tuple[Repair, ...]]:
+def calls_answered(conversation: Conversation, *, continues: bool, language: Language) -> Repaired:
     """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one.
 
     Each format's layout function below has the place of its results, with the providers' errors. Anthropic: "each tool_use
-    must have a single result". Ids may repeat across turns, as in logs of agents: see `pairs_of`.
+    must have a single result".
     """
     pairs = pairs_of(conversation.messages)
     pairs.missing_text = placeholders.MISSING_RESULT[language]
@@ -52,28 +48,25 @@ def calls_answered(
 
 def _repairs(before: Conversation, after: Conversation, pairs: Pairs) -> Iterator[Repair]:
     """Yield the missing and the surplus results; if there are neither, the misplaced ones."""
-    messages = before.messages
+    rule, messages = calls_answered.__name__, before.messages
     for i, k in pairs.unanswered:
-        call = messages[i].parts[k]
-        yield Repair(CALLS_ANSWERED, i, "added", f"call {getattr(call, 'id', '')!r} has no result")
+        yield Repair(rule, i, "added", f"call {_call_id(messages[i].parts[k])!r} has no result")
     for i, k in pairs.orphans:
-        yield Repair(CALLS_ANSWERED, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
+        yield Repair(rule, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
     for i, k in pairs.doubles:
-        yield Repair(CALLS_ANSWERED, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
+        yield Repair(rule, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
     if not (pairs.unanswered or pairs.orphans or pairs.doubles):
         differ = (i for i, pair in enumerate(zip(messages, after.messages, strict=False)) if pair[0] is not pair[1])
-        first = next(differ, len(after.messages))
-        yield Repair(CALLS_ANSWERED, first, "moved", "results are not behind their calls")
+        yield Repair(rule, next(differ, len(after.messages)), "moved", "results are not behind their calls")
 
 
 def _call_id(part: Part) -> str:
-    """Return the id of the call that a result answers, "" for any other part."""
-    return part.call_id if isinstance(part, ToolResult) else ""
+    return part.call_id if isinstance(part, ToolResult) else part.id if isinstance(part, ToolCall) else ""
 
 
 def pairs_of(messages: tuple[Message, ...]) -> Pairs:
     """Pair calls and results. Ids may repeat: a result belongs to the nearest unanswered call of its id before it."""
-    pairs = Pairs({}, [], [], [])
+    pairs = Pairs()
     # By id, for each message with unanswered calls, their part indices. Results answer two calls of one message in order,
     # and of two messages the nearer one first.
     waiting: dict[str, list[tuple[int, deque[int]]]] = {}
@@ -96,13 +89,12 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
                 else:
                     (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
     late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items() if calls}
-    if pairs.orphans:
-        _claim_late_calls(pairs, late, messages)
+    _claim_late_calls(pairs, late, messages)
     pairs.unanswered = sorted((*pairs.unanswered, *(call for calls in late.values() for call in calls)))
     return pairs
 
 
-def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], messages: tuple[Message, ...]) -> None:
+def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[Place]], messages: tuple[Message, ...]) -> None:
     """Pair results that came before their call: they are misplaced, no orphans. `late` has the unanswered calls by id."""
     orphans, pairs.orphans = pairs.orphans, []
     for i, k in orphans:
@@ -115,11 +107,9 @@ def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], 
             pairs.orphans.append((i, k))
 
 
-Arrange: TypeAlias = "Callable[[Conversation, Pairs], Iterator[Message]]"
-"""Yields the messages with one result for each call in the format's place, and no other results.
-
-A message whose results are in their place is yielded unchanged, in any order of results.
-"""
+Arrange: TypeAlias = Callable[[Conversation, Pairs], Iterator[Message]]
+# The layouts yield the messages with one result for each call in the format's place, and no other results. A message whose
+# results are in their place is yielded unchanged, in any order of results.
 
 
 def _missing_result(conversation: Conversation, pairs: Pairs, call: Part) -> Message:
@@ -145,8 +135,6 @@ def _results_message(results: list[ToolResult]) -> Message:
 
 # OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
 # 'tool_call_id'." and "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-
-
 def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     for i, message in enumerate(conversation.messages):
         if message.results:
@@ -162,22 +150,23 @@ def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 # Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
 # `tool_result` blocks", "tool_result blocks must come before any other content". The server merges neighbours of one role,
 # and Claude Code puts system messages between them.
-
-
-def _anthropic(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
+# Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
+# function response parts should be equal to number of function call parts of the function call turn." A user's words before
+# the responses become a separate turn behind them: Gemini 3 ignores words beside responses.
+def _in_next_turn(conversation: Conversation, pairs: Pairs, *, joins_words: bool) -> Iterator[Message]:
     waiting: list[ToolResult] = []
     for i, message in enumerate(conversation.messages):
         rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
-        if waiting and message.role == "user":
-            are_first = _are_same(message.parts[: len(waiting)], waiting) and len(message.results) == len(waiting)
-            yield message if are_first else message.with_parts((*waiting, *rest))
+        if waiting and (message.role == "user" if joins_words else message.results):
+            in_place = not joins_words or _are_same(message.parts[: len(waiting)], waiting)
+            yield message if in_place and _are_same(message.results, waiting) else message.with_parts((*waiting, *rest))
             waiting = []
-        elif waiting and message.role not in {"assistant", "system"}:
-            yield _results_message(waiting)
-            waiting = []
-            yield message
-        elif rest or not message.parts:
-            yield message.with_parts(rest)
+        else:
+            if waiting and not (joins_words and message.role in {"assistant", "system"}):
+                yield _results_message(waiting)
+                waiting = []
+            if rest or (joins_words and not message.parts):
+                yield message.with_parts(rest)
         waiting += _wanted(conversation, pairs, i)
     if waiting:
         yield _results_message(waiting)
@@ -185,8 +174,6 @@ def _anthropic(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 
 # Responses: "No tool output found for function call", "No tool call found for function call output with call_id". Items of
 # other kinds may come between them.
-
-
 def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     gone = {i for i, _ in (*pairs.doubles, *pairs.orphans)}
     early = {result[0] for call, result in pairs.answer.items() if result[0] < call[0]}
@@ -206,34 +193,14 @@ def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     yield from waiting
 
 
-# Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
-# function response parts should be equal to number of function call parts of the function call turn."
-
-
-def _gemini(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
-    """Yield the contents with one turn of responses directly behind each turn of calls.
-
-    A user's words before the responses become a separate turn behind them. Gemini 3 ignores words beside responses, and
-    LiteLLM's translation for other providers moves them before the responses.
-    """
-    waiting: list[ToolResult] = []
-    for i, message in enumerate(conversation.messages):
-        rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
-        if waiting and message.results:
-            yield message if _are_same(message.results, waiting) else message.with_parts((*waiting, *rest))
-        else:
-            if waiting:
-                yield _results_message(waiting)
-            if rest:
-                yield message.with_parts(rest)
-        waiting = _wanted(conversation, pairs, i)
-    if waiting:
-        yield _results_message(waiting)
-
-
 def _are_same(found: Sequence[Part], wanted: list[ToolResult]) -> bool:
     """Whether these are exactly the wanted results (the same objects), in any order."""
     return sorted(map(id, found)) == sorted(map(id, wanted))
 
 
-ARRANGED: Mapping[str, Arrange] = {CHAT: _chat, ANTHROPIC: _anthropic, RESPONSES: _responses, GEMINI: _gemini}
+ARRANGED: Mapping[str, Arrange] = {
+    CHAT: _chat,
+    ANTHROPIC: partial(_in_next_turn, joins_words=True),
+    RESPONSES: _responses,
+    GEMINI: partial(_in_next_turn, joins_words=False),
+}

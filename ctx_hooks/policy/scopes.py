@@ -64,7 +64,7 @@ KNOWN_ELSEWHERE: Mapping[str, str] = {
     "deploymentchoice": "LiteLLM chooses by size with `enable_pre_call_checks: true` under `router_settings`",
     "targetfraction": "a compaction leaves 0.5625 of the room beside fixed text",
     "quoting": "a question in plain dialogue gets a third of the room, at most 8,000 tokens",
-    "requestpolicies": "write `request_may_set: [gentle]`",
+    "requestpolicies": "write `request_may_set: [mycodeagent]`",
     "errortext": "the final error has its own words",
 }
 """Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""

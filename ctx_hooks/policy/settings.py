@@ -98,12 +98,11 @@ class Policy(BaseModel):
         description="In which requests messages that the provider refuses, such as an orphaned tool result, are repaired. "
         "`always`: also in one that fits.",
     )
-    compaction: Literal["full", "gentle", "cost_aware", "client_first"] = Field(
+    compaction: Literal["full", "cost_aware", "client_first"] = Field(
         "full",
-        description="What is done to a request above its budget while the window holds it. `gentle`: only what says the "
-        "same again goes, and the caps of tool results; `cost_aware`: nothing, if a compaction costs more than the prompt "
-        "cache it loses; `client_first`: nothing, for a client known to compact by itself. What the window does not hold, "
-        "and a retry, is compacted in full.",
+        description="What is done to a request above its budget while the window holds it. `cost_aware`: nothing, if a "
+        "compaction costs more than the prompt cache it loses; `client_first`: nothing, for a client known to compact by "
+        "itself. What the window does not hold, and a retry, is always compacted.",
     )
     summary: SummarySettings | None = Field(
         None,
@@ -158,12 +157,8 @@ class Policy(BaseModel):
 
     @property
     def summary_in_use(self) -> SummarySettings | None:
-        """Who writes summaries; None also if a summary has no use.
-
-        A gentle compaction removes nothing that a summary could replace. If only the newest turns are sent, each request
-        begins with other turns.
-        """
-        return self.summary if self.compaction != "gentle" and self.max_turns is None else None
+        """Who writes summaries; None also if only the newest turns are sent: each request begins with other turns."""
+        return self.summary if self.max_turns is None else None
 
     @property
     def addon_names(self) -> tuple[str, ...]:
@@ -202,8 +197,8 @@ class EventFiles(BaseModel):
 class Settings(BaseModel):
     """The settings under `callback_settings.ctx_hooks` of the proxy's configuration.
 
-    >>> Settings(models={"local/*": "gentle"}).models
-    {'local/*': 'gentle'}
+    >>> Settings(models={"local/*": "observe"}).models
+    {'local/*': 'observe'}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -238,7 +233,6 @@ class Settings(BaseModel):
 DEFAULT_POLICY = Policy()
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "balanced": {},
-    "gentle": {"compaction": "gentle"},
     "mycodeagent": {
         "tool_results": {"max_lines": 2_000, "max_bytes": 51_200, "direction": "head", "apply": "always"},
         "archive": {},

@@ -95,7 +95,7 @@ class Recorder:
             if first is not None:
                 before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
-                attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, asked_again=before.asked_again)
+                attempt = replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites, rereads=before.rereads)
             event = answer_event(decided, attempt, answer)
             emit(event)
             write_notes(logged, *notes_of(event, attempt.to.prices))
@@ -210,16 +210,10 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, answer: Answer) -> An
         beyond_window=saved.beyond_window,
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
-        rereads=_by_tool(attempt.asked_again.rereads),
-        repeats=_by_tool(attempt.asked_again.repeats),
+        rereads={one_line(tool, LONGEST_NAME_CHARS): times for tool, times in attempt.rereads.items()},
         dollars=answer.dollars,
         duration_seconds=answer.duration_seconds,
     )
-
-
-def _by_tool(times: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts by names of tools, each in one bounded line."""
-    return {one_line(tool, LONGEST_NAME_CHARS): n for tool, n in times.items()}
 
 
 def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None) -> Saved:

@@ -43,8 +43,8 @@ class Attempts:
             own = self._newest.pop(attempt.to.name, None)
             before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
             first = (before.to.group == attempt.to.group and before.first_tokens) or attempt.sent_tokens
-            if first != attempt.first_tokens or before.asked_again is not attempt.asked_again:
-                attempt = replace(attempt, first_tokens=first, asked_again=before.asked_again)
+            if first != attempt.first_tokens or before.rereads != attempt.rereads:
+                attempt = replace(attempt, first_tokens=first, rereads=before.rereads)
             self._newest[attempt.to.name] = attempt
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:

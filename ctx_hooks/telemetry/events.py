@@ -61,7 +61,6 @@ CACHED = counter(
 )
 UNCACHED = counter("uncached_prompt_tokens", "All other billed input tokens", OF_CALLER, part="uncached_tokens", above=None)
 REREADS = counter("rereads", "Calls made again whose earlier result was removed or shortened", ("mode", TOOL))
-REPEATS = counter("repeats", "Calls made again for other reasons, in requests that are compacted", ("mode", TOOL))
 
 Outcome = Literal["fits", "over_budget", "fallback", "output_lowered", "compressed", "retried", "failed", "failed_open"]
 """The outcome of a request, in the same words in every report.
@@ -230,7 +229,6 @@ class AnswerEvent(RequestEvent):
             unknown. 0 for a request beyond the window.
         rereads: by the tool's name, the model's repeated calls whose earlier result was removed or shortened; with `observe`
             those that would have been. Each is counted once, in the first request with its result.
-        repeats: the other calls of the model that it had made before, in a request that is compacted.
         dollars: the cost of the answer, as LiteLLM calculates it; None if it has none.
         duration_seconds: from the request to the end of its answer, as LiteLLM logs it; None if it logs none.
     """
@@ -248,7 +246,6 @@ class AnswerEvent(RequestEvent):
     )
     dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
     rereads: Mapping[str, int] = field(default_factory=dict, metadata=shown(REREADS))
-    repeats: Mapping[str, int] = field(default_factory=dict, metadata=shown(REPEATS))
     dollars: float | None = None
     duration_seconds: float | None = field(default=None, metadata=shown(ANSWERS))
 

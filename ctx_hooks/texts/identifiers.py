@@ -9,7 +9,6 @@ from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts import pieces
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
-"""Words that may be identifiers; `telling` selects the real ones."""
 _WORD_IN_JSON = re.compile(
     r"\\u[0-9A-Fa-f]{4}|([A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z]))[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_])"
 )
@@ -24,12 +23,12 @@ _names: ContentCache[tuple[str, ...]] = ContentCache()
 
 
 def identifiers(text: str) -> tuple[str, ...]:
-    r"""Return the paths, names, ids and numbers in `text`: a later step may refer to them by name.
+    """Return the paths, names, ids and numbers in `text`: a later step may refer to them by name."""
 
-    >>> identifiers(r'{"text": "\u003crun_dir\u003e in src/a.py\nsrc/b.py"}')
-    ('run_dir', 'src/a.py', 'src/b.py')
-    """
-    return _names.get(digest(text), lambda: _names_in(text), names_bytes)
+    def found() -> tuple[str, ...]:
+        return tuple(telling(chain.from_iterable(words_in(text, pieces.spans(text)))))
+
+    return _names.get(digest(text), found, names_bytes)
 
 
 def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
@@ -45,11 +44,7 @@ def telling(words: Iterable[str]) -> Iterator[str]:
 
 
 def is_opaque(name: str) -> bool:
-    """Whether a name is mostly a machine-made id, which has no meaning by itself: a digest, a key, a UUID.
-
-    >>> is_opaque("ses_31538576cffeVg7WCPzLrpPuKF"), is_opaque("convertUtf8ToUtf16String"), is_opaque("src/names.py")
-    (True, False, False)
-    """
+    """Whether a name is mostly a machine-made id, which has no meaning by itself: a digest, a key, a UUID."""
     run = _LONG_RUN.search(name)
     return run is not None and 2 * len(run[0]) > len(name)
 
@@ -57,7 +52,3 @@ def is_opaque(name: str) -> bool:
 def names_bytes(names: tuple[str, ...]) -> int:
     """Return the memory of names, which are ASCII: a byte for each character."""
     return getsizeof(names) + len(names) * getsizeof("") + sum(map(len, names))
-
-
-def _names_in(text: str) -> tuple[str, ...]:
-    return tuple(telling(chain.from_iterable(words_in(text, pieces.spans(text)))))

@@ -1,8 +1,4 @@
-"""Long texts in pieces of bounded length.
-
-A call of a regular expression or of a string's method holds the interpreter lock until it returns, so that every other
-request of the process waits for it. Long texts are therefore read piece by piece.
-"""
+"""Long texts in pieces of bounded length: a call of a regular expression holds the interpreter lock until it returns."""
 
 import re
 from collections.abc import Iterator
@@ -13,8 +9,7 @@ NEAR_FRACTION = 0.20
 """A cut is at a line's end if one is in this last part of the kept text (OpenClaw), else between two words."""
 
 _BLANK = re.compile(r"\s")
-_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""The line ends of `str.splitlines`."""
+_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as of `str.splitlines`
 
 
 def spans(text: str) -> Iterator[tuple[int, int]]:
@@ -30,11 +25,7 @@ def spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the pieces of `spans`.
-
-    >>> list(pieces("a short text"))
-    ['a short text']
-    """
+    """Yield the pieces of `spans`."""
     return (text[start:end] for start, end in spans(text))
 
 

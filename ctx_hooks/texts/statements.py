@@ -1,7 +1,4 @@
-"""Classify sentences: whether one is a directive, whether it has a value, and which later one corrects it.
-
-Figures, names, code and quotations are found by their form, in every script; directives by words of a few languages.
-"""
+"""Classify sentences: whether one is a directive, whether it has a value, and which later one corrects it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,11 +56,7 @@ def tells(text: str, start: int, end: int) -> bool:
 
 
 def corrections(sentences: Sequence[str]) -> Mapping[int, int]:
-    """Return the number of each corrected sentence, with the number of the later one that repeats it with another value.
-
-    >>> dict(corrections(["The limit is 40 EUR.", "Ask Deniz about it.", "The limit is 60 EUR."]))
-    {0: 2}
-    """
+    """Return the number of each corrected sentence, with the number of the later one that repeats it with another value."""
     newest: dict[tuple[str, ...], tuple[int, list[str]]] = {}
     corrected = {}
     for number in reversed(range(len(sentences))):

@@ -98,7 +98,7 @@ def test_wrong_configuration_fails(config, told_of, checked):
 
 
 def test_wildcard_alias_or_database_names_a_group(checked):
-    named = settings(models={"openai/gpt-4o": "gentle", "four": "gentle", "*": "gentle"})
+    named = settings(models={"openai/gpt-4o": "observe", "four": "observe", "*": "observe"})
     checked({**WILD, **named, "router_settings": {"model_group_alias": {"four": "openai/gpt-4o"}}})
     checked({**LISTED, "model_list": MODELS, **named, "general_settings": {"store_model_in_db": True}})
 

@@ -88,18 +88,16 @@ def results_of(fmt, messages):
     calls=[((name, given_), 40) for name, given_ in OTHERS[:5]],
     budget=3_000,
     language="en",
-    compaction="gentle",
     target=None,
 )
 @given(
     calls=made_calls,
     budget=st.integers(600, 12_000),
     language=st.sampled_from(["en", "zh"]),
-    compaction=st.sampled_from(["gentle", "full"]),
     target=st.sampled_from([None, "auto"]),
 )
-def test_only_harmless_calls_get_advice(fmt, calls, budget, language, compaction, target):
-    policy = ctx_hooks.Policy(tool_results={"max_chars": 2_000}, language=language, compaction=compaction)
+def test_only_harmless_calls_get_advice(fmt, calls, budget, language, target):
+    policy = ctx_hooks.Policy(tool_results={"max_chars": 2_000}, language=language)
     sent = ctx_hooks.compress(
         conversation(fmt, calls), format=fmt, budget_tokens=budget, target_tokens=target, policy=policy
     ).messages
@@ -125,11 +123,10 @@ def test_doubtful_calls_are_not_harmless(name, given_):
     assert not changes_nothing(ToolCall("c", name, "not JSON"))
 
 
-@pytest.mark.parametrize("compaction", ["gentle", "full"])
 @pytest.mark.parametrize(("language", "advice"), [("en", "call"), ("zh", "重新调用")])
-def test_harmless_call_gets_advice(compaction, language, advice):
+def test_harmless_call_gets_advice(language, advice):
     calls = [(REPEATABLE[0], 40), (REPEATABLE[1], 40)]
-    policy = ctx_hooks.Policy(tool_results={"max_chars": 2_000}, language=language, compaction=compaction)
+    policy = ctx_hooks.Policy(tool_results={"max_chars": 2_000}, language=language)
     sent = ctx_hooks.compress(conversation("openai-chat", calls), format="openai-chat", budget_tokens=3_000, policy=policy)
     lines = [line for _, text in results_of("openai-chat", sent.messages) for line in text.splitlines()]
     assert any(line.startswith("[ctx_hooks]") and advice in line for line in lines)

@@ -1,18 +1,13 @@
 """What is known of messages by their content is what reading them tells, however it is looked up."""
 
-import ast
-
-import orjson
 import pytest
 from strategies import every_format, items_of
 
-from ctx_hooks.compaction import message_index
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, chain, digest_behind, message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
@@ -59,32 +54,6 @@ def test_what_is_no_message_is_told_by_its_place():
 def test_the_digest_of_a_beginning_is_that_of_the_chain():
     index = stats_of([said(n) for n in range(5)])
     assert tuple(digest_behind(b"start", index[:n]) for n in range(6)) == chain(b"start", index)
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [{"role": "user", "content": "a" * 30_000_000}],
-        [{"role": "user", "content": [{"type": "text", "text": f"{n}" * 10_000} for n in range(1_000, 1_600)]}],
-        [{"role": "user", "content": f"{n}" * 250_000} for n in range(1_000, 1_000 + BLOCK_MESSAGES)],
-    ],
-    ids=["one text", "blocks of one message", "messages of one block"],
-)
-def test_no_call_writes_a_large_conversation_at_once(messages, monkeypatch):
-    """It would hold Python's lock, and with it the event loop."""
-    written, write = [], orjson.dumps
-
-    def dumps(value):
-        written.append(write(value))
-        return written[-1]
-
-    monkeypatch.setattr(message_index.orjson, "dumps", dumps)
-    texts = [m["content"] if isinstance(m["content"], str) else m["content"][-1]["text"] for m in messages]
-    digests = [message_index.digest_of(message) for message in messages]
-    message_index.digest_of(messages)
-    assert max(map(len, written)) < 2 * AT_ONCE_CHARS
-    changed = [str(message).replace(text, text + "!") for message, text in zip(messages, texts, strict=True)]
-    assert set(digests).isdisjoint(message_index.digest_of(ast.literal_eval(message)) for message in changed)
 
 
 @every_format

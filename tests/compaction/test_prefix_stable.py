@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sessions import OWN
-from strategies import FORMATS, called, every_format, items_of, payloads, spoken
+from strategies import FORMATS, every_format, items_of, payloads, spoken
 
 from ctx_hooks.compaction.cut_points import MOST_GENERATIONS, Cut
 from ctx_hooks.compaction.history import History
@@ -165,26 +165,6 @@ def test_a_reminder_that_the_next_request_lacks_rewrites_nothing(fmt, reminder):
             assert "Do not forget" in now[-1]
 
 
-@every_format
-@pytest.mark.parametrize("lines", [1, 300])
-def test_what_a_user_says_while_tools_work_rewrites_nothing_either(fmt, lines):
-    """Nothing shows that it will stay: with each request in turn one is said, so that some stand before a compaction."""
-    messages = items_of(agent_session(fmt, turns=30))
-    said = spoken(fmt, "user", "Leave the tests of the payload adapter alone.\n" * lines)
-    for n in requests(messages, fmt)[-2:4:-4]:
-        messages.insert(n, said)
-    assert assert_stable(messages, fmt, trigger=9_000) >= 2
-
-
-@pytest.mark.parametrize("lines", [200, 800, 1_200])
-def test_a_last_message_has_all_the_room_that_it_needs(lines):
-    messages = items_of(agent_session("openai-chat", turns=60))[:-1]
-    pasted = {"role": "user", "content": "a line of the log\n" * lines}
-    now, _, outcome = sent([*messages, pasted], "openai-chat", trigger=9_000)
-    assert outcome.fits
-    assert json.loads(now[-1])["content"].endswith(pasted["content"])
-
-
 def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
     messages = items_of(agent_session("openai-chat", turns=60))
     *_, shorter, longer = (
@@ -200,16 +180,6 @@ def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_i
     edited[1]["content"] = "another request at the start"
     assert sent(edited, "openai-chat", trigger=9_000)[2].fits
     assert outcome.fits
-
-
-def test_the_same_texts_in_another_format_are_compacted_anew():
-    """A compaction holds messages as its format reads them: one of another format is none of this one."""
-    talk = [{"role": ("user", "assistant")[n % 2], "content": f"We spoke of thing number {n}. " * 9} for n in range(81)]
-    talk = [{"role": "system", "content": "Be brief.", "name": "only chat knows names"}, *talk]
-    sent(talk, "openai-chat", trigger=2_000)
-    known = sent(talk, "openai-responses", trigger=2_000)[2].conversation
-    content_cache.clear_all()
-    assert sent(talk, "openai-responses", trigger=2_000)[2].conversation == known
 
 
 def test_a_cache_marker_that_moves_changes_nothing_but_itself():
@@ -229,19 +199,6 @@ def test_a_cache_marker_that_moves_changes_nothing_but_itself():
     other, _, _ = sent(messages, "anthropic", trigger=9_000)
     assert [bare(m) for m in one] == other
     assert sum("cache_control" in m for m in one) == 1
-
-
-def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
-    messages = items_of(agent_session("openai-chat", turns=60))
-    messages = [*messages, *called("line of a large file\n" * 1_500, "big")]
-    policy = Policy(tool_results={"max_chars": 4_000})
-    first = sent(messages, "openai-chat", trigger=16_000, policy=policy)[0]
-    later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
-    assert len(first[-1]) < 6_000
-    assert sent(later, "openai-chat", trigger=16_000, policy=policy)[0][: len(first)] == first
-    _, not_compacted, outcome = sent(messages, "openai-chat", trigger=200_000, policy=policy)
-    assert not_compacted.length == 0
-    assert outcome.tokens_after < outcome.tokens_before
 
 
 @pytest.mark.parametrize("file", OWN, ids=lambda f: f.stem)

@@ -9,7 +9,7 @@ from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
-from ctx_hooks.compaction.retrieval_share import LATER_TURN_FRACTION, Share, Shares
+from ctx_hooks.compaction.retrieval_share import Share, Shares
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
@@ -96,21 +96,6 @@ TOOLS = [m for n in range(20) for m in with_tools(n)]
 TALK = [chatter(n) for n in range(80)]
 
 
-@pytest.mark.parametrize("goal", [400, 3_000, 100_000])
-@pytest.mark.parametrize("messages", [TOOLS, TALK])
-def test_each_later_turn_may_have_half_a_usual_share_more(goal, messages):
-    budget = Budget(goal, 200_000, Counter("cl100k_base"))
-    share = Shares(history_over(messages, budget), budget).behind(len(messages), goal)
-    reserved = [share.reserved_tokens(turns, questions=0) for turns in range(5)]
-    assert reserved[0] == 0
-    assert reserved[1] == int(share.usual_tokens)
-    assert reserved == sorted(reserved)
-    assert reserved[4] == int(share.usual_tokens * (1 + 3 * LATER_TURN_FRACTION))
-    asked = [share.reserved_tokens(turns, questions=1) for turns in range(1, 5)]
-    assert asked[0] == int(share.question_tokens)
-    assert asked[3] == int(share.question_tokens + 3 * LATER_TURN_FRACTION * share.usual_tokens)
-
-
 def test_a_question_in_plain_dialogue_may_have_a_third_and_among_tools_little():
     budget = Budget(3_000, 200_000, Counter("cl100k_base"))
     dialogue = Shares(history_over([*TALK, chatter(80)], budget), budget)
@@ -121,13 +106,6 @@ def test_a_question_in_plain_dialogue_may_have_a_third_and_among_tools_little():
     assert 2_900 < tools.most_target_tokens(80) <= 3_000
 
 
-def test_a_share_leaves_half_of_what_is_free_and_is_never_negative():
-    budget = Budget(3_000, 200_000, Counter("cl100k_base"))
-    shares = Shares(history_over(TALK, budget), budget)
-    assert shares.behind(80, 100) == Share(50, 50)
-    assert shares.behind(80, -100) == Share(0, 0)
-
-
 def test_a_share_depends_on_the_compacted_messages_alone():
     """Otherwise what an earlier turn was given would change with the messages behind it."""
     budget = Budget(3_000, 200_000, Counter("cl100k_base"))
@@ -136,12 +114,6 @@ def test_a_share_depends_on_the_compacted_messages_alone():
         then = Shares(history_over([*TALK, *TOOLS, *TALK][:length], budget), budget)
         assert then.behind(length, 900) == now.behind(length, 900)
         assert then.most_target_tokens(length) == now.most_target_tokens(length)
-
-
-def test_no_share_is_dialogue_before_anyone_has_answered():
-    budget = Budget(3_000, 200_000, Counter("cl100k_base"))
-    shares = Shares(history_over([{"role": "user", "content": "Hello?"}] * 3, budget), budget)
-    assert shares.most_target_tokens(3) == 3_000
 
 
 @pytest.mark.parametrize("questions", [False, True])
@@ -176,10 +148,3 @@ def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
     assert set(texts) <= set(range(len(talk), len(history.index), 2))
     given = sum(budget.counter.text(appended(text)) for text in texts.values())
     assert given <= share.reserved_tokens(turns, turns)
-
-
-def test_without_a_compaction_nothing_is_retrieved():
-    budget = Budget(4_000, 8_000, Counter("cl100k_base"))
-    reader = MessageReader("openai-chat", [chatter(n) for n in range(20)])
-    history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
-    assert Retrieval(history, 0, (), b"", budget, Share()).texts() == {}

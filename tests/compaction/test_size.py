@@ -10,7 +10,6 @@ from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.pipeline import STEPS
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.caller_flags import PIN
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
@@ -70,17 +69,6 @@ def test_compression(fmt, target, shape):
         ctx_hooks.compress(messages, format=fmt, budget_tokens=300, target_tokens=target)
 
     assert_linear(lambda n: SHAPES[shape](fmt, n), work, 30)
-
-
-def test_compactions_that_exceed_the_budget_by_what_stands_between_pinned_turns():
-    def made(turns):
-        rounds = [tool_round("openai-chat", [(f"call_{n}", "done " * 60)]) for n in range(turns)]
-        return [m for made in rounds for m in ({**spoken("openai-chat", "user", "A rule."), "context": {PIN: True}}, *made)]
-
-    def work(messages):
-        ctx_hooks.compress(messages, format="openai-chat", budget_tokens=6 * len(messages), target_tokens="auto")
-
-    assert_linear(made, work, 50)
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "openai-responses"])  # a message is a turn, and a part of one

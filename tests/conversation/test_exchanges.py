@@ -58,29 +58,10 @@ def test_in_a_group_the_newest_words_stay_and_the_question_of_who_spoke_first():
     assert protected(talk(ann, bob, carol, ann)) == {3}
 
 
-def test_an_exchange_stays_whole_when_one_message_of_it_stays():
-    conversation = talk(said("user"), calls("a"), result("a", pinned=True), said("user"))
-    assert 1 not in protected(conversation)
-    assert older_messages(conversation) == {0}
-
-
 def test_the_beginning_that_the_caller_gives_the_answer_stays_with_what_it_follows():
     assert protected(talk(said("user"), said("assistant"), said("user"), said("assistant"))) == {2, 3}
     assert protected(talk(said("user"), said("assistant"), calls("a"), result("a"), said("assistant"))) == {0, 2, 3, 4}
     assert protected(talk(said("user"), said("assistant"), said("assistant"))) == {0, 2}
-
-
-def test_reasoning_before_that_beginning_parts_it_from_no_results():
-    """In Responses reasoning is an item of its own."""
-    thought = Message("assistant", (Reasoning("hm"),))
-    messages = (said("user"), calls("a"), result("a"), thought, said("assistant"))
-    assert older_messages(talk(*messages, fmt="openai-responses")) == set()
-    assert older_messages(talk(*messages, said("user"), fmt="openai-responses")) == {0, 1, 2, 3, 4}
-
-
-def test_a_loop_that_is_answered_is_older():
-    conversation = talk(said("user"), calls("a"), result("a"), said("assistant"), said("user"))
-    assert older_messages(conversation) == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("text", ["[ctx_hooks] keep me", "SYSTEM: this stays for ever", "pinned"])
@@ -104,13 +85,6 @@ def test_reasoning_may_go_before_the_newest_request_alone():
     assert not goes(0, thought())
 
 
-def test_what_is_protected_is_computed_once_a_conversation():
-    conversation = talk(said("user"), said("assistant"), said("user"))
-    assert protected(conversation) is protected(conversation)
-    other = conversation.with_messages((*conversation.messages, said("assistant"), said("user")))
-    assert protected(other) != protected(conversation)
-
-
 def exchanges(*messages, joins_assistant_items=False):
     fmt = "openai-responses" if joins_assistant_items else "openai-chat"
     return [list(e) for e in talk(*messages, fmt=fmt).exchanges]
@@ -130,10 +104,6 @@ def test_calls_and_their_results_are_one_exchange():
     assert exchanges(*messages) == [[0], [1, 2, 3], [4], [5]]
 
 
-def test_an_answer_between_a_call_and_its_result_belongs_to_them():
-    assert exchanges(calls("a"), said("assistant"), result("a")) == [[0, 1, 2]]
-
-
 def test_items_of_one_answer_side_by_side_are_one_exchange_where_the_format_lists_them_so():
     items = (said("user"), Message("assistant", (Reasoning("why"),)), said("assistant"), calls("a"), result("a"))
     assert exchanges(*items, joins_assistant_items=True) == [[0], [1, 2, 3, 4]]
@@ -142,18 +112,6 @@ def test_items_of_one_answer_side_by_side_are_one_exchange_where_the_format_list
 
 def test_a_call_without_a_result_holds_nothing_together_behind_the_next_user():
     assert exchanges(calls("a"), said("user"), said("assistant"), said("assistant")) == [[0], [1], [2], [3]]
-
-
-def test_a_result_at_the_very_start_is_an_exchange_of_its_own():
-    assert exchanges(result("lost"), said("user")) == [[0], [1]]
-    assert exchanges() == []
-
-
-def test_whoever_speaks_last_has_the_newest_request():
-    agents = (said("user", name="human"), said("user", name="coder"), said("user", name="tester"))
-    assert talk(*agents).newest_request == 2
-    assert talk(*agents, said("user"), said("assistant")).newest_request == 3
-    assert talk(*agents, said("user", name="human")).newest_request == 3
 
 
 def test_the_request_of_who_spoke_first_is_known_among_those_of_others():

@@ -18,20 +18,7 @@ def test_an_edit_that_changes_nothing_returns_the_same_object():
     message = TALK.messages[1]
     assert message.with_parts((Text("Yes."), CALL)) is message
     assert TALK.with_messages(tuple(TALK.messages)) is TALK
-    assert TALK.map_parts(lambda _, part: part) is TALK
-
-
-def test_only_the_edited_message_is_marked_so():
-    edited = TALK.map_parts(lambda i, part: Text("No.") if i == 1 and isinstance(part, Text) else part)
-    assert [m.edited for m in edited.messages] == [False, True, False]
-    assert edited.messages[0] is TALK.messages[0]
-    assert (edited.messages[1].text, TALK.messages[1].text) == ("No.", "Yes.")
-    assert (edited.preamble, edited.preamble_markers) == (TALK.preamble, 1)
-
-
-def test_none_removes_a_part():
-    without = TALK.map_parts(lambda _, part: None if isinstance(part, ToolCall) else part)
-    assert without.messages[1].parts == (Text("Yes."),)
+    assert message.with_parts((Text("No."), CALL)).edited
 
 
 def test_a_part_knows_the_text_that_it_came_with():

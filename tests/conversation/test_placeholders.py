@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.placeholders import MARK, MOST_NAMES, RETRIEVE, SUMMARY_SECTIONS, Reference
+from ctx_hooks.conversation.placeholders import MARK, RETRIEVE, Reference
 
 every_language = pytest.mark.parametrize("language", ["en", "zh"])
 
@@ -18,13 +18,13 @@ def all_of(language):
         placeholders.lines_left_out(language, may_repeat=True),
         placeholders.removed("read(src/a.py)", 1_234, language, may_repeat=True),
         placeholders.removed("", 1_234, language, end="1 passed\n[ctx_hooks]", may_repeat=False),
-        placeholders.repeated("read", language),
-        placeholders.superseded("read", language),
-        placeholders.shortened(90_000, language),
+        placeholders.line("repeated", language, tool="read"),
+        placeholders.line("superseded", language, tool="read"),
+        placeholders.line("shortened", language, total=90_000),
         placeholders.blocks_left_out(["a.py", "b.py"], 700, 900, language),
         placeholders.blocks_left_out([], 700, 900, language),
-        placeholders.media("image", 70_000, language),
-        placeholders.retrieved_heading(language),
+        placeholders.line("media", language, kind="image", size=70_000),
+        placeholders.line("heading", language),
         placeholders.dropped(12, language, below="record"),
         placeholders.dropped(12, language),
     ]
@@ -45,8 +45,8 @@ def referring(language, reference):
         placeholders.oversized(2_000, 90_000, language, reference, may_repeat=True),
         placeholders.lines_left_out(language, reference, may_repeat=True),
         placeholders.removed("read(src/a.py)", 1_234, language, reference, may_repeat=True),
-        placeholders.superseded("read", language, reference),
-        placeholders.shortened(90_000, language, reference),
+        placeholders.line("superseded", language, reference, tool="read"),
+        placeholders.line("shortened", language, reference, total=90_000),
         placeholders.blocks_left_out(["a.py"], 700, 900, language, reference),
         placeholders.dropped(12, language, reference, below="record"),
         placeholders.dropped(12, language, reference, below="summary"),
@@ -77,19 +77,6 @@ def _figures(text):
     return "".join(c if c.isdigit() or c == "," else " " for c in text.replace(",", ",")).replace(", ", " ").split()
 
 
-def test_the_summary_has_the_same_sections_in_every_language():
-    assert len({tuple(titles) for titles in SUMMARY_SECTIONS.values()}) == 1
-
-
-@every_language
-def test_of_many_names_the_first_are_listed(language):
-    names = [f"src/file_{n}.py" for n in range(MOST_NAMES + 1)]
-    line = placeholders.blocks_left_out(names, 700, 900, language)
-    assert names[MOST_NAMES - 1] in line
-    assert names[MOST_NAMES] not in line
-    assert placeholders.GAP in line
-
-
 @every_language
 @given(call=st.text(), name=st.text(min_size=1))
 def test_whoever_is_quoted_cannot_end_the_line_that_names_the_source(language, call, name):
@@ -110,8 +97,3 @@ def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
     assert json.loads(quotation) == text
     assert placeholders.MARK not in placeholders.quoted(text + placeholders.MARK + text)
     assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
-
-
-def test_one_removed_message_is_told_in_the_singular():
-    assert "] 1 message was removed here to fit" in placeholders.dropped(1, "en")
-    assert "] 2 messages were removed here to fit" in placeholders.dropped(2, "en")

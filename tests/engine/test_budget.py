@@ -149,10 +149,9 @@ class TestBeforeACall:
         assert attempt.sent_tokens == tokens_of(sent(request, decision)) < tokens_of(request)
 
     @every_format
-    @pytest.mark.parametrize("compaction", ["full", "gentle"])
-    def test_what_nothing_is_cut_from_though_it_does_not_fit_is_no_untouched_request(self, fmt, compaction):
+    def test_what_nothing_is_cut_from_though_it_does_not_fit_is_no_untouched_request(self, fmt):
         request = Request(fmt, agent_session(fmt, turns=0, question="the user's own words " * 8_000))
-        decision, attempt = decided(request, to(10_000, compaction=compaction))
+        decision, attempt = decided(request, to(10_000))
         assert isinstance(decision, GaveUp)
         assert decision.reason
         assert sent(request, decision).items == request.items

@@ -55,7 +55,7 @@ def sent_forms(request, target):
     calls=st.sampled_from([1, 3, 14]),
     chars=st.sampled_from([100, 900, 4_000]),
     rounds=st.integers(1, 2),
-    policy=st.sampled_from([{}, {"compaction": "gentle"}, {"keep_recent": "50%"}]),
+    policy=st.sampled_from([{}, {"keep_recent": "50%"}]),
 )
 def test_a_tools_results_give_way_before_the_newest_words(fmt, beside, window, turns, calls, chars, rounds, policy):
     """Anthropic's and Google's clients put what is typed while tools run beside the results."""

@@ -87,7 +87,7 @@ def test_a_flagged_result_stays_whole():
     assert isinstance(as_sent(flagged, target(tool_results=ALWAYS))[1], Untouched)
 
 
-@pytest.mark.parametrize("compaction", ["full", "gentle", "cost_aware", "client_first"])
+@pytest.mark.parametrize("compaction", ["full", "cost_aware", "client_first"])
 def test_no_kind_of_compaction_sends_it_whole(compaction):
     for results in ([LONG], [LONG, *["words " * 1_500] * 60]):
         where = target(compaction=compaction, prices=DEAR_CACHE, tool_results=ALWAYS)

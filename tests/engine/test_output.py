@@ -59,7 +59,7 @@ class TestOutputs:
 REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns in (1, 8, 24)}
 SIZES = {which: tokens_of(request) for which, request in REQUESTS.items()}
 POLICIES = (
-    {}, {"compaction": "gentle"}, {"mode": "observe"}, {"reserve": "20%"},
+    {}, {"mode": "observe"}, {"reserve": "20%"},
     {"reserve": "dynamic"}, {"reserve": 0}, {"retrieval": True}, {"compaction": "cost_aware"},
 )  # fmt: skip
 

@@ -217,7 +217,7 @@ class TestRetries:
         policy=st.fixed_dictionaries(
             {},
             optional={
-                "compaction": st.sampled_from(["gentle", "cost_aware", "client_first"]),
+                "compaction": st.sampled_from(["cost_aware", "client_first"]),
                 "keep_recent": st.sampled_from([10**6, "99%"]),
                 "tool_results": st.just({"max_fraction": 1.0}),
                 "reserve": st.just(0),

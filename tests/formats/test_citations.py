@@ -58,14 +58,6 @@ def test_search_results_have_numbers_of_their_own():
     assert "citations" not in left[2]["content"][0]
 
 
-@pytest.mark.parametrize(
-    "messages", [[], [user(document(0)), cites(0)], [{"role": "user", "content": "text"}, None, {"content": [None]}]]
-)
-def test_messages_without_a_removed_document_are_unchanged(messages):
-    assert with_citations(messages, messages) == messages
-    assert all(new is old for new, old in zip(with_citations(messages, messages), messages, strict=True))
-
-
 @pytest.mark.parametrize("budget", [2_000, 4_000, 6_000])
 def test_compaction_leaves_no_citation_of_another_document(budget):
     talk = []

@@ -48,18 +48,6 @@ def test_a_response_belongs_to_the_call_of_its_id_else_to_the_next_of_its_functi
     assert not ctx_hooks.repair(contents, format="gemini").changed
 
 
-def test_a_call_that_is_answered_by_its_id_is_not_answered_again_by_its_name():
-    (*_, answered) = gemini.WIRE.read(exchange([call(own_id="a")], [response("1", own_id="a"), response("2")])).messages
-    assert [result.call_id == "a" for result in answered.results] == [True, False]
-
-
-def test_two_calls_of_one_id_are_both_answered_by_name():
-    (*_, answered) = gemini.WIRE.read(
-        exchange([call(own_id="a"), call(own_id="a")], [response("1"), response("2")])
-    ).messages
-    assert [result.call_id for result in answered.results] == ["a", "a"]
-
-
 def test_names_made_up_here_are_never_written():
     contents = exchange([call(n=1)], [response(LONG, own_id="cli-1")])
     contents = [*contents, {"role": "model", "parts": [{"text": "Seen."}]}, {"role": "user", "parts": [{"text": "And?"}]}]
@@ -102,23 +90,6 @@ def test_what_is_signed_is_sent_whole_or_not_at_all(spelling):
         sent = [p for c in result.messages for p in c["parts"]]
         assert all(p in before for p in sent if spelling in p or "functionCall" in p)
         assert violations("gemini", {"contents": result.messages}) == []
-
-
-def test_long_arguments_that_are_not_signed_are_shortened():
-    contents = [
-        *(c for n in range(6) for c in exchange([call("write_file", path=f"a_{n}", content=LONG)], [response("done")])),
-        {"role": "user", "parts": [{"text": "What is next?"}]},
-    ]
-    result = ctx_hooks.compress(contents, format="gemini", budget_tokens=30_000)
-    kept = [p["functionCall"]["args"] for c in result.messages for p in c["parts"] if "functionCall" in p]
-    assert kept
-    assert any(len(args["content"]) < len(LONG) for args in kept)
-
-
-@pytest.mark.parametrize("said", [{}, {"response": None}, {"response": {}}], ids=str)
-def test_a_response_that_says_nothing_has_no_text(said):
-    (*_, answered) = gemini.WIRE.read(exchange([call("f")], [{"functionResponse": {"name": "f", **said}}])).messages
-    assert answered.results[0].parts == ()
 
 
 @pytest.mark.parametrize(("given", "written"), [

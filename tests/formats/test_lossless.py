@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sessions import FILES
 from strategies import broken_payloads, every_format, payloads
 
-from ctx_hooks.conversation.model import Reasoning, Text
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import is_payload, unmarked
@@ -158,18 +157,6 @@ def test_unknown_fields_types_media_markers_and_provider_items_survive(fmt):
     assert WIRE_FORMATS[fmt].write(forced(conversation)) == ODD[fmt]
 
 
-@pytest.mark.parametrize(
-    ("inner", "kinds"),
-    [({"type": "image", "source": {}}, ["image"]), ({"type": "file", "file_id": "f"}, ["file"]), ({"type": "file"}, [])],
-    ids=["image", "file", "line of a listing"],
-)
-def test_a_block_in_what_is_not_known_is_media_where_it_refers_to_something(inner, kinds):
-    (message,) = (
-        WIRE_FORMATS["anthropic"].read([{"role": "user", "content": [{"type": "of_tomorrow", "held": [inner]}]}]).messages
-    )
-    assert [media.kind for part in message.parts for media in part.media] == kinds
-
-
 @every_format
 @pytest.mark.parametrize("messages", ["a text", None, 7, ["x"], [None], {"role": "user"}], ids=str)
 def test_what_is_no_list_of_mappings_is_refused_by_name(fmt, messages):
@@ -187,25 +174,6 @@ def test_nesting_without_end_is_refused_by_name(fmt):
         deep = [deep]
     with pytest.raises(MalformedConversationError, match="nested too deeply"):
         MessageReader(fmt, [{"role": "user", "content": deep}])
-
-
-def test_a_call_that_is_listed_and_told_in_the_older_field_is_written_in_both():
-    function = {"name": "read", "arguments": "{}"}
-    raw = {"role": "assistant", "content": "I read.", "tool_calls": [{"function": function}], "function_call": {**function}}
-    codec = WIRE_FORMATS["openai-chat"]
-    (message,) = codec.read([raw]).messages
-    edited = message.with_parts((Text("I will read."), *message.parts[1:]))
-    written = codec.write(codec.read([raw]).with_messages((edited,)))
-    assert written == [{**raw, "content": "I will read."}]
-
-
-def test_a_custom_call_without_input_has_an_empty_one():
-    """Its input is a text: null would be one that the model never wrote."""
-    call = {"id": "b", "type": "custom", "custom": {"name": "g"}}
-    conversation = WIRE_FORMATS["openai-chat"].read([{"role": "assistant", "content": None, "tool_calls": [call]}])
-    assert [found.arguments for found in conversation.messages[0].calls] == [""]
-    (written,) = WIRE_FORMATS["openai-chat"].write(forced(conversation))
-    assert written["tool_calls"] == [{**call, "custom": {"name": "g", "input": ""}}]
 
 
 @every_format
@@ -235,19 +203,3 @@ def test_a_marked_message_without_its_markers_is_the_one_that_was_never_marked()
         bare = {"role": "user", "content": plain}
         assert unmarked({"role": "user", "content": marked}) == bare == unmarked({**bare, **mark})
         assert unmarked(bare) is bare
-
-
-def test_a_chat_message_whose_reasoning_goes_has_no_field_of_it():
-    conversation = WIRE_FORMATS["openai-chat"].read([{"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}])
-    (message,) = conversation.messages
-    edited = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Reasoning)))
-    assert WIRE_FORMATS["openai-chat"].write(conversation.with_messages((edited,))) == [
-        {"role": "assistant", "content": "Yes."}
-    ]
-
-
-@pytest.mark.parametrize(("said", "failed"), [({"is_error": True}, True), ({"is_error": False}, False), ({}, False)])
-def test_a_result_of_messages_says_whether_it_failed(said, failed):
-    block = {"type": "tool_result", "tool_use_id": "a", "content": "no", **said}
-    (message,) = WIRE_FORMATS["anthropic"].read([{"role": "user", "content": [block]}]).messages
-    assert message.results[0].is_error is failed

@@ -18,7 +18,7 @@ AUTH = UserAPIKeyAuth(
     team_metadata={"ctx_hooks": {"language": "zh"}},
     metadata={"ctx_hooks": {"max_turns": 7}},
 )
-DEPLOYMENT = Deployment("openai/x", {"ctx_hooks": "gentle"})
+DEPLOYMENT = Deployment("openai/x", {"ctx_hooks": "observe"})
 
 
 @pytest.mark.parametrize("own", ["metadata", "litellm_metadata"])
@@ -27,7 +27,7 @@ def test_key_team_and_deployment_are_litellms_word(own):
     assert (caller.group, caller.team_names, caller.key_names) == ("group", ("t-1", "red"), ("ci",))
     assert json.loads(caller.team) == {"language": "zh"}
     assert json.loads(caller.key) == {"max_turns": 7}
-    assert json.loads(caller.deployment) == "gentle"
+    assert json.loads(caller.deployment) == "observe"
 
 
 SESSIONS = {

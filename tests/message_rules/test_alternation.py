@@ -69,15 +69,6 @@ def test_what_no_template_refused_before_none_refuses_after(fmt, target_tokens, 
     assert refused(messages) or not refused(sent)
 
 
-def test_a_pinned_message_of_the_users_stays_as_it_is_and_alternates_too():
-    pinned = {"role": "user", "content": "Never use tabs.", "context": {"pin": True}}
-    talk = [{"role": ("assistant", "user")[n % 2], "content": f"turn {n} " + "of little weight " * 30} for n in range(41)]
-    messages = [pinned, *talk, {"role": "user", "content": "Go on."}]
-    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=400).messages
-    assert pinned in sent
-    assert not refused(sent)
-
-
 def test_where_the_last_answer_is_gone_something_stands_in_its_place():
     before = WIRE_FORMATS["openai-chat"].read(
         [spoken("openai-chat", ("user", "assistant")[n % 2], f"word {n}") for n in range(4)]

@@ -29,9 +29,9 @@ OVERRIDES = ("deployment", "organization", "project", "team", "key")
 fields = st.fixed_dictionaries(
     {},
     optional={
-        "policy": st.sampled_from(["quiet", "careful", "observe", "gentle"]),
+        "policy": st.sampled_from(["quiet", "careful", "observe", "balanced"]),
         "reserve": st.sampled_from([4_000, 9_000]),
-        "compaction": st.just("gentle"),
+        "compaction": st.just("cost_aware"),
         "retrieval": st.booleans(),
         "locked": st.lists(st.sampled_from(["mode", "reserve", "retrieval"]), max_size=3),
     },
@@ -183,7 +183,7 @@ def test_words_that_say_off_switch_off(fields, place):
 
 @pytest.mark.parametrize("fields", [
     {"mode": "enforce"}, {"compaction": "full"}, {"retrieval": False}, {"summary": False, "archive": False},
-    {"keep_recent": 0}, {"compaction": "gentle", "locked": ["compaction"]}, {"block_below_tokens": 0},
+    {"keep_recent": 0}, {"compaction": "cost_aware", "locked": ["compaction"]}, {"block_below_tokens": 0},
     {"tool_results": {"max_lines": 9}},
 ], ids=str)  # fmt: skip
 def test_other_words_leave_the_plugin_on(fields):
@@ -255,11 +255,11 @@ def test_metadata_that_says_false_switches_off():
 
 
 def test_the_rest_of_a_scope_with_a_mistake_stays_in_force():
-    opted_out = {"compaction": "gentle", "retrieval": False, "archive": None, "reserve_token": 1}
+    opted_out = {"compaction": "cost_aware", "retrieval": False, "archive": None, "reserve_token": 1}
     settings = {"defaults": {"retrieval": True, "archive": {}}, "teams": {"alpha": opted_out}}
     resolved_ = Policies(settings_of(settings)[0]).resolve(Caller(team_names=("alpha",)))
     found = resolved_.policy
-    assert (found.compaction, found.retrieval, found.archive, found.mode) == ("gentle", False, None, "observe")
+    assert (found.compaction, found.retrieval, found.archive, found.mode) == ("cost_aware", False, None, "observe")
     assert resolved_.ignored[-1].endswith("; the mode here is 'observe' at most")
 
 

@@ -128,9 +128,12 @@ def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
 
 
 def test_a_request_sets_what_it_may_and_nothing_else():
-    settings = {"defaults": {"request_may_set": ["language", "gentle", "off"]}, "policies": {"language": {"mode": "off"}}}
-    found = resolve(settings, request={"language": "zh", "reserve": 1}, request_policy="gentle")
-    assert (found.policy.language, found.policy.compaction, found.policy.reserve) == ("zh", "gentle", None)
+    settings = {
+        "defaults": {"request_may_set": ["language", "mycodeagent", "off"]},
+        "policies": {"language": {"mode": "off"}},
+    }
+    found = resolve(settings, request={"language": "zh", "reserve": 1}, request_policy="mycodeagent")
+    assert (found.policy.language, found.policy.tool_results.max_lines, found.policy.reserve) == ("zh", 2_000, None)
     assert any("reserve may not be set" in line for line in found.ignored)
     assert resolve(settings, request_policy="off").policy.mode == "off"
     assert resolve(settings, request_policy="language").policy.mode == "enforce"  # only the field is allowed
@@ -142,7 +145,7 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     ({"defaults": {"reserve": -1}}, "defaults.reserve"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
     ({"defaults": {"locked": ["reserv"]}}, "defaults.locked"),
-    ({"defaults": {"request_may_set": ["gentlee"]}}, "'gentlee' is no field and no policy; did you mean 'gentle'?"),
+    ({"defaults": {"request_may_set": ["balance"]}}, "'balance' is no field and no policy; did you mean 'balanced'?"),
     ({"teams": {"alpha": {"locked": ["reserve_token"]}}}, "'reserve_token' is no field"),
     ({"teams": {"alpha": {"locked": "reserve"}}}, "teams.alpha.locked: 'reserve' is no field"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
@@ -170,9 +173,9 @@ def test_the_policy_off_may_be_named_without_quotation_marks_though_yaml_reads_i
 
 @pytest.mark.parametrize("word", ["extends", "policy"])
 def test_a_named_policy_begins_from_another_by_either_word(word):
-    settings = {"policies": {"p": {word: "gentle", "language": "zh"}}, "defaults": "p"}
+    settings = {"policies": {"p": {word: "observe", "language": "zh"}}, "defaults": "p"}
     policy = resolve(settings).policy
-    assert (policy.compaction, policy.language) == ("gentle", "zh")
+    assert (policy.mode, policy.language) == ("observe", "zh")
 
 
 def test_patterns_match_model_groups_and_an_exact_name_wins():

@@ -48,7 +48,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind, asked=True):
     provider.reset(wording=KINDS[kind] or "openai", window_tokens=1_000_000 if kind == "answer" else WINDOW)
     headers = {"authorization": f"Bearer sk-off-{way}", "x-litellm-call-id": "an id"}
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
-    wishes = {"metadata": {"ctx_hooks": "gentle"} if asked else {}, "disable_fallbacks": True}
+    wishes = {"metadata": {"ctx_hooks": "observe"} if asked else {}, "disable_fallbacks": True}
     group = f"off-{name}-{way if way in ('model', 'info', 'observed') else 'served'}"
     session = agent_session(route.fmt, turns=6, result_chars=1_000, model=group)
     answer = route.post(proxy, {**session, **wishes, "stream": stream}, headers=headers)

@@ -82,7 +82,6 @@ COUNTED = [
     ([replace(DECISION, milliseconds={})], "decision_seconds_count", {"requested_model": "gpt"}, None),
     ([replace(DECISION, timed_out=True), DECISION], "compression_timeouts_total", ENFORCED, 1),
     ([replace(ANSWER, rereads={"read": 2, "grep": 1})], "rereads_total", {"mode": "enforce", **OF_TOOL}, 2),
-    ([replace(ANSWER, repeats={"read": 1})] * 2, "repeats_total", {"mode": "enforce", **OF_TOOL}, 2),
     ([FAULT, FAULT], "fail_open_total", {"consequence": "forwards the request unchanged"}, 2),
     ([FAULT], "sinks_disabled_total", {"sink": ""}, None),
     ([replace(FAULT, consequence="", sink="log")], "sinks_disabled_total", {"sink": "log"}, 1),

@@ -88,7 +88,7 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
     text, spans, language = source.text, source.segments.spans, budget.policy.language
     reference = budget.reference(part.original_text)
     if role != "user":
-        placeholder = placeholders.shortened(len(text), language, reference)
+        placeholder = placeholders.line("shortened", language, reference, total=len(text))
     else:
         gone = [span for n, span in enumerate(spans) if n not in kept]
         gone_chars = sum(b - a for a, b in gone)

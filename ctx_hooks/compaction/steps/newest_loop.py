@@ -1,10 +1,11 @@
 """Cut the results of the newest tool loop, largest first: to half of the room, and as a last step to fit the goal."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.oversized_results import cut_result
-from ctx_hooks.conversation.model import Conversation, ToolResult
+from ctx_hooks.compaction.steps.oversized_results import with_cut_results
+from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.conversation.protection import older_messages
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
@@ -14,24 +15,21 @@ LEAST_KEPT_CHARS = 400
 SHRINK_FACTOR = 0.7
 """Each round reduces the size to at most this fraction: a few rounds reach every reachable goal."""
 NEWEST_FRACTION = 0.5
-"""The newest results' share of the room beside fixed text, if older exchanges need the rest: neither is known to be worth
-more, and each may use what the other leaves. Of 292 requests of coding sessions in the chat format, fitted to 16,000
-tokens, 0.958 of the names that the next step needs stay; if the newest results stay whole, 0.940."""
+"""The newest results' share of the room beside fixed text, if older exchanges need the rest. Of 292 requests of coding
+sessions, fitted to 16,000 tokens, 0.958 of the names that the next step needs stay; with whole newest results, 0.940."""
 
 
 def _large(conversation: Conversation, budget: Budget) -> Conversation:
     tokens = budget.counter.conversation(conversation)
-    newest_tokens = _tokens(conversation, frozenset(conversation.newest_loop), budget)
-    older_tokens = _tokens(conversation, older_messages(conversation), budget)
+    newest_tokens, older_tokens = (
+        budget.counter.messages((conversation.messages[i] for i in indices), conversation.format)
+        for indices in (conversation.newest_loop, older_messages(conversation))
+    )
     room_tokens = budget.goal_tokens - (tokens - newest_tokens - older_tokens)
     allowed_tokens = max(int(room_tokens * NEWEST_FRACTION), room_tokens - older_tokens)
     if newest_tokens <= allowed_tokens:
         return conversation
-    return _shrunk(conversation, budget.with_goal(LocalTokens(tokens - newest_tokens + allowed_tokens)))
-
-
-def _tokens(conversation: Conversation, indices: frozenset[int], budget: Budget) -> int:
-    return budget.counter.messages((conversation.messages[i] for i in sorted(indices)), conversation.format)
+    return _shrunk(conversation, replace(budget, goal_tokens=LocalTokens(tokens - newest_tokens + allowed_tokens)))
 
 
 def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
@@ -49,11 +47,10 @@ def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
 
 def capped(conversation: Conversation, indices: Collection[int | None], chars: int, budget: Budget) -> Conversation:
     """Return the conversation with all results of the messages at `indices` cut to about `chars`."""
-    messages, message_at = list(conversation.messages), conversation.messages.__getitem__
-    for i, message in enumerate(conversation.messages):
-        if i in indices and not message.pinned:
-            parts = (cut_result(message_at, i, p, chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
-            messages[i] = message.with_parts(tuple(parts))
+    messages = list(conversation.messages)
+    for i in range(len(messages)):
+        if i in indices:
+            messages[i] = with_cut_results(conversation.messages.__getitem__, i, chars, budget, again=True)
     return conversation.with_messages(tuple(messages))
 
 

@@ -1,6 +1,7 @@
 """Older parts beside text: reasoning is removed or elided, and a line replaces each image, sound or file."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation import placeholders
@@ -9,18 +10,20 @@ from ctx_hooks.conversation.protection import older_messages, protected, reasoni
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.tokens.budget import Budget
 
+T = TypeVar("T", bound=Part)
+
 
 def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversation:
-    stay, is_wanted = protected(conversation), budget.wants_reasoning
-
-    def edit(index: int, part: Part) -> Part | None:
+    messages, stay = list(conversation.messages), protected(conversation)
+    for i, message in enumerate(messages):
         # A message with only reasoning would become empty, which providers refuse; it goes with its exchange.
-        is_all = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
-        if not isinstance(part, Reasoning) or is_all or index in stay:
-            return part
-        return reasoning_left(conversation, index, part, is_wanted=is_wanted)
-
-    return conversation.map_parts(edit)
+        if i not in stay and not all(isinstance(p, Reasoning) for p in message.parts):
+            left = (
+                reasoning_left(conversation, i, p, is_wanted=budget.wants_reasoning) if isinstance(p, Reasoning) else p
+                for p in message.parts
+            )
+            messages[i] = message.with_parts(tuple(p for p in left if p is not None))
+    return conversation.with_messages(tuple(messages))
 
 
 def _without_media(conversation: Conversation, budget: Budget) -> Conversation:
@@ -29,9 +32,7 @@ def _without_media(conversation: Conversation, budget: Budget) -> Conversation:
     excess = budget.excess(conversation)
     for i in sorted(older_messages(conversation)):
         message = messages[i]
-        if excess <= 0:
-            break
-        if message.role != "assistant":
+        if excess > 0 and message.role != "assistant":
             short = message.with_parts(tuple([_line(part, budget.policy.language) for part in message.parts]))
             saved = counter.message(message, conversation.format) - counter.message(short, conversation.format)
             if saved > 0:
@@ -40,15 +41,13 @@ def _without_media(conversation: Conversation, budget: Budget) -> Conversation:
     return conversation.with_messages(tuple(messages))
 
 
-def _line(part: Part, language: Language) -> Part:
+def _line(part: T, language: Language) -> T | Text:
     if isinstance(part, ToolResult):
-        parts = tuple([_line_of(p, language) if isinstance(p, Media) else p for p in part.parts])
+        parts = tuple([_line(p, language) for p in part.parts])
         return part if parts == part.parts else replace(part, parts=parts)
-    return _line_of(part, language) if isinstance(part, Media) else part
-
-
-def _line_of(media: Media, language: Language) -> Text:
-    return Text(placeholders.media(media.kind, media.size_chars, language))
+    return (
+        Text(placeholders.line("media", language, kind=part.kind, size=part.size_chars)) if isinstance(part, Media) else part
+    )
 
 
 REASONING = Step("older_reasoning", "providers do not need the thinking of finished turns", _without_reasoning)

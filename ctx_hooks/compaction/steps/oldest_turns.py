@@ -26,8 +26,7 @@ from ctx_hooks.conversation.protection import newest_words, references
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
-Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]
-"""Makes the records, by the gap that each fills."""
+Record: TypeAlias = Callable[[Removed, Budget], Mapping[range, str]]  # by the gap that each fills
 
 
 def with_written(text: str) -> Step:
@@ -41,8 +40,7 @@ def _apply(
 ) -> Conversation:
     """Remove older exchanges, with the first form of records that fits; if none fits, use a small form.
 
-    Then the protected text is too large. If the newest results may not be cut for the goal, bare records are not tried:
-    what was said and done is worth more. With the first form, users' turns without their answers stay, too.
+    If the newest results may not be cut for the goal, bare records are not tried: what was said and done is worth more.
     """
     messages, language = conversation.messages, budget.policy.language
     selector = Selector(conversation, budget, newest_first=newest_first)
@@ -71,13 +69,8 @@ def _apply(
 def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:
     """Return the selection with users' turns that a summary would quote: those before the first answer, the newest others.
 
-    Questions of kept answers are always added, and the newest words beside tool results.
-
-    Args:
-        selection: the kept exchanges.
-        conversation: the whole conversation.
-        selector: has the users' words.
-        most: how many turns without an answer may stay; with 0, turns before the first answer get no preference.
+    Questions of kept answers are always added, and the newest words beside tool results; of turns without an answer at most
+    `most`. With 0, turns before the first answer get no preference.
     """
     stay = references(conversation) | {newest_words(conversation)}
     quoted = {i for i, _ in selector.words}

@@ -1,23 +1,19 @@
 """A single oversized result keeps its head, its tail and the error lines between.
 
-A share of the window limits an arriving result. Of an older result, `oldest_turns` selects lines from the whole text, so the
-share applies to it only without selection (`compaction: gentle`). The policy's caps in characters, bytes and lines always
-apply. Of the names that 178 requests of coding sessions use from long ago, 0.76 survive a fit to 16,000 tokens. If large
-older results lose their middle before the selection, 0.73 survive.
+The share of the window limits only an arriving result: of an older one `oldest_turns` selects lines from the whole text. Of
+the names that 178 requests of coding sessions use from long ago, 0.76 survive a fit to 16,000 tokens, else 0.73.
 """
 
-import functools
 from collections.abc import Callable
 from itertools import groupby
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import changes_nothing
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
-from ctx_hooks.compaction.tool_results import call_of, with_results, with_text
+from ctx_hooks.compaction.tool_results import call_of, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
-from ctx_hooks.conversation.placeholders import Reference
-from ctx_hooks.policy.settings import Direction, Language, Policy, ToolResultLimits
+from ctx_hooks.policy.settings import Direction, Policy, ToolResultLimits
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
 from ctx_hooks.tokens.budget import Budget
@@ -42,30 +38,61 @@ def largest_chars(window_tokens: int, policy: Policy) -> int:
 
 def least_capped_chars(window_tokens: int, policy: Policy) -> int:
     """Return a length below which no cap of any kind can apply: shorter results need no check."""
-    most = largest_chars(window_tokens, policy)
-    if policy.tool_results.max_bytes is not None:
-        most = min(most, policy.tool_results.max_bytes // 4)
-    return most if policy.tool_results.max_lines is None else min(most, policy.tool_results.max_lines)
+    limits = policy.tool_results
+    caps = (largest_chars(window_tokens, policy), limits.max_bytes and limits.max_bytes // 4, limits.max_lines)
+    return min(most for most in caps if most is not None)
 
 
-def cut(
-    text: str,
-    kept_chars: int,
-    direction: Direction,
-    language: Language,
-    reference: Reference | None = None,
-    *,
-    is_limited: bool = False,
-    may_repeat: bool = False,
-) -> str:
-    """Return about `kept_chars` of `text` and a placeholder for the rest; `text` itself if it is short.
+def on_arrival(message_at: Callable[[int], Message], i: int, budget: Budget) -> Message:
+    """Return message `i` with its oversized results cut, by itself and its calls only: later requests cut the same."""
+    return with_cut_results(message_at, i, largest_chars(budget.window_tokens, budget.policy), budget)
 
-    `reference` says where the whole text is, `is_limited` whether a limit of the policy cuts it and not the window,
-    `may_repeat` whether its call is known to change nothing.
+
+def with_cut_results(
+    message_at: Callable[[int], Message], i: int, kept_chars: int, budget: Budget, *, again: bool = False
+) -> Message:
+    """Return message `i` with about `kept_chars` of each result, within the policy's lines and bytes.
+
+    `again`: cut results that were cut before anew, from their whole texts.
     """
-    placeholder = placeholders.oversized(
-        kept_chars, len(text), language, reference, is_limited=is_limited, may_repeat=may_repeat
+    message = message_at(i)
+    if message.pinned or not message.results:
+        return message
+    return message.with_parts(
+        tuple(
+            _cut_result(message_at, i, part, kept_chars, budget)
+            if isinstance(part, ToolResult) and (again or not part.is_cut)
+            else part
+            for part in message.parts
+        )
     )
+
+
+def _cut_result(
+    message_at: Callable[[int], Message], i: int, result: ToolResult, kept_chars: int, budget: Budget
+) -> ToolResult:
+    limits, language, whole = budget.policy.tool_results, budget.policy.language, result.original_text
+    share = _allowed_share(whole, limits)
+    if len(result.text) <= kept_chars and (result.is_cut or share == 1):
+        return result
+    call, reference = call_of(message_at, i, result), budget.reference(whole)
+    may_repeat = call is not None and changes_nothing(call)
+    is_limited = share < 1 or kept_chars >= limits.max_chars
+    kept_chars = min(kept_chars, int(len(whole) * share))
+    while True:
+        placeholder = placeholders.oversized(
+            kept_chars, len(whole), language, reference, is_limited=is_limited, may_repeat=may_repeat
+        )
+        text = _cut(whole, kept_chars, limits.direction, placeholder)
+        # Lines differ in length: what is kept may have more of them than its share of the characters.
+        share = _allowed_share(text, limits)
+        if not kept_chars or share == 1:
+            return result if text == whole else with_text(result, text)
+        kept_chars = int(kept_chars * min(share, MOST_OF_A_TRY))
+
+
+def _cut(text: str, kept_chars: int, direction: Direction, placeholder: str) -> str:
+    """Return about `kept_chars` of `text` and the placeholder for the rest; `text` itself if it is short."""
     if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
         return text
     if direction == "head":
@@ -74,67 +101,13 @@ def cut(
         return f"{placeholder}\n{text[tail_start(text, kept_chars) :]}"
     head = text[: head_end(text, int(kept_chars * (1 - ERROR_FRACTION) * HEAD_FRACTION))]
     tail = text[tail_start(text, int(kept_chars * (1 - ERROR_FRACTION) * (1 - HEAD_FRACTION))) :]
-    errors = _error_lines(text[len(head) : len(text) - len(tail)], int(kept_chars * ERROR_FRACTION))
-    return "\n".join([head, placeholder, *errors, tail])
-
-
-def _error_lines(text: str, chars: int) -> list[str]:
-    """Return the first lines that name an error, up to `chars` in all."""
-    lines: list[str] = []
-    for line, _ in groupby(error_lines(text)):
-        chars -= len(line) + 1
-        if chars < 0:
+    errors, left_chars = [], int(kept_chars * ERROR_FRACTION)
+    for line, _ in groupby(error_lines(text[len(head) : len(text) - len(tail)])):
+        left_chars -= len(line) + 1
+        if left_chars < 0:
             break
-        lines.append(line)
-    return lines
-
-
-def on_arrival(message_at: Callable[[int], Message], i: int, budget: Budget) -> Message:
-    """Return message `i` with its oversized results cut.
-
-    Only the message and the call of each result decide, so later requests cut the same.
-    """
-    message = message_at(i)
-    if message.pinned or not message.results:
-        return message
-    most_chars = largest_chars(budget.window_tokens, budget.policy)
-    parts = (_capped(message_at, i, p, most_chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
-    return message.with_parts(tuple(parts))
-
-
-def _capped(message_at: Callable[[int], Message], i: int, result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
-    return result if result.is_cut else cut_result(message_at, i, result, most_chars, budget)
-
-
-def cut_result(
-    message_at: Callable[[int], Message], i: int, result: ToolResult, kept_chars: int, budget: Budget
-) -> ToolResult:
-    """Return a result of message `i` with about `kept_chars` of its text, within the policy's lines and bytes.
-
-    The same object if it is short. What was cut before is cut anew from its whole text.
-    """
-    policy, whole = budget.policy, result.original_text
-    limits = policy.tool_results
-    share = _allowed_share(whole, limits)
-    if len(result.text) <= kept_chars and (result.is_cut or share == 1):
-        return result
-    call = call_of(message_at, i, result)
-    make = functools.partial(
-        cut,
-        whole,
-        direction=limits.direction,
-        language=policy.language,
-        reference=budget.reference(result.original_text),
-        is_limited=share < 1 or kept_chars >= limits.max_chars,
-        may_repeat=call is not None and changes_nothing(call),
-    )
-    kept_chars = min(kept_chars, int(len(whole) * share))
-    text = make(kept_chars=kept_chars)
-    # Lines differ in length: what is kept may have more of them than its share of the characters.
-    while kept_chars and (share := _allowed_share(text, limits)) < 1:
-        kept_chars = int(kept_chars * min(share, MOST_OF_A_TRY))
-        text = make(kept_chars=kept_chars)
-    return result if text == whole else with_text(result, text)
+        errors.append(line)
+    return "\n".join([head, placeholder, *errors, tail])
 
 
 def _allowed_share(text: str, limits: ToolResultLimits) -> float:
@@ -145,19 +118,9 @@ def _allowed_share(text: str, limits: ToolResultLimits) -> float:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    policy = budget.policy
-    is_selected = policy.compaction != "gentle"
-    most_chars = policy.tool_results.max_chars if is_selected else largest_chars(budget.window_tokens, policy)
-    message_at = conversation.messages.__getitem__
-    results = (
-        (i, k, part)
-        for i, message in enumerate(conversation.messages)
-        if not message.pinned
-        for k, part in enumerate(message.parts)
-        if isinstance(part, ToolResult)
-    )
-    capped = {(i, k): _capped(message_at, i, result, most_chars, budget) for i, k, result in results}
-    return with_results(conversation, capped)
+    message_at, most_chars = conversation.messages.__getitem__, budget.policy.tool_results.max_chars
+    places = range(len(conversation.messages))
+    return conversation.with_messages(tuple(with_cut_results(message_at, i, most_chars, budget) for i in places))
 
 
 STEP = Step("oversized_results", "a single result may not fill the window", _apply)

@@ -1,10 +1,7 @@
 """Repeated texts: the latest of equal results stays, and the first of equal system texts; placeholders replace the others.
 
-Codex sends its instructions again when it continues a session: the first copy is in the cached prefix.
-
-Only equal texts count as the same. An earlier result of a reading tool is stale once the same call has returned again.
-Reading tools are a list of exact names: a wrong guess would drop live data ("FAILED: disk full", then "done"), and a missing
-name only saves less.
+Codex sends its instructions again when it continues a session: the first copy is in the cached prefix. An earlier result of
+a reading tool is stale once the same call has returned again.
 """
 
 from collections import Counter as Occurrences
@@ -24,20 +21,10 @@ SHORTEST_CHARS = 300
 """A placeholder of about twenty tokens saves nothing in a shorter text."""
 BEGINNING_CHARS = 80
 """Length of a system text's beginning that its placeholder quotes."""
-READERS = frozenset(
-    {
-        "Read",  # Claude Code
-        "read",  # pi, opencode
-        "read_file",  # Cline, Codex, Cursor, Gemini CLI, nanobot, MCP's filesystem server
-        "read_text_file",  # MCP's filesystem server
-        "view",  # Crush
-        "view_file",  # Windsurf
-        "open_file",
-        "cat",
-    }
-)
-"""Tools that return only a file's text. Tools that report a state (of a job, a queue, a page) are not among them: their
-earlier results are part of the events."""
+READERS = frozenset({"Read", "read", "read_file", "read_text_file", "view", "view_file", "open_file", "cat"})
+"""Tools that return only a file's text, of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI, nanobot, Crush,
+Windsurf and MCP's filesystem server. A wrong guess would drop live data ("FAILED: disk full", then "done"): tools that
+report a state (of a job, a queue, a page) are not among them."""
 ERROR_CHARS = 200
 """A failed result says so in its first characters: it replaces nothing."""
 
@@ -61,7 +48,7 @@ def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversati
         beginning = text[:BEGINNING_CHARS]
         alike = said.setdefault(beginning, set())
         if alike == {text} and i >= conversation.settled and not message.pinned and len(texts) == len(message.parts):
-            placeholder = placeholders.repeated_system_text(beginning, language)
+            placeholder = placeholders.line("system", language, begins=placeholders.quoted(f"{beginning}{placeholders.GAP}"))
             if tokens(placeholder) < tokens(text):
                 messages[i] = message.with_parts((replace(texts[-1], text=placeholder),))
         alike.add(text)
@@ -80,13 +67,13 @@ def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
         if not isinstance(result, ToolResult) or not _comparable(result):
             continue
         text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
-        read = call if call in again and _reads(*call) else None
+        read = call if call in again and call[0] in READERS and tool_arguments.paths(call[1]) else None
         if i in older and not result.is_cut:
             if text in returned_by:
-                short[i, k] = with_text(result, placeholders.repeated(returned_by[text], language))
+                short[i, k] = with_text(result, placeholders.line("repeated", language, tool=returned_by[text]))
             elif read in reads:
                 reference = budget.reference(result.original_text)
-                short[i, k] = with_text(result, placeholders.superseded(call[0], language, reference))
+                short[i, k] = with_text(result, placeholders.line("superseded", language, reference, tool=call[0]))
         if (i, k) not in short:
             returned_by[text] = call[0]
         if read is not None and not names_an_error(result.text[:ERROR_CHARS]):
@@ -95,18 +82,10 @@ def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def _comparable(result: ToolResult) -> bool:
-    """Whether the result has only text, is long enough, and no error: so no other part of it can differ.
-
-    A result that was cut on arrival is never compared: its full text is no longer known here.
-    """
+    """Whether the result has only text, is long enough and whole, and no error: so no other part of it can differ."""
     texts = [p.text for p in result.parts if isinstance(p, Text)]
     is_whole_text = len(texts) == len(result.parts) and not result.is_cut
     return is_whole_text and not result.is_error and sum(map(len, texts)) >= SHORTEST_CHARS
-
-
-def _reads(name: str, given: str) -> bool:
-    """Whether the call reads a file."""
-    return name in READERS and bool(tool_arguments.paths(given))
 
 
 STEP = Step("repeats", "another copy of the same text stands in the conversation", _apply)

@@ -53,7 +53,7 @@ def with_records(
         if text and may_add and not is_asked:
             sent[-1] = _behind(sent[-1], text)
         elif text and behind is not None and _is_open(behind) and speaker in ("", "assistant"):
-            behind = _opened(behind, f"{text}\n{placeholders.record_end(language)}\n")
+            behind = _opened(behind, f"{text}\n{placeholders.line('end', language)}\n")
         elif text:
             sent.append(codec.new_message("assistant" if is_asked and speaker else "user", text))
         if behind is not None:

@@ -53,14 +53,6 @@ def test_system_text_that_comes_again_is_sent_once_and_keeps_its_cache_marker(ro
     assert sent[3]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
-def test_system_text_that_is_pinned_short_or_a_users_stays():
-    pin = {"context": {"pin": True}}
-    twice_each = [{"role": "system", "content": "Be brief."}] * 2 + [{"role": "system", "content": RULES, **pin}] * 2
-    controls = [{"role": "system", "content": "\x7f" * 81}] * 2  # of which the beginning is longer as it is quoted
-    messages = [{"role": "user", "content": RULES}, *twice_each, *controls, {"role": "user", "content": "go on"}]
-    assert [m["content"] for m in run(repeats.STEP, messages)] == [m["content"] for m in messages]
-
-
 def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
     plan, work = (
         f"<mode>{name}</mode> In this mode {text}" for name, text in (("Plan", "only read. " * 40), ("Work", RULES))
@@ -69,13 +61,6 @@ def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
     sent = run(repeats.STEP, [*system, {"role": "user", "content": "go on"}])
     assert [m["content"] for m in sent[:2]] == [work, plan]
     assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
-
-
-def test_a_copy_stays_if_another_text_above_begins_alike():
-    head = "# Instructions of this workspace, which hold until others come " * 2
-    system = [{"role": "system", "content": f"{head}{text}"} for text in (RULES, RULES * 2, RULES)]
-    messages = [*system, {"role": "user", "content": "go on"}]
-    assert [m["content"] for m in run(repeats.STEP, messages)] == [m["content"] for m in messages]
 
 
 def twice(name, first, second, arguments=None):
@@ -108,20 +93,6 @@ def test_a_failed_reading_takes_nothing_away():
     assert run(repeats.STEP, messages) == messages
 
 
-def test_results_with_more_than_text_are_never_called_the_same():
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    text = {"type": "text", "text": "the same words\n" * 60}
-    messages = older(exchange(1, [text, image]), exchange(2, [text]))
-    assert run(repeats.STEP, messages) == messages
-
-
-def test_the_same_words_in_other_parts_are_not_the_same_result():
-    line = "the same words\n" * 30
-    parts = [{"type": "text", "text": line}, {"type": "text", "text": line}]
-    messages = older(exchange(1, parts), exchange(2, f"{line}\n{line}"))
-    assert run(repeats.STEP, messages) == messages
-
-
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():
     thought = {"reasoning_content": "let me think " * 100}
     done = exchange(1, "ok")
@@ -145,13 +116,6 @@ def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins
     assert (sent.startswith("FIRST"), sent.endswith("LAST")) == (begins, ends)
     assert len(sent) < 5_000
     assert "offset/limit" in sent
-
-
-@pytest.mark.parametrize("direction", ["head", "tail", "head_tail"])
-@pytest.mark.parametrize("line", ["a line of the middle\n", "error 7 in it\n", "x" * 5_000])
-def test_what_was_cut_and_is_read_again_is_not_cut_again(direction, line):
-    once = oversized_results.cut(line * 20_000, 4_000, direction, "en")
-    assert oversized_results.cut(once, 4_000, direction, "en") == once
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -181,13 +145,6 @@ def test_oversized_results_keep_error_lines_out_of_the_middle():
         oversized_results.STEP, older(exchange(1, "\n".join(lines))), policy=Policy(tool_results={"max_chars": 4_000})
     )
     assert lines[2_000] in sent[2]["content"]
-
-
-def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_selected():
-    messages = older(exchange(1, "a line of the middle\n" * 4_000))
-    assert run(oversized_results.STEP, messages) == messages
-    sent = run(oversized_results.STEP, messages, policy=Policy(compaction="gentle"))[2]["content"]
-    assert len(sent) <= 20_000 * Policy().tool_results.max_fraction * 4 + 500
 
 
 @pytest.mark.parametrize("text", [
@@ -237,39 +194,6 @@ def test_the_newest_results_leave_half_of_the_room_to_older_exchanges_that_need_
     newest_tokens = counter.messages((sent.messages[i] for i in sent.newest_loop), "openai-chat")
     assert (sent is not conversation) == is_cut
     assert not is_cut or 0.3 * budget.goal_tokens < newest_tokens <= 0.5 * budget.goal_tokens
-
-
-def test_the_newest_results_give_way_no_further_than_the_older_exchanges_need():
-    messages = [
-        {"role": "user", "content": "q"},
-        *exchange(1, "row of the older result\n" * 300),
-        *exchange(2, "row of the newest result\n" * 1_500),
-    ]
-    conversation = WIRE_FORMATS["openai-chat"].read(messages)
-    budget = Budget(9_000, 20_000, Counter("cl100k_base"))
-    sent = newest_loop.LARGE.apply(conversation, budget)
-    assert budget.excess(sent) <= 0
-    assert sent.messages[2] is conversation.messages[2]
-    assert len(sent.messages[-1].results[0].text) > len(messages[-1]["content"]) / 2
-
-
-@pytest.mark.parametrize("spare_tokens", [40, 400])
-def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
-    """What is protected leaves room for the line or for the summary: either way the goal is met."""
-    asked = [
-        {"role": "user", "content": f"Please fix case_{n} in src/part_{n}.py, it is wrong since {n}00"} for n in range(60)
-    ]
-    said = [{"role": "assistant", "content": f"Fixed case_{n}."} for n in range(60)]
-    turns = [message for pair in zip(asked, said, strict=True) for message in pair]
-    newest = {"role": "user", "content": "And now read this. " * 800}
-    counter = Counter("o200k_base")
-    codec = WIRE_FORMATS["openai-chat"]
-    protected_tokens = counter.conversation(codec.read([newest]))
-    budget = Budget(protected_tokens + spare_tokens, 20_000, counter)
-    outcome = compress(codec.read([*turns, newest]), budget)
-    assert outcome.fits
-    first = outcome.conversation.messages[0].text
-    assert ("messages were removed" in first, "Quoted by source" in first) == (True, spare_tokens == 400)
 
 
 def test_what_was_run_is_told_although_what_is_protected_leaves_no_room_within_the_target():

@@ -9,10 +9,12 @@ from hostile_texts import behind_header, kinds
 from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection import bm25, order, segments
-from ctx_hooks.compaction.steps import oversized_results
+from ctx_hooks.compaction.steps.oversized_results import on_arrival
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.identifiers import identifiers
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 CHARS = 40_000
@@ -20,8 +22,16 @@ MOST_SECONDS = 3.0
 """For one reader: 30 times what the slowest takes, an eighth of what all pairs of characters take at 30 ns each."""
 WORDS = ("alpha", "worker", "line", "return", "error", "日志")
 
+BUDGET = Budget(4_000, 4_000, Counter("o200k_base"))
+
+
+def called(text):
+    call, result = ToolCall("c", "read", "{}"), ToolResult("c", (Text(text),))
+    return [Message("assistant", (call,)), Message("tool", (result,))]
+
+
 READERS = {
-    "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"), "identifiers": identifiers,
+    "cut": lambda text: on_arrival(called(text).__getitem__, 1, BUDGET), "identifiers": identifiers,
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
     "stems": bm25.stems,
     "places of names": lambda text: list(order.places(WORDS, text, segments.segments(text))),

@@ -386,7 +386,7 @@ class TestWhatIsSummarisedNext:
 
 @pytest.mark.parametrize(
     ("fields", "applies"),
-    [({}, True), ({"summary": None}, False), ({"compaction": "gentle"}, False), ({"max_turns": 9}, False)],
+    [({}, True), ({"summary": None}, False), ({"max_turns": 9}, False)],
 )
 def test_summaries_are_written_where_compactions_can_hold_them(fields, applies):
     assert (Policy(**{"summary": {"model": "small"}, **fields}).summary_in_use is not None) == applies

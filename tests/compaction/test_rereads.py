@@ -8,10 +8,9 @@ import pytest
 from engine_requests import to
 from strategies import FIELDS, called, every_format, spoken, tool_round
 
-from ctx_hooks.compaction.asked_again import MOST_CALLS, MOST_READ_CHARS, AskedAgain, asked_again
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import call_digest, message_stats
-from ctx_hooks.compaction.summary.actions import action_of
+from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall
@@ -35,12 +34,11 @@ def decided(fmt, items, window_tokens):
 def agent(fmt, seed, window_tokens):
     """Let an agent read files, some of them again, and edit some.
 
-    Return how often it read again what it saw no more and nobody had changed; how often that is found; and how often it is
-    found that it read again for its own reasons.
+    Return how often it read again what it saw no more and nobody had changed, and how often that is found.
     """
     draw = random.Random(seed)
     items, texts, shown = [spoken(fmt, "user", "Review the project and note every risk.")], {}, ""
-    truth = found = repeats = 0
+    truth = found = 0
     for n in range(STEPS):
         kind = draw.choices(["new", "again", "edit"], [5, 4, 1])[0] if texts else "new"
         path = f"src/part_{n}/file_{n}.py" if kind == "new" else draw.choice(list(texts))
@@ -53,23 +51,21 @@ def agent(fmt, seed, window_tokens):
             result = texts[path] = texts.get(path) or f"file {n}: " + source_text(draw, draw.randrange(500, 3_000))
         items = [*items, *tool_round(fmt, [(f"call_{n}", result)], name=name, arguments=arguments)]
         done = decided(fmt, items, window_tokens)
-        found += sum(done.attempt.asked_again.rereads.values())
-        repeats += sum(done.attempt.asked_again.repeats.values())
+        found += sum(done.attempt.rereads.values())
         shown = json.dumps(done.decision.changes.get(FIELDS[fmt], items)).replace("\\n", "\n")
-    return truth, found, repeats
+    return truth, found
 
 
 @every_format
 def test_every_call_whose_result_was_removed_is_found_and_no_other(fmt):
-    truth, found, repeats = agent(fmt, 1, 8_000)
+    truth, found = agent(fmt, 1, 8_000)
     assert truth > 20
     assert abs(found - truth) <= 0.02 * truth
-    assert repeats > 3
 
 
 @every_format
 def test_a_session_without_compaction_has_none(fmt):
-    assert agent(fmt, 7, 10_000_000) == (0, 0, 0)
+    assert agent(fmt, 7, 10_000_000) == (0, 0)
 
 
 def read(fmt, n, text):
@@ -85,9 +81,9 @@ def test_what_the_request_before_showed_counts_and_not_what_a_compaction_leaves_
         items += read("openai-chat", n, text)
         done = decided("openai-chat", [*items, *again], 12_000)
         if done.decision.changes:
-            found.append(done.attempt.asked_again)
-    assert found[0] == AskedAgain({}, {"read_file": 1})
-    assert found[1] == AskedAgain({"read_file": 1}, {})
+            found.append(done.attempt.rereads)
+    assert found[0] == {}
+    assert found[1] == {"read_file": 1}
 
 
 def history(*rounds):
@@ -101,7 +97,7 @@ FILL = [called("blue " * 500, f"c{n}", "grep", {"pattern": str(n)}) for n in ran
 AGAIN = called("red " * 500, "new", "read_file", '{"path":  "a/x.py"}')
 
 
-@pytest.mark.parametrize(("rounds", "rereads"), [
+@pytest.mark.parametrize(("rounds", "found"), [
     ([OLD, *FILL, AGAIN], 1),
     ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "/srv/ann/a/x.py"}), AGAIN], 0),
     ([OLD, *FILL, called("Done.", "e", "edit_file", {"path": "a/y.py"}), AGAIN], 1),
@@ -117,36 +113,8 @@ AGAIN = called("red " * 500, "new", "read_file", '{"path":  "a/x.py"}')
 ], ids=["read again", "edited", "another edited", "written by a command", "not answered yet", "never answered",
         "another file",
         "written again", "looked up again", "looked up after an act"])  # fmt: skip
-def test_a_call_is_a_reread_where_nothing_but_compaction_explains_it(rounds, rereads):
-    assert sum(asked_again(*history(*rounds), NO_SUMMARIES).rereads.values()) == rereads
-
-
-def test_any_number_of_calls_at_once_is_looked_for_in_bounded_work():
-    calls = [call for n in range(3_000) for call in called("x", f"c{n}", "read", {"n": n})]
-    many = [
-        {"role": "assistant", "content": None, "tool_calls": [c for m in calls[::2] for c in m["tool_calls"]]},
-        *calls[1::2],
-    ]
-    found = asked_again(*history(OLD, many, *FILL, many), NO_SUMMARIES)
-    assert sum(found.rereads.values()) + sum(found.repeats.values()) == MOST_CALLS
-
-
-@pytest.mark.parametrize(("arguments", "rereads"), [
-    ({"command": "pytest -q"}, 0), ({"path": "a/x.py"}, 1), ({"path": "a/\u00fc.py"}, 0),
-], ids=["what may depend on all", "a file that none names", "a file that may be named in another form"])  # fmt: skip
-def test_the_calls_that_are_read_for_what_they_change_are_bounded(arguments, rereads, monkeypatch):
-    read_chars = []
-    monkeypatch.setattr("ctx_hooks.compaction.asked_again.action_of", lambda call, _: (
-        read_chars.append(len(call.arguments)) or action_of(call, None)
-    ))  # fmt: skip
-    tool = "read_file" if "path" in arguments else "bash"
-    long = [called("", f"f{n}", "bash", {"command": "grep -n foo lib | sort; " * 1_000}) for n in range(30)]
-    found = asked_again(
-        *history(called("red " * 500, "old", tool, arguments), *FILL, *long, called("red", "new", tool, arguments)),
-        NO_SUMMARIES,
-    )
-    assert sum(found.rereads.values()) == rereads
-    assert sum(read_chars) < MOST_READ_CHARS + 1_000
+def test_a_call_is_a_reread_where_nothing_but_compaction_explains_it(rounds, found):
+    assert sum(rereads(*history(*rounds), NO_SUMMARIES).values()) == found
 
 
 @pytest.mark.parametrize(
