@@ -115,7 +115,7 @@ def resident_bytes(arguments: argparse.Namespace, *, plugin: bool) -> list[int]:
     """Return the proxy's resident memory after each tenth of the requests."""
     policy: dict[str, Any] = {}
     if arguments.archive:
-        policy = {"archive": {"backend": "memory", "max_bytes": ARCHIVE_BYTES}, "retrieval": True}
+        policy = {"archive": {"max_bytes": ARCHIVE_BYTES}, "retrieval": True}
     measured: list[int] = []
     with FakeProvider(ProviderSettings(window_tokens=WINDOW_TOKENS)) as provider, tempfile.TemporaryDirectory() as folder:
         Path(folder, "tenant_auth.py").write_text(AUTH, encoding="utf-8")
@@ -162,7 +162,7 @@ async def _called(arguments: argparse.Namespace, *, plugin: bool) -> list[int]:
     import litellm  # noqa: PLC0415 - takes seconds
     from litellm.proxy._types import UserAPIKeyAuth  # noqa: PLC0415
 
-    archive = {"archive": {"backend": "memory", "max_bytes": ARCHIVE_BYTES}, "retrieval": True}
+    archive = {"archive": {"max_bytes": ARCHIVE_BYTES}, "retrieval": True}
     policy = archive if arguments.archive else {}
     litellm.callback_settings = {"ctx_hooks": {"cache_bytes": CACHE_BYTES, "defaults": policy}}
     hooks = CtxHooks()

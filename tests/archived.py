@@ -2,17 +2,18 @@
 
 import asyncio
 import sqlite3
+from collections import Counter
 from contextlib import closing
 
 from ctx_hooks.addons.retrieval.archive import disk
-from ctx_hooks.conversation.cut_texts import Handles
+from ctx_hooks.conversation.cut_texts import handle_of
+from ctx_hooks.telemetry.listeners import on
 
 TEXTS = ["1,204 lines of a log\n" * 50, "", "the 琴 is tuned", "half a character: \ud800", "\0" * 1_000]
-LAST = "a" * 12
 
 
 def by_handle(tenant, texts=TEXTS):
-    return {Handles(tenant).of(text): text for text in texts}
+    return {handle_of(tenant, text): text for text in texts}
 
 
 def handles_in(folder):
@@ -20,18 +21,24 @@ def handles_in(folder):
         return [handle for (handle,) in file.execute("SELECT handle FROM texts ORDER BY expires_at, handle")]
 
 
-async def stored(archives, settings, tenant, texts):
-    """Have texts written."""
-    archives.put(settings, tenant, texts)
-    assert await settled(archives, settings, tenant)
+async def stored(archive, settings, tenant, texts):
+    """Store texts and wait until nothing is left to be written; return how many events told of, by their outcome."""
+    told = Counter()
+    end = on("archive", lambda event: told.update({event.outcome: event.texts}))
+    archive.store(asyncio.get_running_loop(), settings, tenant, texts)
+    await settled(archive)
+    end()
+    return told
 
 
-async def store_text(archives, settings, tenant, handle, text):
-    """Have a text written; return whether it was."""
-    batch = archives._at(settings).add(settings, tenant, {handle: text})  # noqa: SLF001 - what `put` does without waiting
-    return batch is not None and await asyncio.wait_for(batch.written, 60)
+async def settled(archive):
+    """Wait until nothing is left to be written."""
+    await asyncio.sleep(0)
+    while archive.writing is not None and not archive.writing.done():
+        await asyncio.wait({archive.writing})
 
 
-async def settled(archives, settings, tenant):
-    """Wait until all that was put is written or given up; return whether a text that is put now is written."""
-    return await store_text(archives, settings, tenant, LAST, "the last one")
+async def got(archive, settings, tenant, handles):
+    """Return the texts of many handles, without those that are not available."""
+    found = {handle: await archive.get(settings, tenant, handle) for handle in handles}
+    return {handle: text for handle, text in found.items() if text is not None}

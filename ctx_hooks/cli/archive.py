@@ -2,8 +2,6 @@
 
 import asyncio
 import sys
-import time
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -16,20 +14,18 @@ from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
 from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environment, tenant_key, tenant_name
 
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
-HOUR_SECONDS = 3_600
 
 
 def print_kept(*, config: Path | None) -> None:
     """Print how much is kept of each tenant, and in which place; teams by name if the configuration has them."""
     read, secret = configuration_without_mistakes(config), secret_of_environment()
-    found, now = asyncio.run(_kept(read)), time.time()
+    found = asyncio.run(_kept(read))
     names = {tenant_name(tenant_key("team", team, secret)): f"team {team}" for team in read.settings.teams}
-    shown = table("tenant", "texts", "bytes", "hours left", "place", right=(1, 2, 3))
+    shown = table("tenant", "texts", "bytes", "place", right=(1, 2))
     shown.columns[0].no_wrap = True  # a digest is to be copied
     for place, stored in found:
-        left = " to ".join(f"{(at - now) / HOUR_SECONDS:,.1f}" for at in (stored.first_expires_at, stored.last_expires_at))
-        shown.add_row(names.get(stored.name, stored.name), f"{stored.texts:,}", f"{stored.size_bytes:,}", left, place)
-    tell([{"place": place, **asdict(stored)} for place, stored in found], shown if found else "Nothing is kept.")
+        shown.add_row(names.get(stored.name, stored.name), f"{stored.texts:,}", f"{stored.size_bytes:,}", place)
+    tell([{"place": place, **stored._asdict()} for place, stored in found], shown if found else "Nothing is kept.")
 
 
 async def _kept(config: Configuration) -> list[tuple[str, Stored]]:
@@ -61,7 +57,7 @@ def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) ->
 
 async def _values(config: Configuration, tenant: str, handle: str) -> list[bytes | None]:
     async with opened_stores(config) as stores:
-        values = [disk.read(folder, tenant, [handle]).get(handle) for folder in stores.folders]
+        values = [disk.read(folder, tenant, handle) for folder in stores.folders]
         return values + ([await redis.read(stores.redis, tenant, handle)] if stores.redis is not None else [])
 
 

@@ -22,7 +22,7 @@ ENVIRONMENT = "REDIS_"
 """LiteLLM reads each parameter of the client from a variable with this prefix."""
 NOWHERE = (
     f"Neither the configuration nor the environment ({FOLDER_VARIABLE}, REDIS_URL, REDIS_HOST) names a Redis or an archive "
-    "on disk. Then only the memory of the proxy's processes has anything, until they end."
+    "on disk. Then only the proxy's processes have anything, until they end."
 )
 
 

@@ -23,7 +23,7 @@ class Compaction:
         messages: the messages that are sent instead, `tokens` local tokens.
         reason: why it is larger than its target, None if it is not.
         summary: the model's summary that replaces the removed messages, None for the extractive summary.
-        handles: the handles of the removed texts in its placeholders.
+        refers: whether its placeholders name archived texts.
         unsettled: how many messages at its end are unchanged originals, in whole exchanges; those before them have settled.
     """
 
@@ -33,7 +33,7 @@ class Compaction:
     steps: tuple[StepReport, ...] = ()
     reason: str | None = None
     summary: WrittenSummary | None = None
-    handles: tuple[str, ...] = ()
+    refers: bool = False
     unsettled: int = 0
 
     @property
@@ -69,7 +69,7 @@ def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bo
 
 def size_bytes(compaction: Compaction) -> int:
     """Return the memory of a compaction."""
-    held = sum(map(getsizeof, compaction.handles))
+    held = 0
     for message in compaction.messages:
         held += MESSAGE_BYTES + json_bytes(message.raw)
         for part in message.parts:

@@ -1,7 +1,6 @@
 """Runs the steps until the goal is met, and reports what each did."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ctx_hooks.compaction.steps import Step, newest_loop, older_parts, oldest_turns, oversized_results, repeats
 from ctx_hooks.compaction.summary.model_written import Choice
@@ -41,7 +40,6 @@ class Outcome:
         reason: why the goal was not met, None if it was.
         rewrites: whether it does not share its prefix with the previous request: the prompt cache has no such prefix.
         choice: the form of the newest compaction in it; None without one, and if no model writes summaries.
-        cut: the removed texts that it refers to, by handle; None for a text that an earlier request has removed.
         offers: whether a placeholder in it says that the model can retrieve the whole removed text.
     """
 
@@ -53,7 +51,6 @@ class Outcome:
     reason: str | None = None
     rewrites: bool = False
     choice: Choice | None = None
-    cut: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     offers: bool = False
 
 

@@ -72,7 +72,6 @@ class _Assembly:
         for i in self._oversized:
             arrived_tokens[i] = self._capped_tokens(i)
         self._cut_points = CutPoints(history, arrived_tokens, thresholds)
-        self._newly_cut: dict[str, str] = {}
         self._forms = Forms(history, summaries, digest_behind(self._start, ()))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
@@ -110,7 +109,7 @@ class _Assembly:
         fits = tokens <= budget.goal_tokens
         reason, rewrites = None if fits else compaction.reason, self._cut_points.rewrites(cut)
         cut_texts = budget.cut_texts
-        cut_since = cut_texts.named_in(since) if cut_texts is not None else {}
+        refers = cut_texts is not None and (cut_texts.store(since) or compaction.refers)
         return Outcome(
             sent,
             self._history.tokens,
@@ -120,8 +119,7 @@ class _Assembly:
             reason,
             rewrites,
             choice=self._choice(compaction, cut),
-            cut={**dict.fromkeys(compaction.handles), **self._newly_cut, **cut_since},
-            offers=cut_texts is not None and cut_texts.is_offered and bool(compaction.handles or cut_since),
+            offers=cut_texts is not None and refers and cut_texts.is_offered,
         )
 
     def _with_beside(self, compaction: Compaction, cut: Cut) -> tuple[Message, ...]:
@@ -154,9 +152,6 @@ class _Assembly:
         return self._remembered(cut, None)
 
     def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
-        cut_texts = self._thresholds.trigger.cut_texts
-        if cut_texts is not None and cut_texts.remakes:
-            return self._made(cut, summary)
         return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), size_bytes)
 
     def _digest(self, cut: Cut, summary: WrittenSummary | None) -> bytes:
@@ -235,8 +230,8 @@ class _Assembly:
         codec = WIRE_FORMATS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
         is_placed = summary is not None and any(placeholders.block_quoted(summary.text) in m.text for m in sent)
-        named = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
-        self._newly_cut.update(named)
+        # Stored before the compaction is remembered: later requests send it without its removed texts.
+        refers = trigger.cut_texts is not None and trigger.cut_texts.store(sent)
         return Compaction(
             cut.length,
             sent,
@@ -244,7 +239,7 @@ class _Assembly:
             outcome.steps,
             outcome.reason,
             summary if is_placed else None,
-            tuple(dict.fromkeys((*base.handles, *named))),
+            refers or base.refers,
             # Messages beside a summary stay whole until another summary replaces them: they are most of the cached text.
             unsettled_in(conversation, outcome.conversation, newest_only=new is not None)
             if conversation is originals

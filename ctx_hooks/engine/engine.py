@@ -1,6 +1,6 @@
 """Pure functions that make one decision about one attempt. They get their inputs as arguments, frozen once an attempt."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -40,16 +40,12 @@ class Decided(NamedTuple):
     """A decision, and the resulting attempt.
 
     Attributes:
-        cut: by handle, the removed texts that the request refers to; None for a text that an earlier request has removed.
-        offers: whether the model is offered the tool that returns them.
-        received_bytes: the estimated memory of the request's messages; 0 if nothing was removed.
+        offers: whether the model is offered the tool that returns removed texts.
     """
 
     decision: Decision
     attempt: Attempt
-    cut: Mapping[str, str | None] = {}
     offers: bool = False
-    received_bytes: int = 0
 
 
 def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
@@ -86,14 +82,6 @@ def holds(request: Request, to: Target, known: Known, deadline: Deadline) -> boo
     """Return whether a deployment gets a request whole; raises what `decide` raises."""
     decided = decide(request, replace(to, defers=True), known, deadline, Timings())
     return not isinstance(decided.decision, LeftToFallback)
-
-
-def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
-    """Return all texts removed from a request, by handle; this repeats the decision of `decide`."""
-    counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
-    compress = partial(fitting.compressed, known, remakes=True)
-    cut = _decide(request, to, known, counter, Timings(), partial(counted_history, counter=counter), compress).cut
-    return {handle: text for handle, text in cut.items() if text is not None}
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, reason: str = last_resort.TOO_LONG) -> Decided:
@@ -242,8 +230,7 @@ def _sent(
     if output_tokens is not None:
         changes |= request.with_output(output_tokens)
         attempt = replace(attempt, output_tokens=output_tokens)
-    decided = _concluded(changes, outcome, plan, attempt)
-    return decided._replace(cut=outcome.cut, offers=offers, received_bytes=request.size_bytes if outcome.cut else 0)
+    return _concluded(changes, outcome, plan, attempt)._replace(offers=offers)
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:

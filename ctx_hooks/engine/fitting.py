@@ -105,7 +105,7 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Bu
     cut_texts, tool_tokens = None, LocalTokens(0)
     found = to.retrievable
     if found is not None:
-        cut_texts = CutTexts(found.handles, found.kept_days, is_offered=found.tool is not None)
+        cut_texts = CutTexts(found)
         tool_tokens = counter.text(compact_json(found.tool)) if found.tool is not None else tool_tokens
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
     window_tokens, wants_reasoning = known.window.tokens, known.wants_reasoning
@@ -139,15 +139,8 @@ def _capped(history: History, budget: Budget) -> Outcome:
     return compacted(history, Thresholds(budget.with_goal(LocalTokens(2 * history.tokens))))[0]
 
 
-def compressed(
-    known: Known, request: Request, history: History, to: Target, budget: Budget, *, remakes: bool = False
-) -> Outcome:
-    """Return the history to send, and report it to the listeners.
-
-    With `remakes` it has all removed texts, including those of earlier requests' compactions, and emits no event.
-    """
-    if remakes:
-        budget = replace(budget, cut_texts=budget.cut_texts and replace(budget.cut_texts, remakes=True))
+def compressed(known: Known, request: Request, history: History, to: Target, budget: Budget) -> Outcome:
+    """Return the history to send, and report it to the listeners."""
     tokens, goal = (to_provider(size, known.factor) for size in (history.tokens, budget.goal_tokens))
     window = budget.window_tokens
     event = CompactionEvent(
@@ -164,8 +157,7 @@ def compressed(
         request_id=to.request_id,
         mode=to.policy.mode,
     )
-    if not remakes:
-        emit(event)
+    emit(event)
     thresholds = _thresholds(history, budget)
     if history.tokens > known.window_less_error() or not _costs_more(history, thresholds, to):
         outcome, _ = compacted(history, thresholds, known.summaries)
@@ -173,10 +165,9 @@ def compressed(
         outcome = _capped(history, budget)
     else:
         outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
-    if not remakes:
-        steps = tuple(step.name for step in outcome.steps)
-        after, touched = to_provider(outcome.tokens_after, known.factor), sum(s.messages_touched for s in outcome.steps)
-        emit(replace(event, name="after_compaction", tokens_after=after, messages_touched=touched, steps=steps))
+    steps = tuple(step.name for step in outcome.steps)
+    after, touched = to_provider(outcome.tokens_after, known.factor), sum(s.messages_touched for s in outcome.steps)
+    emit(replace(event, name="after_compaction", tokens_after=after, messages_touched=touched, steps=steps))
     return outcome
 
 

@@ -2,12 +2,11 @@
 
 import os
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-ArchiveBackend = Literal["memory", "disk", "redis"]
+ArchiveBackend = Literal["disk", "redis"]
 ArchiveScope = Literal["key", "team", "organization"]
 
 FOLDER_VARIABLE = "TOOL_OUTPUT_DIR"
@@ -16,10 +15,10 @@ RETENTION_VARIABLE = "TOOL_OUTPUT_RETENTION_DAYS"
 DEFAULT_RETENTION_DAYS = 7.0
 """MyCodeAgent's: people continue a session after a weekend, or after a few days of other work."""
 LONGEST_RETENTION_DAYS = 365.0
-DEFAULT_MAX_BYTES: dict[ArchiveBackend, int] = {"memory": 64_000_000, "disk": 1_000_000_000, "redis": 64_000_000}
+DEFAULT_MAX_BYTES: dict[ArchiveBackend, int] = {"disk": 1_000_000_000, "redis": 64_000_000}
 """A session that fills a window of 200,000 tokens several times over has some MB of removed text, below 1 MB if compressed.
-Memory: sixty such sessions in each worker process, beside 256 MB of caches. Disk: a thousand in one file. Redis: sixty for
-each tenant, since rate limits and spend counters share its memory."""
+Disk: a thousand such sessions in one file. Redis: sixty for each tenant, since rate limits and spend counters share its
+memory."""
 LEAST_MAX_BYTES = 8_000_000
 """Twice the largest batch that is written at once, so that there is room for one."""
 
@@ -45,8 +44,6 @@ def _retention_days() -> float:
 class ArchiveSettings(BaseModel):
     """Where what compaction cuts is kept, for whom and how long.
 
-    >>> ArchiveSettings().backend
-    'memory'
     >>> ArchiveSettings(backend="redis").size_limit_bytes
     64000000
     """
@@ -54,9 +51,8 @@ class ArchiveSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     backend: ArchiveBackend = Field(
-        "memory",
-        description="`memory`: in each worker process, gone with it. `disk`: one SQLite file that all workers of a machine "
-        "share. `redis`: LiteLLM's own Redis. Unset: `disk` if a path is known.",
+        "disk",
+        description="`disk`: a SQLite file, which all workers of a machine share. `redis`: LiteLLM's own Redis.",
     )
     scope: ArchiveScope = Field(
         "key",
@@ -72,30 +68,15 @@ class ArchiveSettings(BaseModel):
     max_bytes: Bytes | None = Field(
         None,
         ge=LEAST_MAX_BYTES,
-        description="Most that is kept, in bytes as stored: of a worker process (unset: 64 MB), of the file (1 GB), or of "
-        "each tenant in Redis (64 MB). The oldest texts of the tenant that has the most go first; in Redis, what would "
-        "expire first.",
+        description="Most that is kept, in bytes as stored: of the file (unset: 1 GB), or of each tenant in Redis (64 MB). "
+        "The oldest texts of the tenant that has the most go first; in Redis, what would expire first.",
     )
     path: str | None = Field(
-        None,
+        default_factory=lambda: os.environ.get(FOLDER_VARIABLE) or None,
         min_length=1,
-        description=f"For `disk`: the folder of the file, made where there is none; unset: {FOLDER_VARIABLE}.",
+        description=f"For `disk`: the folder of the file, made where there is none; unset: {FOLDER_VARIABLE}, or a folder "
+        "of each worker process, which ends with it.",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_known_folder(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        path = given.get("path", os.environ.get(FOLDER_VARIABLE) or None)
-        backend = given.get("backend", "memory" if path is None else "disk")
-        return {**given, "backend": backend} | ({"path": path} if backend == "disk" else {})
-
-    @model_validator(mode="after")
-    def _has_its_folder(self) -> "ArchiveSettings":
-        if self.backend == "disk" and self.path is None:
-            raise ValueError(f"the backend disk needs `path`, or {FOLDER_VARIABLE} in the environment")
-        return self
 
     @property
     def size_limit_bytes(self) -> int:

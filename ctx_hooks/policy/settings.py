@@ -152,8 +152,8 @@ class Policy(BaseModel):
 
     @property
     def archive_in_use(self) -> ArchiveSettings | None:
-        """Where removed text is kept: retrieval needs at least an archive in memory."""
-        return self.archive or (ArchiveSettings(backend="memory") if self.retrieval else None)
+        """Where removed text is kept: retrieval needs at least a folder of the process."""
+        return self.archive or (ArchiveSettings(path=None) if self.retrieval else None)
 
     @property
     def summary_in_use(self) -> SummarySettings | None:

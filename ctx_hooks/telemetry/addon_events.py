@@ -6,7 +6,7 @@ from typing import Literal
 from ctx_hooks.policy.addon_settings import ArchiveBackend
 from ctx_hooks.telemetry.figures import CALLER, RequestEvent, counter, shown
 
-RetrievalSource = Literal["archive", "request", "none"]
+ArchiveOutcome = Literal["stored", "dropped", "failed"]
 SUMMARIES = counter("summaries", "Summaries that a model was asked for", ("outcome", CALLER))
 DOLLARS = counter("summary_dollars", "Dollars that summaries have cost", (CALLER,))
 RETRIEVALS = counter("retrievals", "Calls of the retrieval tool that were answered", ("source", CALLER))
@@ -52,13 +52,13 @@ class RetrievalEvent(RequestEvent):
 
     Attributes:
         call: the request whose model called, and its target; only its id if the request is forgotten.
-        source: "archive", "request" (made again from it), or "none" (not available).
+        source: "archive", or "none" (not available).
         returned_chars: of the result that the model got; 0 if the text is not available.
         milliseconds: its duration.
     """
 
     name: Literal["retrieval"]
-    source: RetrievalSource = field(metadata=shown(RETRIEVALS))
+    source: Literal["archive", "none"] = field(metadata=shown(RETRIEVALS))
     returned_chars: int
     milliseconds: float
 
@@ -77,6 +77,6 @@ class ArchiveEvent:
 
     name: Literal["archive"]
     time_seconds: float
-    outcome: Literal["stored", "dropped", "failed"]
+    outcome: ArchiveOutcome
     texts: int = field(metadata=shown(TEXTS))
     backend: ArchiveBackend

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from archived import by_handle, settled
+from archived import by_handle, stored
 from litellm.caching.redis_cache import RedisCache
 from litellm.proxy._types import UserAPIKeyAuth
 
 import ctx_hooks
 from ctx_hooks.addons.retrieval.archive import disk
-from ctx_hooks.addons.retrieval.archive.archive import Archives
+from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.summaries.candidates import conversation_key
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.cli import main
@@ -31,7 +31,7 @@ from ctx_hooks.testing import free_port
 
 TALK = [{"role": "user", "content": "Tune the piano."}, {"role": "assistant", "content": "Which one?"}]
 TEXTS = ["1,204 lines of a log", "the 琴"]
-STORES = [("archive", len(TEXTS) + 1), ("archive", len(TEXTS) + 3), ("summaries", 1), ("statistics", 4)]
+STORES = [("archive", len(TEXTS)), ("archive", len(TEXTS) + 2), ("summaries", 1), ("statistics", 4)]
 """Each with its entries of an owner: rows of the file; keys of texts, of the index and of its sizes; two of two answers; two
 kinds of two deployments."""
 NAMED = {"team": "team_id", "user": "user_id", "key": "api_key"}
@@ -64,10 +64,9 @@ def world(redis_server, patient_store, tmp_path, monkeypatch, capsys):  # noqa: 
         conversation = conversation_key(MessageReader("openai-chat", TALK), call.tenant, SummarySettings(model="small"))
         await StoredSummaries(store).write(conversation, WrittenSummary("ab", 2, "The piano."))
         for archive in archives.values():
-            kept = Archives(store)
+            kept = Archive(store)
             tenant = kept.tenant(*call.owner("team"))
-            kept.put(settings := ArchiveSettings(**archive), tenant, by_handle(tenant, TEXTS))
-            while not await settled(kept, settings, tenant):
+            while not (await stored(kept, ArchiveSettings(**archive), tenant, by_handle(tenant, TEXTS)))["stored"]:
                 pass
 
     def command(*arguments):

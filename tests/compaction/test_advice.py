@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import ctx_hooks
 from ctx_hooks.compaction.summary.actions import changes_nothing
-from ctx_hooks.conversation.cut_texts import CutTexts, Handles
+from ctx_hooks.conversation.cut_texts import CutTexts, Retrievable
 from ctx_hooks.conversation.model import ToolCall
 
 ADVICE = ("repeat the call", "call the tool again", "重新调用")
@@ -135,7 +135,7 @@ def test_harmless_call_gets_advice(language, advice):
 def test_offered_retrieval_replaces_advice():
     from ctx_hooks.conversation import placeholders
 
-    reference = CutTexts(Handles(b"tenant"), kept_days=7, is_offered=True).reference("a text")
+    reference = CutTexts(Retrievable(b"tenant", 7, {"name": "ctx_retrieve"}, print)).reference("a text")
     for language in ("en", "zh"):
         for text in (
             placeholders.oversized(2_000, 9_000, language, reference, may_repeat=True),

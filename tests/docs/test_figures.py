@@ -30,7 +30,7 @@ SAYS = [
     ("security", f"a day, ratios {WORDS[observations.RULES['ratios'].kept_seconds / DAY]} days"),
     ("security", f"the key {WORDS[learned.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
-    ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB for both"),
+    ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB in all"),
     ("appendix/design_notes", f"in one of {WORDS[worker.PLACES]} threads"),
     (
         "appendix/design_notes",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, every_format, spoken, tool_round
 
-from ctx_hooks.conversation.cut_texts import Handles, Retrievable
+from ctx_hooks.conversation.cut_texts import Retrievable, handle_of
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.learning.attempts import Known, known_of
@@ -108,13 +108,12 @@ def test_no_retry_sends_it_whole_or_is_larger(number):
 
 
 def test_the_removed_text_is_archived_by_its_handle():
-    asked, handles = request("openai-chat", [LONG]), Handles(b"tenant")
+    asked, stored = request("openai-chat", [LONG]), {}
     where = target(tool_results=ALWAYS, archive={})
-    where = replace(where, retrievable=Retrievable(handles, 7, None))
+    where = replace(where, retrievable=Retrievable(b"tenant", 7, None, stored.update))
     found = engine.decide(asked, where, Known(where.window), Deadline(60), Timings())
-    assert found.cut == {handles.of(LONG): LONG}
-    assert handles.of(LONG) in json.dumps(sent(asked, found.decision).items)
-    assert engine.cut_again(asked, where, Known(where.window), Deadline(60)) == found.cut
+    assert stored == {handle_of(b"tenant", LONG): LONG}
+    assert handle_of(b"tenant", LONG) in json.dumps(sent(asked, found.decision).items)
 
 
 @every_format

@@ -11,7 +11,7 @@ from strategies import FIELDS, every_format
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.retrieval_share import asks
-from ctx_hooks.conversation.cut_texts import Handles, Retrievable
+from ctx_hooks.conversation.cut_texts import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched
@@ -27,12 +27,14 @@ from ctx_hooks.testing import violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
+STORED = {}
 OFFERING = ("openai-chat", "anthropic", "openai-responses")
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered():
     content_cache.clear_all()
+    STORED.clear()
 
 
 def session(fmt="openai-chat", turns=20, **fields):
@@ -47,7 +49,9 @@ def target(window_tokens=12_000, **policy):
 
 def archived(request, where):
     offered = tool.definition(request.format) if tool.may_be_offered(request, where.policy) else None
-    return replace(where, retrievable=Retrievable(Handles(b"tenant"), where.policy.archive_in_use.retention_days, offered))
+    return replace(
+        where, retrievable=Retrievable(b"tenant", where.policy.archive_in_use.retention_days, offered, STORED.update)
+    )
 
 
 def decided(request, where, *, archives=True):
@@ -56,7 +60,7 @@ def decided(request, where, *, archives=True):
 
 
 @every_format
-def test_what_is_sent_with_the_tool_is_within_the_budget(fmt):
+def test_tool_is_within_the_budget(fmt):
     request = session(fmt, turns=30)
     found = decided(request, target(retrieval=True))
     whole = sent(request, found.decision)
@@ -64,12 +68,13 @@ def test_what_is_sent_with_the_tool_is_within_the_budget(fmt):
     assert (RETRIEVE in json.dumps(whole.fields["tools"])) == found.offers
     assert tokens_of(whole) == found.attempt.sent_tokens <= found.decision.figures.budget_tokens
     assert not violations(fmt, whole.fields)
-    assert all(Handles(b"tenant").of(text) == handle for handle, text in found.cut.items())
+    assert STORED
+    assert all(handle_of(b"tenant", text) == handle for handle, text in STORED.items())
 
 
 @pytest.mark.parametrize("turns", [3, 4, 5, 8, 30])
 @pytest.mark.parametrize("share", [0.3, 0.8, 0.95, 0.99, 1.0])
-def test_a_retry_with_the_tool_is_smaller_too(turns, share):
+def test_retry_with_the_tool_is_smaller(turns, share):
     """The definition of the tool is part of what is sent and of what was refused."""
     request, where = session(turns=turns), target(100_000, retrieval=True)
     refused = decided(request, where).attempt
@@ -89,7 +94,7 @@ def test_a_retry_with_the_tool_is_smaller_too(turns, share):
 
 
 @pytest.mark.parametrize("fmt", OFFERING)
-def test_the_definition_is_the_same_in_every_request_and_stands_behind_the_clients_tools(fmt):
+def test_definition_stands_behind_the_clients_tools(fmt):
     tools = [decided(session(fmt, turns=n), target(retrieval=True)).decision.changes["tools"] for n in (30, 40)]
     ours = [own for *others, own in tools]
     assert ours[0] == ours[1]
@@ -97,19 +102,19 @@ def test_the_definition_is_the_same_in_every_request_and_stands_behind_the_clien
 
 
 @every_format
-def test_an_archive_alone_offers_nothing(fmt):
+def test_archive_alone_offers_nothing(fmt):
     found = decided(session(fmt, turns=30), target(archive=ArchiveSettings()))
-    assert found.cut
+    assert STORED
     assert not found.offers
     assert found.decision.changes.keys() == {FIELDS[fmt]}
 
 
 @pytest.mark.parametrize("fmt", OFFERING)
 @pytest.mark.parametrize("turns", [2, 30])
-def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns):
+def test_nothing_is_offered_without_archived_texts(fmt, turns):
     found = decided(session(fmt, turns=turns), target(retrieval=True), archives=turns == 2)
     assert not found.offers
-    assert not found.cut
+    assert not STORED
     assert RETRIEVE not in json.dumps(found.decision.changes)
     assert isinstance(found.decision, Untouched) == (turns == 2)
 
@@ -130,31 +135,11 @@ def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns)
     ("openai-responses", {"previous_response_id": "resp_1"}), ("openai-responses", {"store": True}),
     ("openai-responses", {"store": None}),
 ])  # fmt: skip
-def test_no_client_is_offered_what_could_do_it_harm(fmt, fields):
+def test_harmful_tool_is_not_offered(fmt, fields):
     found = decided(session(fmt, turns=30, **fields), target(retrieval=True))
-    assert found.cut
+    assert STORED
     assert not found.offers
     assert RETRIEVE not in json.dumps(found.decision.changes[FIELDS[fmt]])
-
-
-@pytest.mark.parametrize("fmt", OFFERING)
-def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_remembered(fmt):
-    request = session(fmt, turns=31)
-    where = archived(request, target(retrieval=True))
-    first = decided(request, where)
-    again = decided(request, where)
-    assert first.decision.changes == again.decision.changes
-    assert again.offers
-    assert engine.cut_again(request, where, again.attempt.known, Deadline(60)) == first.cut
-
-
-def test_a_request_that_is_kept_counts_its_images_by_their_bytes_and_not_by_their_tokens():
-    request = session(turns=30)
-    shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'iVBORw0KGgo' * 400_000}"}}
-    messages = [{"role": "user", "content": [shown]}, {"role": "assistant", "content": "Seen."}, *request.fields["messages"]]
-    found = decided(replace(request, fields={**request.fields, "messages": messages}), target(retrieval=True))
-    assert found.cut
-    assert 4_000_000 < found.received_bytes < 6_000_000
 
 
 @every_format

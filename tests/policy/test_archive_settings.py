@@ -20,18 +20,18 @@ def _without_environment(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize("backend", ["memory", "redis"])
+@pytest.mark.parametrize("backend", ["disk", "redis"])
 def test_the_bound_is_the_backends_unless_it_is_set(backend):
     assert ArchiveSettings(backend=backend).size_limit_bytes == DEFAULT_MAX_BYTES[backend]
     assert ArchiveSettings(backend=backend, max_bytes=9_000_000).size_limit_bytes == 9_000_000
 
 
-def test_disk_without_a_folder_is_a_mistake_unless_the_environment_names_one(monkeypatch):
-    with pytest.raises(ValidationError, match="TOOL_OUTPUT_DIR"):
-        ArchiveSettings(backend="disk")
+def test_folder_is_the_environments_unless_it_is_set(monkeypatch):
+    assert ArchiveSettings().path is None
     monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
-    assert ArchiveSettings(backend="disk").path == "/var/lib/cuts"
-    assert ArchiveSettings(backend="disk", path="/elsewhere").path == "/elsewhere"
+    assert ArchiveSettings().path == "/var/lib/cuts"
+    assert ArchiveSettings(path="/elsewhere").path == "/elsewhere"
+    assert resolve({"defaults": "mycodeagent"}).policy.archive.path == "/var/lib/cuts"
 
 
 def test_the_environment_says_the_retention_where_a_policy_does_not(monkeypatch):
@@ -65,28 +65,16 @@ def test_a_folder_of_the_environment_switches_the_archive_on(monkeypatch):
 @pytest.mark.parametrize("off", [False, "off", None])
 def test_an_archive_that_a_scope_switches_off_stays_off(monkeypatch, off):
     monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
-    settings = {"teams": {"red": {"archive": off, "retrieval": True}, "blue": {"archive": {"backend": "memory"}}}}
+    settings = {"teams": {"red": {"archive": off, "retrieval": True}, "blue": {"archive": {"backend": "redis"}}}}
     assert resolve(settings, team_names=("red",)).policy.archive is None
-    assert resolve(settings, team_names=("red",)).policy.archive_in_use.backend == "memory"
-    assert resolve(settings, team_names=("blue",)).policy.archive == ArchiveSettings(backend="memory")
-    assert resolve(settings, team_names=("blue",)).policy.archive.path is None
+    assert resolve(settings, team_names=("red",)).policy.archive_in_use == ArchiveSettings(path=None)
+    assert resolve(settings, team_names=("blue",)).policy.archive.backend == "redis"
 
 
 def test_a_retention_alone_switches_no_archive_on(monkeypatch):
     monkeypatch.setenv("TOOL_OUTPUT_RETENTION_DAYS", "2")
     assert resolve({}).policy.archive is None
     assert Policies(Settings()).addon_names() == ()
-
-
-def test_an_archive_is_on_disk_wherever_a_path_is_known(monkeypatch):
-    assert resolve({"defaults": {"archive": {}}}).policy.archive.backend == "memory"
-    assert resolve({"defaults": {"archive": {"path": "/kept"}}}).policy.archive.backend == "disk"
-    assert resolve({"defaults": "mycodeagent"}).policy.archive.backend == "memory"
-    monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
-    for scope in ({"archive": {}}, {"archive": {"scope": "team"}}, "mycodeagent"):
-        found = resolve({"defaults": scope})
-        assert (found.policy.archive.backend, found.policy.archive.path) == ("disk", "/var/lib/cuts")
-        assert found.ignored == ()
 
 
 WRONG = {
@@ -121,7 +109,7 @@ def test_a_size_has_a_unit_or_is_in_bytes(monkeypatch, said, size_bytes):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"backend": "tape"}, {"scope": "world"}, {"retention_days": 0}, {"max_bytes": 1}, {"compress": "none"}, {"x": 1}],
+    [{"backend": "memory"}, {"scope": "world"}, {"retention_days": 0}, {"max_bytes": 1}, {"compress": "none"}, {"x": 1}],
 )
 def test_what_is_no_setting_is_a_mistake(wrong):
     with pytest.raises(ValidationError):
@@ -132,7 +120,7 @@ def test_what_is_no_setting_is_a_mistake(wrong):
 def test_no_caller_can_set_the_archive_whatever_a_scope_allows(asked):
     with pytest.raises(ValidationError, match="no caller may set"):
         Policy(request_may_set=("retrieval", "archive"))
-    kept = {"scope": "key", "backend": "memory"}
+    kept = {"scope": "key", "backend": "redis"}
     found = resolve(
         {"defaults": {"archive": kept, "request_may_set": ["retrieval"]}, "models": {"*": {"request_may_set": ["archive"]}}},
         group="gpt",
@@ -146,7 +134,7 @@ def test_no_caller_can_set_the_archive_whatever_a_scope_allows(asked):
 @pytest.mark.parametrize("scope", ["organization", "project", "team", "key"])
 @pytest.mark.parametrize("field", [{"path": "/etc"}, {"max_bytes": 10**12}], ids=["path", "max_bytes"])
 def test_metadata_says_neither_where_files_are_nor_how_much_is_held(scope, field):
-    found = resolve({}, **{scope: as_text({"archive": {"backend": "memory", **field}})})
+    found = resolve({}, **{scope: as_text({"archive": {"backend": "disk", **field}})})
     assert found.policy.archive == ArchiveSettings()
     (name,) = field
     assert any(f"{scope}.archive.{name}" in line for line in found.ignored)
@@ -159,10 +147,10 @@ def test_metadata_may_name_a_policy_of_the_configuration_that_does():
     assert found.policy.archive.path == "/var/lib/cuts"
 
 
-def test_what_is_to_be_retrieved_is_kept_in_memory_at_least():
+def test_retrieval_has_an_archive():
     disk = ArchiveSettings(backend="disk", path="/kept")
     assert Policy(retrieval=True).archive_in_use == ArchiveSettings()
     assert Policy(archive=disk, retrieval=True).archive_in_use == Policy(archive=disk).archive_in_use == disk
     assert Policy().archive_in_use is None
     with pytest.raises(ValidationError, match="frozen"):
-        disk.backend = "memory"
+        disk.backend = "redis"

@@ -41,7 +41,7 @@ NOT_AVAILABLE = "not available"
 KEPT = Path(tempfile.gettempdir(), f"ctx_hooks_archive_{os.getpid()}")
 """The archive on disk that two proxies share."""
 MODELS = {"chat": "openai/seeker", "claude": "anthropic/claude-seeker"}
-ARCHIVES = {"memory": {}, "disk": {"backend": "disk", "path": str(KEPT)}}
+ARCHIVES = {"own": {}, "disk": {"path": str(KEPT)}}
 
 
 def groups(url):
@@ -51,8 +51,8 @@ def groups(url):
             made = deployment(url, f"{archive}-{kind}", model, max_input_tokens=WINDOW, ctx_hooks=policy)
             made["litellm_params"] |= {"input_cost_per_token": TOKEN_COST, "output_cost_per_token": TOKEN_COST}
             yield made
-        yield deployment(url, f"unknown-{kind}", model, ctx_hooks=kept_by["memory"])
-    unstored = deployment(url, "unstored", MODELS["chat"], max_input_tokens=WINDOW, ctx_hooks=kept_by["memory"])
+        yield deployment(url, f"unknown-{kind}", model, ctx_hooks=kept_by["own"])
+    unstored = deployment(url, "unstored", MODELS["chat"], max_input_tokens=WINDOW, ctx_hooks=kept_by["own"])
     unstored["litellm_params"]["store"] = False
     yield unstored
 
@@ -80,7 +80,7 @@ def as_team(proxy, team="research"):
     return SimpleNamespace(url=proxy.url, headers=headers(team))
 
 
-def ask(client, proxy, messages, team="research", kind="memory"):
+def ask(client, proxy, messages, team="research", kind="own"):
     """Ask as a client that has a tool of its own, and return what it sees."""
     return of(client, kind).ask(as_team(proxy, team), messages, tools=[client.tool("read_file")])
 
@@ -88,7 +88,7 @@ def ask(client, proxy, messages, team="research", kind="memory"):
 def post(client, proxy, question, seed):
     """Return the answer as it comes, which may be an error."""
     messages = read_long_ago(client, question, seed)
-    return of(client, "memory").post(as_team(proxy), messages, tools=[client.tool("read_file")])
+    return of(client, "own").post(as_team(proxy), messages, tools=[client.tool("read_file")])
 
 
 @over(CLIENTS)
@@ -230,7 +230,7 @@ def test_another_teams_handle_a_guess_and_nonsense_get_the_same_answer(provider,
 @pytest.mark.skipif(takes_items_back(), reason="this LiteLLM translates without loss")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translates(stream, provider, proxy):
-    payload = agent_session("openai-responses", model="memory-claude", seed=13, **SIZE, question="question: seek")
+    payload = agent_session("openai-responses", model="own-claude", seed=13, **SIZE, question="question: seek")
     answer = LOOPBACK.post(
         proxy.url + RESPONSES.path,
         json={**payload, "store": False, "stream": stream},

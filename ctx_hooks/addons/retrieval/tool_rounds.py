@@ -22,7 +22,6 @@ from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, Turn, me
 from ctx_hooks.addons.retrieval.tool import NO_ROOM
 from ctx_hooks.formats import CHAT
 from ctx_hooks.litellm_compat.call import request_id_of
-from ctx_hooks.litellm_compat.deployments import checks_before_deployment
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
 from ctx_hooks.litellm_compat.logged import price
 from ctx_hooks.request.request import Request, format_of
@@ -49,7 +48,7 @@ class Rounds:
     @property
     def is_known(self) -> bool:
         """Whether the model that answers the client's request knows of the tool."""
-        return self._archiving.was_offered(self._request_ids[0])
+        return self._archiving.offer(self._request_ids[0]) is not None
 
     def goes_on(self, turn: Turn) -> bool:
         """Whether a turn is followed by a round."""
@@ -63,12 +62,9 @@ class Rounds:
         before = (*self._messages, *turn.messages)
         self._left -= 1
         request = Request(format_of(self._fields), self._fields)
-        said = request.items
-        if checks_before_deployment():
-            said = await self._archiving.originals(self._request_ids[0], said)
         for results in (await self._results(turn), results_of(self.form.format, turn.hidden, [NO_ROOM] * len(turn.hidden))):
             self._messages = [*before, *messages_of(results)]
-            changes = {request.wire.messages_field: [*said, *self._messages], "stream": stream}
+            changes = {request.wire.messages_field: [*request.items, *self._messages], "stream": stream}
             try:
                 called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.no_calls)})
             except Exception as error:
@@ -88,7 +84,7 @@ class Rounds:
 
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
         # A further request may have the tool from the one before, and be offered none itself.
-        offered_id = next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
+        offered_id = next(filter(self._archiving.offer, reversed(self._request_ids)), self._request_ids[-1])
         texts = await self._archiving.answers(offered_id, [call.arguments for call in turn.hidden])
         return results_of(self.form.format, turn.hidden, texts)
 

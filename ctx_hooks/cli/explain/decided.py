@@ -99,9 +99,9 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
 
 
 def _without_stores(target: Target) -> Target:
-    """Return the target with an archive in memory instead of any other: equal placeholders, and nothing is stored."""
+    """Return the target with an archive of this process instead of any other: equal placeholders, and nothing is kept."""
     archive = target.policy.archive
     if archive is None:
         return target
-    in_memory = archive.model_copy(update={"backend": "memory"})
-    return replace(target, policy=target.policy.model_copy(update={"archive": in_memory}))
+    own = archive.model_copy(update={"backend": "disk", "path": None})
+    return replace(target, policy=target.policy.model_copy(update={"archive": own}))

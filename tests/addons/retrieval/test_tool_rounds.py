@@ -30,8 +30,8 @@ class Texts:
         self.asked = []
         self.arguments = []
 
-    def was_offered(self, request_id):
-        return request_id in self.offered
+    def offer(self, request_id):
+        return request_id if request_id in self.offered else None
 
     async def answers(self, request_id, calls):
         self.asked += [request_id] * len(calls)

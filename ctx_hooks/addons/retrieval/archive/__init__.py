@@ -1,17 +1,11 @@
-"""Keeps removed texts by tenant: in memory, on disk or in Redis, compressed and sealed."""
+"""Keeps removed texts by tenant: on disk or in Redis, compressed and sealed."""
 
-from dataclasses import dataclass
-
-MOST_READ_BYTES = 16_000_000
-"""Limits the texts of one read, in the order of the request."""
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A summary of a tenant's stored texts: name, sizes, and expiry in epoch seconds."""
+class Stored(NamedTuple):
+    """What a store has of a tenant: its name, and the number and size of its texts."""
 
     name: str
     texts: int
     size_bytes: int
-    first_expires_at: float
-    last_expires_at: float

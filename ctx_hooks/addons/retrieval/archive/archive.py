@@ -1,112 +1,189 @@
-"""The archive of a worker process: the store that a policy names, and the queue of writes before it."""
+"""The archive of a worker process: the stores that policies name, and the queue of writes before them."""
 
 import asyncio
+import secrets
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
+from sys import getsizeof
+from tempfile import mkdtemp
+from threading import Lock
+from typing import Protocol, TypeAlias
 
-from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES
-from ctx_hooks.addons.retrieval.archive.disk import Disk, Memory
+from ctx_hooks.addons.retrieval.archive.disk import Disk
 from ctx_hooks.addons.retrieval.archive.redis import Redis
-from ctx_hooks.addons.retrieval.archive.writer import Store, Writer
-from ctx_hooks.conversation.cut_texts import is_handle
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import pool
-from ctx_hooks.store.sealing import opened, secret_of_environment, tenant_key, tenant_name
+from ctx_hooks.store.sealing import fits, opened, sealed, secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
-
-Place: TypeAlias = tuple[str, str | None]
-"""A backend, and the folder of one on disk."""
+from ctx_hooks.telemetry.addon_events import ArchiveEvent, ArchiveOutcome
+from ctx_hooks.telemetry.listeners import emit
 
 GET_SECONDS = 0.3
-"""How long a request waits: longer than HURRY_SECONDS for a Redis, short beside a model's answer. A late text is
-made again from the request."""
+"""How long a request waits: longer than HURRY_SECONDS for a Redis, short beside a model's answer."""
 READ_AGAIN_SECONDS = 10.0
 """The pause after a failure: only one request waits for a store that hangs."""
+QUEUE_BYTES = 32_000_000
+"""Memory of the texts that wait to be written. It suffices for some thirty requests that lose their whole window, or for
+some seconds without an answer of the store."""
+BATCH_BYTES = 2_000_000
+"""Size of one batch: sealed in some 50 ms, during which a reader of Redis waits for a few texts."""
+SEAL_SECONDS = 10.0
+"""Limit for a batch, on a machine that is busy with other work."""
+MOST_WRITTEN = 50_000
+"""Handles that this process remembers to have written: a hundred of each of 500 conversations."""
+WRITTEN_FRACTION = 0.5
+"""Share of the retention after which a text that is removed again is written again, so that it is kept while in use."""
+_Key: TypeAlias = tuple[ArchiveSettings, bytes, str]
+"""Settings, tenant and handle of a text."""
 
 
-class Archives:
-    """Removed texts by tenant and handle. Used on the event loop only; none of its methods fails.
+class Store(Protocol):
+    """A backend. It sees names of tenants and sealed texts; its errors cost no request anything."""
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store sealed texts by their handles, in place of any of the same handle."""
+
+    async def read(self, tenant: str, handle: str) -> bytes | None:
+        """Return a sealed text, None if it is absent or expired."""
+
+
+class Archive:
+    """Removed texts by tenant and handle. Used on the event loop only, except `store`. None of its methods fails.
 
     Args:
-        store: what the workers share.
+        shared: what the workers share.
         secret: the operator's; if unset, the environment's. With a secret, stored texts are encrypted.
     """
 
-    def __init__(self, store: SharedStore, secret: bytes | None = None) -> None:
-        self._store = store
+    def __init__(self, shared: SharedStore, secret: bytes | None = None) -> None:
+        self._shared = shared
         self._secret = secret_of_environment() if secret is None else secret
-        self._writers: dict[Place, Writer] = {}
+        self._stores: dict[tuple[str, str | None], tuple[Store, bytes]] = {}
+        self._read_again_at: dict[Store, float] = {}
+        self._lock = Lock()
+        self._waiting: dict[_Key, str] = {}
+        self._waiting_bytes = 0
+        self._write_again_at: dict[_Key, float] = {}
+        self.writing: asyncio.Task[None] | None = None
 
     def tenant(self, kind: str, identifier: str) -> bytes:
         """Return the key of a tenant; its kind and id are as `Call.owner` returns them."""
         return tenant_key(kind, identifier, self._secret)
 
-    def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str | None]) -> bool:
-        """Queue texts to be stored, by their handles, and return at once.
+    def store(
+        self, loop: asyncio.AbstractEventLoop, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]
+    ) -> None:
+        """Queue texts to be written by their handles, in any thread, and return at once; `loop` is the event loop.
 
-        A text that is too large, or finds the queue full, is dropped. A text that was stored lately is not stored again.
-        None represents an unknown text.
-
-        Returns:
-            Whether each text waits to be written, or was written by this process lately.
+        A text that is too large, or finds the queue full, is dropped. A text that was written lately is not written again.
         """
-        writer = self._at(settings)
-        new = {h: text for h, text in texts.items() if text is not None and not writer.has(settings, tenant, h)}
-        writer.add(settings, tenant, new)
-        return all(writer.has(settings, tenant, handle) for handle in texts)
+        dropped = 0
+        with self._lock:
+            for handle, text in texts.items():
+                key, size_bytes = (settings, tenant, handle), getsizeof(text)
+                if key in self._waiting or time.monotonic() < self._write_again_at.get(key, 0.0):
+                    continue
+                if fits(text) and self._waiting_bytes + size_bytes <= QUEUE_BYTES:
+                    self._waiting[key] = text
+                    self._waiting_bytes += size_bytes
+                else:
+                    dropped += 1
+        if dropped:
+            _tell("dropped", dropped, settings)
+        if self._waiting and not loop.is_closed():
+            loop.call_soon_threadsafe(self._begin_writing)
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
         """Return a text of a tenant, None if it is absent, expired, broken, another tenant's, or not read in time."""
-        return (await self.get_all(settings, tenant, [handle])).get(handle) if is_handle(handle) else None
-
-    async def get_all(self, settings: ArchiveSettings, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
-        """Return the texts of a tenant by their handles, without those that `get` returns None for.
-
-        Beyond MOST_READ_BYTES, the last handles are not read.
-        """
-        writer = self._at(settings)
-        waiting = ((handle, writer.waiting(tenant, handle)) for handle in handles)
-        texts = {handle: text for handle, text in waiting if text is not None}
-        stored = [handle for handle in handles if handle not in texts]
-        if not stored or time.monotonic() < writer.read_again_at:
-            return texts
+        key = settings, tenant, handle
+        text = self._waiting.get(key)
+        if text is not None:
+            return text
         try:
-            texts |= await asyncio.wait_for(self._read(writer.store, tenant, stored), GET_SECONDS)
+            store, secret = self._at(settings)
+            if time.monotonic() < self._read_again_at.get(store, 0.0):
+                return None
+            value = await asyncio.wait_for(store.read(tenant_name(tenant), handle), GET_SECONDS)
+            if value is not None:
+                text = await pool.run(tenant, lambda: opened(value, tenant, handle, secret), Deadline(GET_SECONDS))
         except UnavailableError:
-            return texts  # Redis has one breaker for all who use it
+            return None  # Redis has one breaker for all who use it
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
-            writer.read_again_at = time.monotonic() + READ_AGAIN_SECONDS
+            self._read_again_at[store] = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
-            return texts
-        for handle in stored:
-            if handle not in texts:
-                writer.lose(tenant, handle)
-        return texts
+            return None
+        if text is None:  # the store has lost it
+            self._write_again_at.pop(key, None)
+        return text
 
-    async def _read(self, store: Store, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
-        values = await store.read(tenant_name(tenant), handles)
-
-        def texts() -> dict[str, str]:
-            found, left_chars = {}, MOST_READ_BYTES
-            for handle, value in values.items():
-                text = opened(value, tenant, handle, self._secret) if left_chars > 0 else None
-                if text is not None:
-                    found[handle] = text
-                    left_chars -= len(text)
-            return found
-
-        return await pool.run(tenant, texts, Deadline(GET_SECONDS)) if values else {}
-
-    def _at(self, settings: ArchiveSettings) -> Writer:
+    def _at(self, settings: ArchiveSettings) -> tuple[Store, bytes]:
+        """Return the store that settings name, and the secret of its texts."""
         place = settings.backend, settings.path if settings.backend == "disk" else None
-        if place not in self._writers:
+        if place not in self._stores:
             if settings.backend == "redis":
-                store: Store = Redis(self._store)
-            else:
-                store = Disk(Path(settings.path) if settings.backend == "disk" and settings.path else Memory())
-            self._writers[place] = Writer(store, self._secret)
-        return self._writers[place]
+                self._stores[place] = Redis(self._shared), self._secret
+            elif settings.path is not None:
+                self._stores[place] = Disk(Path(settings.path)), self._secret
+            else:  # what a killed process leaves, nobody can read
+                folder = mkdtemp(prefix="ctx_hooks_")
+                weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+                self._stores[place] = Disk(Path(folder)), secrets.token_bytes(32)
+        return self._stores[place]
+
+    def _begin_writing(self) -> None:
+        if self._waiting and (self.writing is None or self.writing.done()):
+            self.writing = asyncio.get_running_loop().create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        """Write the waiting texts in batches of one tenant, in the order of arrival."""
+        while self._waiting:
+            batch = self._next_batch()
+            (settings, tenant, _), *_ = batch
+            outcome: ArchiveOutcome = "failed"
+            try:
+                await self._write(settings, tenant, {handle: text for (_, _, handle), text in batch.items()})
+                outcome = "stored"
+            except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
+                warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
+            finally:  # also if this task is cancelled
+                self._forget(batch)
+                _tell(outcome, len(batch), settings)
+            if outcome == "stored":
+                again_at = time.monotonic() + settings.retention_seconds * WRITTEN_FRACTION
+                if len(self._write_again_at) > MOST_WRITTEN:
+                    self._write_again_at.clear()
+                self._write_again_at |= dict.fromkeys(batch, again_at)
+
+    def _next_batch(self) -> dict[_Key, str]:
+        batch: dict[_Key, str] = {}
+        with self._lock:
+            first = next(iter(self._waiting))[:2]
+            for key, text in self._waiting.items():
+                if batch and (key[:2] != first or sum(map(getsizeof, batch.values())) + getsizeof(text) > BATCH_BYTES):
+                    break
+                batch[key] = text
+        return batch
+
+    async def _write(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> None:
+        store, secret = self._at(settings)
+
+        def values() -> dict[str, bytes]:
+            return {handle: sealed(text, tenant, handle, secret) for handle, text in texts.items()}
+
+        found = await pool.run(tenant, values, Deadline(SEAL_SECONDS))
+        await store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
+
+    def _forget(self, batch: Mapping[_Key, str]) -> None:
+        with self._lock:
+            for key, text in batch.items():
+                del self._waiting[key]
+                self._waiting_bytes -= getsizeof(text)
+
+
+def _tell(outcome: ArchiveOutcome, texts: int, settings: ArchiveSettings) -> None:
+    emit(ArchiveEvent("archive", time.time(), outcome, texts, settings.backend))

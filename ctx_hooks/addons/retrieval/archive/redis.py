@@ -6,11 +6,11 @@ Redis can write anything there: keys of a wrong type are replaced.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ctx_hooks.addons.retrieval.archive import MOST_READ_BYTES, Stored
+from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.store.shared_store import SharedStore, keys_like
 
@@ -54,17 +54,12 @@ for _, key in ipairs({{index, sizes}}) do
 end
 return 1
 """
-READ = f"""
-local found, left = {{}}, {MOST_READ_BYTES}
-for i, handle in ipairs(ARGV) do
-  local key = KEYS[1] .. ':' .. handle
-  local size = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) or 0
-  found[i] = size > 0 and size <= math.min(left, {LARGEST_VALUE_BYTES}) and redis.call('GET', key)
-  left = left - (found[i] and size or 0)
-end
-return found
-"""
 """`total` is no handle: a handle has twelve characters. If the index was lost, the total begins at zero again."""
+READ = f"""
+local key = KEYS[1] .. ':' .. ARGV[1]
+local size = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) or 0
+return size > 0 and size <= {LARGEST_VALUE_BYTES} and redis.call('GET', key)
+"""
 
 
 class Redis:
@@ -80,11 +75,10 @@ class Redis:
         args = [now, now + kept_seconds, kept, max_bytes, *texts]
         await self._store.run(WRITE, key_of(tenant), args, WRITE_SECONDS)
 
-    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the sealed texts that still exist, by their handles; raises UnavailableError."""
-        read = partial(self._store.run, READ, key_of(tenant), handles)
-        found = await self._store.briefly(read, (tenant, *handles))
-        return {handle: value for handle, value in zip(handles, found, strict=True) if isinstance(value, bytes)}
+    async def read(self, tenant: str, handle: str) -> bytes | None:
+        """Return a sealed text, None if it is absent or expired; raises UnavailableError."""
+        value = await self._store.briefly(partial(self._store.run, READ, key_of(tenant), [handle]), (tenant, handle))
+        return value if isinstance(value, bytes) else None
 
 
 def key_of(tenant: str) -> str:
@@ -93,26 +87,21 @@ def key_of(tenant: str) -> str:
 
 
 async def tenants(client: Any) -> list[Stored]:
-    """Return a summary of each tenant's texts; raises the connection's errors."""
-    found = [await _summed(client, index) for index in await keys_like(client, key_of("*"))]
+    """Return how much is kept of each tenant, without indexes that somebody else wrote; raises the connection's errors."""
+    found = []
+    for index in await keys_like(client, key_of("*")):
+        if await client.type(index) == b"zset" and await client.type(index + b":sizes") == b"hash":
+            name = index.decode("utf-8", "replace").rpartition(KEY_PREFIX)[2].strip("{}")
+            handles = await client.zrangebyscore(index, time.time(), "+inf")
+            sizes = await client.hmget(index + b":sizes", handles) if handles else []
+            found.append(Stored(name, len(handles), sum(int(size) for size in sizes if size and size.isdigit())))
     return [stored for stored in found if stored.texts]
 
 
 async def read(client: Any, tenant: str, handle: str) -> bytes | None:
     """Return a sealed text, None if there is none; raises the connection's errors."""
     for key in await keys_like(client, f"{key_of(tenant)}:{handle}"):
-        (found,) = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
+        found = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
         if isinstance(found, bytes):
             return found
     return None
-
-
-async def _summed(client: Any, index: bytes) -> Stored:
-    """Return the unexpired entries of an index; none if somebody else has written it."""
-    tenant = index.decode("utf-8", "replace").rpartition(KEY_PREFIX)[2].strip("{}")
-    if await client.type(index) != b"zset" or await client.type(index + b":sizes") != b"hash":
-        return Stored(tenant, 0, 0, 0.0, 0.0)
-    found = dict(await client.zrangebyscore(index, time.time(), "+inf", withscores=True))
-    sizes = await client.hgetall(index + b":sizes")
-    size_bytes = sum(int(sizes[handle]) for handle in found if sizes.get(handle, b"").isdigit())
-    return Stored(tenant, len(found), size_bytes, min(found.values(), default=0.0), max(found.values(), default=0.0))

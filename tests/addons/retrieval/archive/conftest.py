@@ -1,14 +1,11 @@
 """A real Redis, and archives as two workers have them."""
 
-from collections import Counter
-
 import pytest
 
 from ctx_hooks.addons.retrieval.archive import archive
-from ctx_hooks.addons.retrieval.archive.archive import Archives
+from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store.shared_store import SharedStore
-from ctx_hooks.telemetry.listeners import on
 
 PATIENT_SECONDS = 30.0
 """A read may take so long here: a busy machine is no broken store."""
@@ -19,14 +16,15 @@ def patient(monkeypatch, patient_store):  # noqa: ARG001 - for what it sets
     monkeypatch.setattr(archive, "GET_SECONDS", PATIENT_SECONDS)
 
 
-@pytest.fixture(params=["memory", "disk", "redis"])
+@pytest.fixture(params=["process", "disk", "redis"])
 def backend(request):
     return request.param
 
 
 @pytest.fixture
 def settings(backend, tmp_path):
-    return ArchiveSettings(backend=backend, path=str(tmp_path))
+    path = {"process": None, "disk": str(tmp_path), "redis": None}[backend]
+    return ArchiveSettings(backend="redis" if backend == "redis" else "disk", path=path)
 
 
 @pytest.fixture(params=[b"", b"a secret of the operator"], ids=["plain", "encrypted"])
@@ -36,10 +34,10 @@ def secret(request):
 
 @pytest.fixture
 def worker(backend, secret, request):
-    """Returns a function that makes the archives of one more worker process."""
+    """Returns a function that makes the archive of one more worker process."""
     request.getfixturevalue("patient")
     cache = request.getfixturevalue("redis_cache") if backend == "redis" else None
-    return lambda: Archives(SharedStore(lambda: cache), secret)
+    return lambda own_secret=secret: Archive(SharedStore(lambda: cache), own_secret)
 
 
 @pytest.fixture
@@ -50,12 +48,3 @@ def one(worker):
 @pytest.fixture
 def tenant(one):
     return one.tenant("key", "ann")
-
-
-@pytest.fixture
-def texts_told():
-    """How many texts events have told of, by what became of them."""
-    found = Counter()
-    end = on("archive", lambda event: found.update({event.outcome: event.texts}))
-    yield found
-    end()
