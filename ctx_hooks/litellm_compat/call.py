@@ -26,15 +26,14 @@ SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
 LONGEST_ID_CHARS = 128
 TENANT_DIGEST_BYTES = 8
 SESSION_DIGITS = 4
-"""Hexadecimal: shares of sessions in steps of 0.002 %, and too few to guess from them how a conversation begins."""
+"""Hexadecimal, and too few to guess from them how a conversation begins."""
 MESSAGES_FIELDS = ("messages", "input", "contents")
 BEGINNING_CHARS, MOST_ITEMS = 4_096, 50
 """Instructions may precede the user's first message, and reminders may be in it; the event loop reads this."""
 _BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
-"""The attribute of LiteLLM's object of key and team for each kind."""
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
-"""The same of each name."""
+"""The attributes of LiteLLM's object of key and team."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +74,6 @@ class Call:
         is_for_summary: whether it asks a model for a summary, and so is never compacted by one.
         call_type: LiteLLM's name of the call; "" outside a proxy.
         span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
-
-    >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
-    'group'
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -141,10 +137,7 @@ class Call:
         return "nobody", ""
 
     def caller(self, deployment: Deployment, group: str) -> Caller:
-        """Return the caller for whom a policy is resolved, for a model group and a deployment's `model_info`.
-
-        Session, `ctx_hooks` and headers come from the caller and may have any size.
-        """
+        """Return the caller for whom a policy is resolved, for a model group and a deployment's `model_info`."""
         overrides = as_text(deployment.model_info.get(REQUEST_KEY))
         if (group, overrides) in self._callers:
             return self._callers[group, overrides]
@@ -226,10 +219,7 @@ def _overrides(auth: Any, name: str) -> str:
 
 
 def _beginning(fields: Mapping[str, Any]) -> str:
-    """Return the beginning of each user message before the first answer: all requests of a conversation have these.
-
-    The first one may be the same in all conversations about a project: Codex sends AGENTS.md there.
-    """
+    """Return the beginning of each user message before the first answer: all requests of a conversation have these."""
     items = next(filter(None, map(fields.get, MESSAGES_FIELDS)), "")
     if isinstance(items, str):
         return items[:BEGINNING_CHARS]

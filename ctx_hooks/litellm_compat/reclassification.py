@@ -13,13 +13,15 @@ from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import chosen_by_router
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
 from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED, SEND, TURN
 from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
+    ReadAhead,
     StreamedError,
+    close,
     error_before_content,
     is_known_form,
+    read_opening,
     refusal_of,
 )
 

@@ -11,9 +11,9 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.texts import OwnWords
 
 LEAST_WORDS = 6
-"""So many words in a row are a quotation, three with a figure too: "prompt is too long" may be in any conversation."""
+"""So many words in a row are a quotation, three with a figure too."""
 PIECE_CHARS, OVERLAP_CHARS = 65_536, 512
-"""A pattern holds the interpreter's lock while it reads a piece, for 5 ms; a quotation may lie across two pieces."""
+"""A pattern holds the interpreter's lock while it reads a piece, for 5 ms."""
 MOST_CHARS = 8_000_000
 """Read of a request, in a second at most. What a longer request says is unknown: all of it counts as quoted."""
 MOST_VALUE_CHARS = 64

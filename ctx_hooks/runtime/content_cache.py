@@ -79,7 +79,7 @@ class Memory:
             self._evict()
 
     def limit(self, limit_bytes: int) -> None:
-        """Bound the estimated memory."""
+        """Bound the estimated memory; 0 keeps nothing."""
         with self._lock:
             self._limit_bytes = limit_bytes
             self._evict()

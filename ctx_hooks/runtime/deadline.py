@@ -14,16 +14,7 @@ class CompressionTimeoutError(Exception):
 
 
 class Deadline:
-    """Stops the work on one request, which calls `check`, some seconds from now, or once `stop` is called.
-
-    >>> deadline = Deadline()
-    >>> deadline.seconds_left is None
-    True
-    >>> deadline.stop()
-    >>> deadline.check()
-    Traceback (most recent call last):
-    ctx_hooks.runtime.deadline.CompressionTimeoutError
-    """
+    """Stops the work on one request, which calls `check`, some seconds from now, or once `stop` is called."""
 
     __slots__ = ("_ends_at", "_stopped")
 
@@ -52,14 +43,7 @@ def compression_deadline() -> Deadline:
 
 
 class Timings(dict[str, float]):
-    """The milliseconds of each phase so far; a phase that is entered again adds up.
-
-    >>> timings = Timings()
-    >>> with timings.phase("counting"):
-    ...     pass
-    >>> list(timings)
-    ['counting']
-    """
+    """The milliseconds of each phase so far; a phase that is entered again adds up."""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

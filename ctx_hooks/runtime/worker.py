@@ -49,7 +49,6 @@ class _Task:
             self = None  # type: ignore[assignment]  # noqa: PLW0642 - as concurrent.futures does
 
     def refuse(self, error: Exception) -> None:
-        """Raise an error in the caller, unless nobody waits."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
 
@@ -98,7 +97,6 @@ class Workers:
             self._leave(task)
 
     def _fill(self) -> None:
-        """Start a thread for each free place while work may begin; the caller has the lock."""
         while len(self._running) < PLACES and (task := self._next()) is not None:
             try:
                 threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
@@ -116,7 +114,6 @@ class Workers:
             self._fill()
 
     def _leave(self, task: _Task) -> None:
-        """Release the place of a task whose caller has left; a running task is abandoned."""
         with self._lock:
             if task in self._waiting.get(task.queue, ()):
                 self._waiting[task.queue].remove(task)
@@ -126,10 +123,7 @@ class Workers:
                 self._fill()
 
     def _next(self) -> _Task | None:
-        """Return the task of the tenant whose turn it is, None if none may begin; the caller has the lock.
-
-        Work with a deadline is refused while too many threads have not stopped; the last resort has no deadline.
-        """
+        """Return the task of the tenant whose turn it is; the last resort, without a deadline, begins in any case."""
         busy = Counter(task.queue for task in self._running)
         may_begin = [q for q in self._waiting if busy[q] < MOST_OF_A_TENANT and not (q.gives_way and self._ahead)]
         for queue in may_begin:

@@ -25,8 +25,7 @@ from ctx_hooks.litellm_compat.errors import (
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, fallback_groups, hide_retries, retry_of, spare_deployment
-from ctx_hooks.overflow.missing_reasoning import misses_reasoning
-from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.recognise import Overflow, misses_reasoning
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
 from ctx_hooks.request import target

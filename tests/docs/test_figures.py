@@ -11,7 +11,7 @@ from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import thresholds
 from ctx_hooks.learning import learned, observations
-from ctx_hooks.litellm_compat import read_ahead
+from ctx_hooks.litellm_compat import stream_events
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import resolve
 from ctx_hooks.policy.settings import Policy
@@ -39,7 +39,7 @@ SAYS = [
     ("appendix/design_notes", f"at least {observations.LEAST_LIMIT_TOKENS:,} tokens"),
     ("appendix/design_notes", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
-    ("security", f"at most {WORDS[read_ahead.MOST_READ]} events"),
+    ("security", f"at most {WORDS[stream_events.MOST_READ]} events"),
     ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
     ("addons", f"The texts of one turn, {archiving.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),

@@ -16,8 +16,8 @@ from litellm.llms.vertex_ai.common_utils import VertexAIError
 from litellm.types.llms.openai import ResponsesAPIStreamEvents
 
 from ctx_hooks.litellm_compat.errors import overflow_of
-from ctx_hooks.litellm_compat.read_ahead import ReadAhead, read_opening
 from ctx_hooks.litellm_compat.reclassification import reclassify
+from ctx_hooks.litellm_compat.stream_events import ReadAhead, read_opening
 
 OVERFLOW = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
 EVENTS = [b'data: {"type": "message_start"}\n\n', b'data: {"type": "content_block_start"}\n\n', b"data: the rest\n\n"]

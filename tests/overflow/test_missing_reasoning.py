@@ -5,8 +5,7 @@ import json
 import litellm
 import pytest
 
-from ctx_hooks.overflow.missing_reasoning import misses_reasoning
-from ctx_hooks.overflow.recognise import recognise_overflow
+from ctx_hooks.overflow.recognise import misses_reasoning, recognise_overflow
 
 DEEPSEEK = "The `reasoning_content` in the thinking mode must be passed back to the API."
 MOONSHOT = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 19"

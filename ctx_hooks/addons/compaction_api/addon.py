@@ -29,7 +29,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import compacts_itself
 from ctx_hooks.litellm_compat.errors import note_fault, refusal
-from ctx_hooks.litellm_compat.read_ahead import close
+from ctx_hooks.litellm_compat.stream_events import close
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
