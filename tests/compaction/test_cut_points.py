@@ -12,7 +12,6 @@ from ctx_hooks.compaction.cut_points import LEAST_FREE_FRACTION, MOST_GENERATION
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.thresholds import COMPACTION_FIELDS, Thresholds
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
@@ -95,21 +94,6 @@ def test_what_follows_the_newest_cut_fits_at_every_request(index):
             assert cut.tokens + sums[length] - sums[cut.length] <= TRIGGER_TOKENS
 
 
-@pytest.mark.parametrize(
-    ("index", "least_tokens"),
-    [
-        ([stats("system", 500, stays=True), *turns(10)], 600),  # what stays anywhere, and the newest turn
-        ([stats("user", 900), stats("assistant", 90), stats("user", 50)], 50),
-        ([stats("user", 50), stats("assistant", 90), stats("user", 900)], 900),
-        ([*turns(3), stats("assistant", 50), stats("tool", 800)], 950),  # the newest turn, the call and its result
-    ],
-)
-def test_what_no_compaction_makes_smaller_is_expected_to_be_left(index, least_tokens):
-    """Beside it there is room for the summary alone."""
-    expected = points_of(index, target_tokens=1).newest_after(Cut()).tokens
-    assert least_tokens < expected <= least_tokens + MOST_SUMMARY_FRACTION * TRIGGER_TOKENS
-
-
 @given(indices, st.integers(1, 300), st.integers(0, 60))
 def test_a_target_follows_from_what_is_compacted_alone(index, tokens, more):
     """Whatever comes behind it: every worker, and every later request, computes the same."""
@@ -117,18 +101,6 @@ def test_a_target_follows_from_what_is_compacted_alone(index, tokens, more):
     length = len(shorter)
     points = [points_of(i, target_tokens=None) for i in (shorter, longer)]
     assert points[0].target_tokens(Cut(length)) == points[1].target_tokens(Cut(length))
-
-
-@pytest.mark.parametrize("newest_tokens", [300, 500, 800])
-def test_large_newest_results_leave_older_text_a_share_of_its_room(newest_tokens):
-    index = [*turns(40, 20), stats("assistant", 20), stats("tool", newest_tokens)]
-    points = points_of(index, target_tokens=None)
-    usual_tokens = points.target_tokens(Cut(40))
-    protected_tokens = newest_tokens + 60  # the newest turn, two messages of the assistant's, and the result
-    free_tokens = TRIGGER_TOKENS - protected_tokens
-    left_tokens = points.target_tokens(Cut(42)) - protected_tokens
-    assert left_tokens >= int(min(0.4 * usual_tokens, free_tokens / 2))
-    assert left_tokens <= max(usual_tokens - protected_tokens, free_tokens / 2)
 
 
 def bases_of(index, target_tokens, trigger=10 * TRIGGER_TOKENS):
@@ -148,16 +120,6 @@ def test_a_few_compactions_are_made_behind_each_other_and_each_leaves_a_share_of
     came = [300 * (after - before) for before, after in pairwise(lengths[:few])]
     assert [after - before for before, after in pairwise(targets[:few])] == [int(NEWER_FRACTION * c) for c in came]
     assert targets[few - 1] <= 10 * TRIGGER_TOKENS * (1 - LEAST_FREE_FRACTION)
-
-
-def test_where_a_policy_or_dialogue_bounds_what_is_left_each_compaction_is_made_anew():
-    loop = [stats("user", 200), *(stats(("assistant", "tool")[n % 2], 300) for n in range(150))]
-    assert {generation for generation, *_ in bases_of(loop, 10 * TARGET_TOKENS)} == {0}
-    budget = Budget(10 * TRIGGER_TOKENS, 20_000, Counter("cl100k_base"))
-    talk = turns(1_500, 30)
-    points = CutPoints(History(UNREADABLE, tuple(talk), 0, b""), [30] * 1_500, Thresholds(budget))
-    assert points.newest().number > 1
-    assert points.newest().base is None
 
 
 class ReadPolicy(Policy):

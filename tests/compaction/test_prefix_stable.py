@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sessions import OWN
 from strategies import FORMATS, every_format, items_of, payloads, spoken
 
-from ctx_hooks.compaction.cut_points import MOST_GENERATIONS, Cut
+from ctx_hooks.compaction.cut_points import Cut
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -79,25 +79,6 @@ def test_a_compaction_begins_with_what_has_settled_in_the_one_before(fmt):
         before, last = now, cut
     assert len(shares) > 2 * anew > 0
     assert mean(shares) > 0.4
-
-
-def test_users_words_have_their_share_of_the_whole_budget_whichever_compaction_holds_them():
-    told, messages = [], []
-    for n, message in enumerate(agent_session("openai-chat", turns=120)["messages"]):
-        messages.append(message)
-        if n % 12 == 1 and n > 2:
-            words = "never touch part{1}_{0}.py, always keep its tests as they are, and use at most {0} lines for it."
-            told.append(" ".join(f"For step {n}: {words.format(n, k)}" for k in range(3)))
-            messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": told[-1]}]
-    compacted_lengths = set()
-    for n in requests(messages, "openai-chat"):
-        now, cut, _ = sent(messages[:n], "openai-chat", trigger=12_000, target="auto")
-        if cut.length not in compacted_lengths:
-            compacted_lengths.add(cut.length)
-            text, asked = "".join(now), [m["content"] for m in messages[:n] if m["role"] == "user"]
-            assert [t for t in told if t in asked and t not in text] == []
-    assert len(told) > 15
-    assert len(compacted_lengths) > MOST_GENERATIONS
 
 
 @every_format

@@ -12,7 +12,6 @@ from ctx_hooks.conversation.protection import (
     older_messages,
     protected,
     reasoning_left,
-    request_of_first_speaker,
     stays,
 )
 from ctx_hooks.formats import WIRE_FORMATS
@@ -112,14 +111,6 @@ def test_items_of_one_answer_side_by_side_are_one_exchange_where_the_format_list
 
 def test_a_call_without_a_result_holds_nothing_together_behind_the_next_user():
     assert exchanges(calls("a"), said("user"), said("assistant"), said("assistant")) == [[0], [1], [2], [3]]
-
-
-def test_the_request_of_who_spoke_first_is_known_among_those_of_others():
-    agents = (said("user", name="human"), said("user", name="coder"), said("user", name="tester"))
-    assert request_of_first_speaker(agents) == 0
-    assert request_of_first_speaker((*agents, said("user"), said("assistant"))) == 3
-    assert request_of_first_speaker((*agents, said("user", name="human"), said("user", name="coder"))) == 3
-    assert request_of_first_speaker((said("system"), said("assistant"))) is None
 
 
 def test_a_result_that_a_repair_puts_before_a_request_leaves_it_one():

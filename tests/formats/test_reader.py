@@ -49,12 +49,6 @@ def test_what_is_not_asked_for_is_not_read():
         reader.message(1)
 
 
-@pytest.mark.parametrize("items", [None, "text", {"role": "user"}])
-def test_what_is_no_list_is_no_conversation(items):
-    with pytest.raises(MalformedConversationError):
-        MessageReader("openai-chat", items)
-
-
 @every_format
 @settings(max_examples=10)
 @given(data=st.data())
