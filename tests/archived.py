@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import closing
 
 from ctx_hooks.addons.retrieval.archive import disk
-from ctx_hooks.conversation.cut_texts import handle_of
+from ctx_hooks.conversation.handles import handle_of
 from ctx_hooks.telemetry.listeners import on
 
 TEXTS = ["1,204 lines of a log\n" * 50, "", "the 琴 is tuned", "half a character: \ud800", "\0" * 1_000]

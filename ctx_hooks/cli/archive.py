@@ -10,7 +10,7 @@ from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.stores import opened_stores, owner_id
 from ctx_hooks.cli.terminal import CommandError, as_json, counted, table, tell
-from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
+from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
 from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environment, tenant_key, tenant_name
 
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."

@@ -108,8 +108,7 @@ class _Assembly:
         tokens = self._tokens(compaction, cut, texts) if is_summed else budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         reason, rewrites = None if fits else compaction.reason, self._cut_points.rewrites(cut)
-        cut_texts = budget.cut_texts
-        refers = cut_texts is not None and (cut_texts.store(since) or compaction.refers)
+        refers = budget.stores(since) or compaction.refers
         return Outcome(
             sent,
             self._history.tokens,
@@ -119,7 +118,7 @@ class _Assembly:
             reason,
             rewrites,
             choice=self._choice(compaction, cut),
-            offers=cut_texts is not None and refers and cut_texts.is_offered,
+            offers=refers and budget.offers_texts,
         )
 
     def _with_beside(self, compaction: Compaction, cut: Cut) -> tuple[Message, ...]:
@@ -231,7 +230,7 @@ class _Assembly:
         sent = codec.read(codec.write(outcome.conversation)).messages
         is_placed = summary is not None and any(placeholders.block_quoted(summary.text) in m.text for m in sent)
         # Stored before the compaction is remembered: later requests send it without its removed texts.
-        refers = trigger.cut_texts is not None and trigger.cut_texts.store(sent)
+        refers = trigger.stores(sent)
         return Compaction(
             cut.length,
             sent,

@@ -42,6 +42,5 @@ class Thresholds:
         budget = self.trigger
         policy = budget.policy.model_dump(mode="json", include=set(COMPACTION_FIELDS), exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
-        references = budget.cut_texts.digested if budget.cut_texts is not None else ()
         wanted = ("reasoning",) if budget.wants_reasoning else ()
-        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references, *wanted))
+        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *budget.reference_fields, *wanted))

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
-from ctx_hooks.conversation.cut_texts import Retrievable
+from ctx_hooks.conversation.handles import Retrievable
 from ctx_hooks.litellm_compat.call import Call, Deployment, DeploymentName
 from ctx_hooks.litellm_compat.deployments import (
     deployment_key_of,

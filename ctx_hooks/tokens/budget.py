@@ -1,10 +1,11 @@
 """How large a model's window is, how much of it a request may fill, and the goal of a compression."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctx_hooks.conversation.cut_texts import CutTexts
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.model import Conversation, Message
 from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy
@@ -145,6 +146,25 @@ class Budget:
     def reference(self, text: str) -> Reference | None:
         """Return the place of the complete removed text; None if nothing is archived."""
         return None if self.cut_texts is None else self.cut_texts.reference(text)
+
+    @property
+    def archives(self) -> bool:
+        """Whether removed texts are archived."""
+        return self.cut_texts is not None
+
+    def stores(self, messages: Iterable[Message]) -> bool:
+        """Archive the removed texts that the messages refer to; return whether there are any."""
+        return self.cut_texts is not None and self.cut_texts.store(messages)
+
+    @property
+    def offers_texts(self) -> bool:
+        """Whether the request offers the model the tool that returns removed texts."""
+        return self.cut_texts is not None and self.cut_texts.is_offered
+
+    @property
+    def reference_fields(self) -> tuple[object, ...]:
+        """The fields that change the bytes of references."""
+        return () if self.cut_texts is None else self.cut_texts.digested
 
     def with_goal(self, goal_tokens: LocalTokens) -> "Budget":
         """Return this budget with another goal."""

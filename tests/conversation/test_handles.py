@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, Retrievable, handle_of, is_handle
+from ctx_hooks.conversation.handles import HANDLE_CHARS, Retrievable, handle_of, is_handle
 
 any_text = st.text(st.characters(codec=None), max_size=300)
 
@@ -26,7 +26,7 @@ def test_another_text_or_key_gives_another_handle(one, other, key, another_key):
 
 
 def test_another_process_gives_the_same_handle():
-    program = "from ctx_hooks.conversation.cut_texts import handle_of; print(handle_of(b'key', 'a text'))"
+    program = "from ctx_hooks.conversation.handles import handle_of; print(handle_of(b'key', 'a text'))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == handle_of(b"key", "a text")
 

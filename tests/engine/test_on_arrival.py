@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, every_format, spoken, tool_round
 
-from ctx_hooks.conversation.cut_texts import Retrievable, handle_of
+from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.learning.attempts import Known, known_of

@@ -11,7 +11,7 @@ from strategies import FIELDS, every_format
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.retrieval_share import asks
-from ctx_hooks.conversation.cut_texts import Retrievable, handle_of
+from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE, asked_of, page_of
-from ctx_hooks.conversation.cut_texts import Retrievable
+from ctx_hooks.conversation.handles import Retrievable
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.litellm_compat.errors import failing_open

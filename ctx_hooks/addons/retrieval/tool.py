@@ -7,7 +7,7 @@ from typing import Any
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.conversation.cut_texts import is_handle
+from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import ANTHROPIC, CHAT, Format
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty

@@ -132,7 +132,7 @@ def _item(
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
-    placeholder_tokens = PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.cut_texts is not None else 0)
+    placeholder_tokens = PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.archives else 0)
     named: dict[str, None] = {}
     positions = [(i, k) for i, message in zip(exchange, messages, strict=True) for k in range(len(message.parts))]
     for i, k in positions:

@@ -97,7 +97,7 @@ def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, wr
         there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
         messages = [m for m in there if m.text not in placeholders.REMOVED_MESSAGES]
         below: Below = "summary" if written and n == newest else "record" if found[n] else "nothing"
-        whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.cut_texts is not None else None
+        whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.archives else None
         first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)
         lines = [first_line, *found[n]]
         if below == "summary":

@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.store.sealing import sealed, tenant_key, tenant_name
-from ctx_hooks.conversation.cut_texts import handle_of
+from ctx_hooks.conversation.handles import handle_of
 tenant = tenant_key("team", "red", b"")
 for n in range(int(sys.argv[2])):
     texts = [f"{n} {part} " + sys.argv[3] * 5_000 for part in range(10)]
