@@ -3,24 +3,19 @@
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, ClassVar
 from uuid import uuid4
 
 import litellm
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
 from protocols import PROTOCOLS
 
 from ctx_hooks.hook import CtxHooks
-from ctx_hooks.litellm_compat.registry import USAGE, installed
+from ctx_hooks.litellm_compat.registry import USAGE
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
-ASKS_FOR_VERTEXAI = installed() < (1, 106)
-"""Whether LiteLLM imports Google's own package for Claude on Vertex (1.100 and 1.103 do)."""
 WINDOW = 8_000
 BELIEVED = 200_000
 UNKNOWN_TURNS, KNOWN_TURNS = range(8, 18, 3), range(9, 16, 3)
@@ -57,12 +52,9 @@ class Row:
 
 
 CLAUDE = "anthropic.claude-3-5-sonnet-20240620-v1:0"
-VERTEX = {"vertex_project": "p", "vertex_location": "us-east5"}
 ROWS = {
     "bedrock-converse": Row(f"bedrock/converse/{CLAUDE}", "bedrock_converse", params=AWS, tells_in_stream=True),
-    "bedrock-nova": Row("bedrock/converse/amazon.nova-pro-v1:0", "bedrock_nova", params=AWS, tells_in_stream=True),
     "bedrock-invoke": Row(f"bedrock/invoke/{CLAUDE}", "bedrock_invoke", params=AWS, tells_in_stream=True),
-    "vertex-claude": Row("vertex_ai/claude-sonnet-4@20250514", "anthropic", params=VERTEX, tells_in_stream=True),
     "cohere": Row("cohere_chat/command-r-plus", "cohere_excess", "{url}/v2/chat", unbilled=("streamed",)),
     "cohere-without-count": Row("cohere_chat/command-r-plus", "cohere", "{url}/v2/chat", unbilled=("streamed",)),
     "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1", tells_in_stream=True),
@@ -70,16 +62,7 @@ ROWS = {
     "ollama-generate": Row("ollama/served", "ollama", tells_in_stream=True),
     "predibase": Row("predibase/served", "tgi", unbilled=("whole", "streamed"), tells_in_stream=True),
     "watsonx": Row("watsonx/ibm/served", "watsonx", unbilled=("streamed",), params={"project_id": "p", "token": "t"}),
-    "huggingface": Row("huggingface/served", "tgi", "{url}/v1", tells_in_stream=True),
 }
-
-
-def google_credentials(url: str) -> dict[str, str]:
-    """Return a service account with a key of its own, whose tokens the fake provider gives out."""
-    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
-    forms = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    account = {"type": "service_account", "project_id": "p", "client_email": "a@p", "token_uri": f"{url}/token"}
-    return {**account, "private_key_id": "k", "private_key": key.private_bytes(*forms).decode()}
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +71,8 @@ def provider():
         yield running
 
 
-@pytest.fixture(scope="module")
-def google(provider):
-    return {"vertex_credentials": google_credentials(provider.url)}
-
-
 @pytest.fixture
-def speaking(provider, google, proxy_router, monkeypatch):
+def speaking(provider, proxy_router, monkeypatch):
     """Return how a deployment that nothing is known of is asked, as the proxy asks its Router."""
     monkeypatch.setattr(litellm, "drop_params", True)
     monkeypatch.setenv("PREDIBASE_TENANT_ID", "t")
@@ -102,7 +80,6 @@ def speaking(provider, google, proxy_router, monkeypatch):
     def speak(name, window_tokens=BELIEVED):
         row = ROWS[name]
         parameters = {"model": row.model, "api_base": row.base.format(url=provider.url), "api_key": "k", **row.params}
-        parameters |= google if row.model.startswith("vertex_ai/") else {}
         info = {"id": uuid4().hex, "max_input_tokens": window_tokens, "ctx_hooks": {"block_below_tokens": 0}}
         router = proxy_router({"model_name": "one", "litellm_params": parameters, "model_info": info}, num_retries=0)
         monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), Logged()])
@@ -138,10 +115,6 @@ class Asked:
 def prepared(provider, name, **settings):
     """Let the provider behave as a row says."""
     row = ROWS[name]
-    if row.model.startswith("vertex_ai/") and (find_spec("google") is None or find_spec("google.auth") is None):
-        pytest.skip("LiteLLM asks google-auth for Vertex's credentials, which is not installed")
-    if row.model.startswith("vertex_ai/claude") and ASKS_FOR_VERTEXAI and find_spec("vertexai") is None:
-        pytest.skip("LiteLLM asks for vertexai, which is not installed")
     forms = {"refused_form": "wording", "refused_after_opening": False}
     provider.reset(**{**forms, "wording": row.wording, "window_tokens": WINDOW, **settings})
 

@@ -1,6 +1,5 @@
 """The digits of a session: the same in each of its requests, in every process."""
 
-import pytest
 from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks.litellm_compat.call import Call
@@ -31,14 +30,3 @@ def test_sessions_that_begin_with_the_same_instructions_are_told_apart_by_what_i
 
     assert digits("Mend the test.") == digits("Mend the test.", "And now?") == digits("Mend the test.", "Again.")
     assert digits("Mend the test.") != digits("Write the page.")
-
-
-def test_it_is_the_same_in_every_process():
-    assert Call(request_of("openai-chat", "Mend the test.")).session_digits == "4b24"
-
-
-@pytest.mark.parametrize("items", [
-    "text", [], [None], {"content": 1.0}, [{"role": "user"}], [{"role": "user", "content": [{"text": 5}, None]}], 7,
-])  # fmt: skip
-def test_whatever_a_request_holds_it_lies_somewhere(items):
-    assert int(Call({"model": "m", "messages": items, "metadata": {}}).session_digits, 16) < 65_536

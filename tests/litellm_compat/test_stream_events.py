@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from litellm.llms.openai.responses.transformation import OpenAIResponsesAPIConfig
-from litellm.types.utils import Delta, ModelResponseStream, StreamingChoices
 
 from ctx_hooks.litellm_compat.stream_events import EXCEEDED, error_before_content, is_opening, refusal_of
 
@@ -22,10 +21,6 @@ def sent(*events):
 
 def from_litellm(event):
     return OpenAIResponsesAPIConfig().transform_streaming_response("model", event, None)
-
-
-def chat_chunk(**delta):
-    return ModelResponseStream(choices=[StreamingChoices(delta=Delta(**delta))])
 
 
 @pytest.mark.parametrize("form", [dict, from_litellm, sent], ids=["mapping", "object", "bytes"])
@@ -45,16 +40,6 @@ def test_events_are_read_wherever_the_network_cuts_them(size):
     chunks = [text[i : i + size] for i in range(0, len(text), size)]
     assert is_opening(chunks[:1]) is (len(chunks) > 1)
     assert MESSAGE in str(error_before_content(chunks))
-
-
-def test_a_chunk_of_chat_is_content_as_soon_as_it_holds_more_than_the_role():
-    assert is_opening([chat_chunk(role="assistant", content="")])
-    assert is_opening([{"choices": [], "prompt_filter_results": []}])
-    assert not is_opening([chat_chunk(role="assistant", content="a")])
-    assert not is_opening([chat_chunk(role="assistant", reasoning_content="a")])
-    call = {"index": 0, "id": "call", "function": {"name": "read", "arguments": ""}, "type": "function"}
-    assert not is_opening([chat_chunk(role="assistant", tool_calls=[call])])
-    assert not is_opening([{"choices": [{"delta": {}, "finish_reason": "stop"}]}])
 
 
 ERRORS = [

@@ -132,20 +132,6 @@ class TestASlowRedis:
                 await store.briefly(work)
         assert next(started) <= MOST_RUNNING_SLOW + 1
 
-    async def test_is_asked_once_for_what_many_requests_want(self, store, relay, key):
-        await read(store, key)
-        relay.delay_seconds = SLOW
-        asked = count()
-
-        async def work():
-            next(asked)
-            return await read(store, key)
-
-        reads = [store.briefly(work, key="the same") for _ in range(20)]
-        answers = await asyncio.gather(*reads, return_exceptions=True)
-        assert all(isinstance(answer, UnavailableError) for answer in answers)
-        assert next(asked) == 1
-
     async def test_is_warned_of_once(self, store, relay, key, caplog):
         await read(store, key)
         relay.delay_seconds = SLOW

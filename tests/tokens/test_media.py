@@ -5,7 +5,6 @@ import random
 import struct
 
 import pytest
-from strategies import spoken
 
 from ctx_hooks.conversation.model import Media
 from ctx_hooks.formats import WIRE_FORMATS
@@ -94,11 +93,6 @@ def test_sealed_reasoning_costs_a_fraction_and_is_no_guess():
 ], ids=lambda v: str(v)[:60])  # fmt: skip
 def test_a_text_costs_its_tokens_in_any_item_a_document_too(fmt, item):
     assert counted(fmt, item) >= COUNTER.text(STORY)
-
-
-@pytest.mark.parametrize("fmt", WIRE_FORMATS)
-def test_base64_that_is_sent_as_text_is_text(fmt):
-    assert counted(fmt, spoken(fmt, "user", ANYTHING)) >= COUNTER.text(ANYTHING)
 
 
 def test_what_is_no_image_costs_one_flat_figure():
