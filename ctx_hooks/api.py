@@ -92,7 +92,7 @@ def compress(
 
     Raises:
         ArgumentError: the format is unknown, or a number of tokens is not positive.
-        MalformedConversationError: `messages` is no list of mappings, or nested too deeply to be written as JSON.
+        MalformedConversationError: `messages` is no list of mappings, or nested in more than 100 levels.
 
     >>> from ctx_hooks import Policy
     >>> said = [{"role": "assistant" if n % 2 else "user", "content": f"Remark number {n}. " * 3} for n in range(299)]
@@ -144,7 +144,7 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
 
     Raises:
         ArgumentError: the format is unknown.
-        MalformedConversationError: `messages` is no list of mappings, or nested too deeply to be written as JSON.
+        MalformedConversationError: `messages` is no list of mappings, or nested in more than 100 levels.
 
     >>> answer = {"role": "tool", "tool_call_id": "lost", "content": "42"}
     >>> repair([{"role": "user", "content": "Hi"}, answer], format="openai-chat").changed

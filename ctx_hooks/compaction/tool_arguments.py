@@ -32,8 +32,8 @@ def shortened(arguments: str, longest_chars: int, language: Language, reference:
     head_chars = int(longest_chars * HEAD_FRACTION)
     pieces = []
     for between, string, is_key in strings(arguments):
-        value = "" if is_key else _long_value(string, longest_chars)
-        if not value:
+        value: str = orjson.loads(string) if len(string) > longest_chars and not is_key else ""
+        if len(value) <= longest_chars or placeholders.MARK in value:  # short enough, or cut before
             pieces += [between, string]
             continue
         head, tail = head_end(value, head_chars), tail_start(value, longest_chars - head_chars)
@@ -74,11 +74,3 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield found
         elif isinstance(found, list) and found and all(isinstance(x, str) for x in found):
             yield " ".join(found)
-
-
-def _long_value(string: str, longest_chars: int) -> str:
-    """Return the value of a JSON string; "" if it is short enough or was cut before."""
-    if len(string) <= longest_chars:
-        return ""
-    value: str = orjson.loads(string)
-    return "" if len(value) <= longest_chars or placeholders.MARK in value else value

@@ -50,17 +50,15 @@ def _renumbered_block(block: Any, places: Mapping[str, Sequence[int | None]]) ->
     cited = block.get("citations") if isinstance(block, Mapping) else None
     if not isinstance(cited, (list, tuple)):
         return block
-    left = [new for citation in cited if (new := _renumbered_citation(citation, places)) is not None]
+    left = []
+    for citation in cited:
+        own = citation if isinstance(citation, Mapping) else {}
+        name = next((n for n in places if isinstance(own.get(n), int)), None)
+        if name is None:
+            left.append(citation)
+        elif 0 <= own[name] < len(places[name]) and (place := places[name][own[name]]) is not None:
+            left.append({**own, name: place})
     if left == list(cited):
         return block
     rest = {name: value for name, value in block.items() if name != "citations"}
     return {**rest, "citations": left} if left else rest
-
-
-def _renumbered_citation(citation: Any, places: Mapping[str, Sequence[int | None]]) -> Any:
-    for name in places if isinstance(citation, Mapping) else ():
-        number = citation.get(name)
-        if isinstance(number, int):
-            place = places[name][number] if 0 <= number < len(places[name]) else None
-            return None if place is None else {**citation, name: place}
-    return citation

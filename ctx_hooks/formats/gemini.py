@@ -49,11 +49,6 @@ def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
     return (_value_of(fields, "systemInstruction"), *(_value_of(_config_of(fields)[1], name) for name in COUNTED))
 
 
-def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    name, config = _config_of(fields)
-    return {name: {**config, **changed}}
-
-
 def _value_of(fields: Any, name: str) -> Any:
     """Return the value of the field `name`, written in camelCase or in snake_case; None if there is neither."""
     own = mapping_or_empty(fields)
@@ -223,7 +218,7 @@ WIRE = WireFormat(
     route_ends=METHODS,
     items=lambda given: [given] if isinstance(given, Mapping) else given,
     options=lambda fields: _config_of(fields)[1],
-    with_options=_with_config,
+    with_options=lambda fields, changed: {_config_of(fields)[0]: {**_config_of(fields)[1], **changed}},
     counted=_counted_values,
     completed=_answering,
     signs_parts=True,

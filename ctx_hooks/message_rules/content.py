@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Text, ToolCall
+from ctx_hooks.conversation.model import Conversation, Reasoning, Text, ToolCall
 from ctx_hooks.formats.fields import CACHE_MARKER, mapping_or_empty
 from ctx_hooks.message_rules.rule import Change, rule_on_messages
 
@@ -25,18 +25,14 @@ def chat_content(conversation: Conversation) -> Iterator[Change]:
         raw = message.raw
         null = raw.get("content") is None and message.role in {"user", "tool", "assistant", "system"}
         if null and not message.calls:
-            yield i, _with_empty_text(message), "content is null"
+            empty = (
+                (replace(message.results[0], parts=(Text(""),)),) if message.role == "tool" else (*message.parts, Text(""))
+            )
+            yield i, message.with_parts(empty), "content is null"
         elif raw.get("tool_calls") == []:
             yield i, replace(message, edited=True), "tool_calls is empty"
         elif message.role == "assistant" and any(_arguments_no_text(c) for c in message.calls):
             yield i, replace(message, edited=True), "arguments are no string"
-
-
-def _with_empty_text(message: Message) -> Message:
-    if message.role == "tool":
-        result = message.results[0]
-        return message.with_parts((replace(result, parts=(Text(""),)),))
-    return message.with_parts((*message.parts, Text("")))
 
 
 def _arguments_no_text(call: ToolCall) -> bool:

@@ -42,10 +42,10 @@ SPARED = (
     "ctx_hooks.formats.fields",  # reads LiteLLM's own metadata, before anything is decided
     "ctx_hooks.tokens.units",
     "ctx_hooks.tokens.budget",  # the window of a target
-    "ctx_hooks.formats.wire_format:as_it_is",  # the list of messages and what is beside it: without them there is no request
+    "ctx_hooks.formats.wire_format:WireFormat.<lambda>",  # without these there is no request
     "ctx_hooks.formats.wire_format:WireFormat.counted_values",
-    "ctx_hooks.formats.openai_responses:_items",
-    "ctx_hooks.formats.gemini:_items",
+    "ctx_hooks.formats.openai_responses:<lambda>",
+    "ctx_hooks.formats.gemini:<lambda>",
     *(f"ctx_hooks.formats.gemini:{name}" for name in ("_counted_values", "_config_of", "_value_of", "_snake")),
 )
 
