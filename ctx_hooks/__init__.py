@@ -10,17 +10,21 @@ if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks
     from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
     from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
+        ArchiveEvent,
         CompactionEvent,
         DecisionEvent,
         FailureEvent,
+        FaultEvent,
+        IgnoredEvent,
         LimitEvent,
         OverflowEvent,
+        RetrievalEvent,
+        StartEvent,
+        SummaryEvent,
     )
     from ctx_hooks.telemetry.listeners import on
-    from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
 
     proxy_handler_instance: CtxHooks
 
@@ -52,8 +56,9 @@ _MODULES = {
     "ctx_hooks.api": ("CompressionResult", "RepairResult", "compress", "repair"),
     "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
     "ctx_hooks.policy.settings": ("Policy",),
+    "ctx_hooks.telemetry.listeners": ("on",),
 }
-"""The module of each name; all other names are in telemetry."""
+"""The module of each name; all other names are in `telemetry/events.py`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -64,7 +69,7 @@ def __getattr__(name: str) -> Any:
     if name == "proxy_handler_instance":
         value: Any = import_module("ctx_hooks.hook").CtxHooks()
     elif name in __all__:
-        module = next((module for module, names in _MODULES.items() if name in names), "ctx_hooks.telemetry.listeners")
+        module = next((module for module, names in _MODULES.items() if name in names), "ctx_hooks.telemetry.events")
         value = getattr(import_module(module), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

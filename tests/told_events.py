@@ -12,11 +12,21 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent
-from ctx_hooks.telemetry.figures import CallNames
-from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
+from ctx_hooks.telemetry.events import (
+    AnswerEvent,
+    ArchiveEvent,
+    CallNames,
+    DecisionEvent,
+    FailureEvent,
+    FaultEvent,
+    IgnoredEvent,
+    LimitEvent,
+    OverflowEvent,
+    RetrievalEvent,
+    StartEvent,
+    SummaryEvent,
+)
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.usage import Billed, billed_of
@@ -26,13 +36,13 @@ DECISION = DecisionEvent(
     name="decision", time_seconds=1_700_000_000.25, call=CALL, mode="enforce", decision="compressed", reason="",
     trigger="budget", attempt=0, format="openai-chat", local_tokens_before=9_000, local_tokens_after=4_000,
     provider_tokens_before=9_900, provider_tokens_after=4_400, budget_tokens=8_000, window_tokens=10_000,
-    window_source="model_info", stated_window_tokens=10_000, factor=1.1, requested_output_tokens=None,
+    window_source="model_info", factor=1.1, requested_output_tokens=None,
     sent_output_tokens=500, steps=(StepReport("oldest_turns", 5_000, 12),),
     milliseconds=MappingProxyType({"total": 3.5, "counting": 1.25}), policy={"window_tokens": "team"},
 )  # fmt: skip
 ANSWER = AnswerEvent(
-    name="answer", time_seconds=1_700_000_001.0, call=CALL, mode="enforce", decision="compressed", trigger="budget",
-    attempts=1, local_tokens_sent=4_000, billed=Billed(4_400, 1_000, 0, 70), beyond_window=False,
+    name="answer", time_seconds=1_700_000_001.0, call=CALL, mode="enforce", decision="compressed",
+    attempts=1, billed=Billed(4_400, 1_000, 0, 70), beyond_window=False,
     provider_tokens_saved=5_500, dollars_saved=0.0123,
 )  # fmt: skip
 FAILURE = FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
@@ -41,7 +51,7 @@ SUMMARY = SummaryEvent(
     name="after_summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", summary_mode="background",
     messages=40, calls=2, outcome="accepted", input_tokens=8_000, output_tokens=600, dollars=0.004, milliseconds=2_500.0,
 )  # fmt: skip
-RETRIEVAL = RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000, 2.5)
+RETRIEVAL = RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000)
 ARCHIVE = ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
 START = StartEvent(
     name="start", time_seconds=1_699_999_999.0, version="1.2", litellm_version="1.106.2", mode="observe", digest="0a1b2c",

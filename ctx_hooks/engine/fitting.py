@@ -152,7 +152,6 @@ def compressed(known: Known, request: Request, history: History, to: Target, bud
         window_tokens=window,
         reserve_tokens=ProviderTokens(max(0, window - goal)),
         usage_fraction=tokens / window,
-        messages_before=len(history.index),
         attempt=to.attempt,
         request_id=to.request_id,
         mode=to.policy.mode,

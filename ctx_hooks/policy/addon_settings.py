@@ -24,7 +24,7 @@ LEAST_MAX_BYTES = 8_000_000
 
 
 def _bytes_of(value: Any) -> Any:
-    """Return the bytes of a text such as `50KB`, of 1,024 bytes each (MyCodeAgent); any other value as it is."""
+    """Return the bytes of a text such as `50KB`, of 1,024 bytes each (MyCodeAgent); any other value unchanged."""
     found = re.fullmatch(r"\s*(\d{1,9}) ?([KMG])i?B\s*", value, re.IGNORECASE) if isinstance(value, str) else None
     return int(found[1]) * 1_024 ** (1 + "KMG".index(found[2].upper())) if found else value
 
@@ -42,22 +42,15 @@ def _retention_days() -> float:
 
 
 class ArchiveSettings(BaseModel):
-    """Where what compaction cuts is kept, for whom and how long.
-
-    >>> ArchiveSettings(backend="redis").size_limit_bytes
-    64000000
-    """
+    """Where removed text is kept, for whom and how long."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     backend: ArchiveBackend = Field(
-        "disk",
-        description="`disk`: a SQLite file, which all workers of a machine share. `redis`: LiteLLM's own Redis.",
+        "disk", description="`disk`: a SQLite file, which all workers of a machine share. `redis`: LiteLLM's own Redis."
     )
     scope: ArchiveScope = Field(
-        "key",
-        description="Whose a text is: what one key has sent is read by that key alone, unless it is shared with the team or "
-        "the organization. Without one of these the key's; without a key the user's.",
+        "key", description="Who may read a text: the key that sent it (without one the user), its team or its organization."
     )
     retention_days: float = Field(
         default_factory=_retention_days,
@@ -68,14 +61,12 @@ class ArchiveSettings(BaseModel):
     max_bytes: Bytes | None = Field(
         None,
         ge=LEAST_MAX_BYTES,
-        description="Most that is kept, in bytes as stored: of the file (unset: 1 GB), or of each tenant in Redis (64 MB). "
-        "The oldest texts of the tenant that has the most go first; in Redis, what would expire first.",
+        description="Most bytes kept: of the file (unset: 1 GB), or of each tenant in Redis (64 MB).",
     )
     path: str | None = Field(
         default_factory=lambda: os.environ.get(FOLDER_VARIABLE) or None,
         min_length=1,
-        description=f"For `disk`: the folder of the file, made where there is none; unset: {FOLDER_VARIABLE}, or a folder "
-        "of each worker process, which ends with it.",
+        description=f"For `disk`: the file's folder; unset: {FOLDER_VARIABLE}, or one of each worker, which ends with it.",
     )
 
     @property
@@ -90,22 +81,13 @@ class ArchiveSettings(BaseModel):
 
 
 class SummarySettings(BaseModel):
-    """Which model writes the summary that stands for removed exchanges, and when it is asked.
-
-    >>> SummarySettings(model="small").mode
-    'background'
-    """
+    """Which model writes the summary that stands for removed exchanges, and when it is asked."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str = Field(
-        min_length=1,
-        description="The model group of the proxy that writes; the history is sent to it.",
-    )
+    model: str = Field(min_length=1, description="The model group of the proxy that writes; the history is sent to it.")
     mode: Literal["background", "blocking"] = Field(
-        "background",
-        description="`background`: it is asked after an answer, and a compaction uses what is ready. `blocking`: a "
-        "compaction waits for it.",
+        "background", description="Asked after an answer; or a compaction waits for it."
     )
     timeout_seconds: float = Field(20.0, gt=0, description="How long it is waited for at most.")
     max_tokens: int = Field(2_000, ge=100, description="Longest summary, in tokens; about 8 % of the budget at most.")

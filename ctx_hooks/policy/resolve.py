@@ -26,7 +26,7 @@ LONGEST_OVERRIDES_CHARS = 4_096
 LONGEST_NAME_CHARS = 200
 """For names of sessions and policies: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, ensure_ascii=False, check_circular=False)
-"""Without the check for cycles: a cycle ends as too long, and the check would keep its objects until garbage collection."""
+"""Without the check for cycles, which would keep their objects until garbage collection."""
 _TOO_LONG = json.dumps([f"over {LONGEST_OVERRIDES_CHARS:,} characters"])
 _UNREADABLE = json.dumps(["unreadable"])
 """Lists are no overrides: resolving one reports a mistake that quotes the reason."""
@@ -36,13 +36,9 @@ _CHOSEN = "sessions."
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request, with the names that scopes match and the overrides in its metadata.
+    """The caller of a request, with the names that scopes match and the overrides in its metadata, as `as_text` has them.
 
-    Overrides (`deployment`, `organization`, `project`, `team`, `key`, `request`) are JSON texts, as `as_text` returns them,
-    so that a caller is hashable. `too_long` lists the kinds of names that were left out for their length.
-
-    >>> Caller(group="gpt", team_names=("research",), team=as_text({"language": "zh"})).team
-    '{"language": "zh"}'
+    `too_long` lists the kinds of names that were left out for their length.
     """
 
     group: str = ""
@@ -61,13 +57,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A resolved policy.
-
-    Attributes:
-        policy: The policy of the request.
-        origins: The scope that each explicitly set field came from.
-        ignored: A line for everything that was left out, with the reason.
-    """
+    """The policy of a request, the scope of each field that one sets, and a line for everything that was left out."""
 
     policy: Policy
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -77,30 +67,23 @@ class Resolved:
 def as_text(overrides: Any) -> str:
     """Return overrides as the JSON text of a Caller, "" for none; if they are invalid, a text with the reason.
 
-    Encoding stops at the first piece of JSON beyond LONGEST_OVERRIDES_CHARS.
+    A cycle is unreadable, as is a nesting without end.
     """
     if overrides is None or overrides == {}:
         return ""
-    pieces: list[str] = []
-    chars = 0
     try:
-        for piece in _ENCODER.iterencode(overrides):
-            chars += len(piece)
-            if chars > LONGEST_OVERRIDES_CHARS:
-                return _TOO_LONG
-            pieces.append(piece)
-    except (TypeError, ValueError, RecursionError):  # keys of several types, a circle, a nesting without end
+        text = _ENCODER.encode(overrides)
+    except (TypeError, ValueError, RecursionError):  # keys of several types, a cycle, a nesting without end
         return _UNREADABLE
-    return "".join(pieces)
+    return text if len(text) <= LONGEST_OVERRIDES_CHARS else _TOO_LONG
 
 
 class Policies:
     """Resolves the policy of each caller. Scopes are validated once, at start or when metadata changes.
 
-    >>> settings = Settings(defaults={"reserve": 8_000}, teams={"research": {"language": "zh"}})
-    >>> resolved = Policies(settings).resolve(Caller(team_names=("research",)))
-    >>> resolved.policy.reserve, resolved.policy.language, resolved.origins["language"]
-    (8000, 'zh', 'teams.research')
+    >>> resolved = Policies(Settings(teams={"research": {"language": "zh"}})).resolve(Caller(team_names=("research",)))
+    >>> resolved.policy.language, resolved.origins["language"]
+    ('zh', 'teams.research')
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -133,10 +116,10 @@ class Policies:
             _put(ReadScope(fields), "environment", values, origins, {})
         if self.settings.at_most is not None:
             values["mode"] = weakest((values.get("mode", DEFAULT_POLICY.mode), self.settings.at_most))
-        lines = _named(list(dict.fromkeys(ignored)))
+        lines = _bounded(list(dict.fromkeys(ignored)))
         for line in (line for line in lines if line not in self._logged):
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
-        ignored_lines = (*lines, *_named(refused, "request: "))
+        ignored_lines = (*lines, *_bounded(refused, "request: "))
         return Resolved(Policy.model_validate(values), origins, ignored_lines)
 
     def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
@@ -156,15 +139,14 @@ class Policies:
     def _request(self, caller: Caller, policy: Policy) -> tuple[ReadScope, list[str]]:
         """Return the fields that the request sets and may set, and a message for each one that it may not."""
         refused = [f"request: a {name} is too long to be one" for name in caller.too_long]
+        # A field's name allows only the field, also if a policy has the same name.
+        allowed = set(policy.request_may_set) - Policy.model_fields.keys()
+        named = self._read("x-ctx-hooks", caller.request_policy)
         fields: dict[str, Any] = {}
-        if caller.request_policy:
-            named = self._read("x-ctx-hooks", caller.request_policy)
-            # A field's name allows only the field, also if a policy has the same name.
-            allowed = set(policy.request_may_set) - Policy.model_fields.keys()
-            if caller.request_policy in allowed and not named.mistakes:
-                fields = named.over(policy.mode)
-            else:
-                refused.append(f"request: policy {caller.request_policy!r:.60} is not allowed")
+        if caller.request_policy in allowed and not named.mistakes:
+            fields = named.over(policy.mode)
+        elif caller.request_policy:
+            refused.append(f"request: policy {caller.request_policy!r:.60} is not allowed")
         read = self._read("request", _loaded(caller.request))
         asked = read.over(policy.mode) if "mode" in policy.request_may_set else read.fields
         refused += read.mistakes
@@ -210,7 +192,7 @@ def _put(
     return [f"{origin}: {n} is locked by {locks[n]}" for n in fields if n in locks]
 
 
-def _named(lines: list[str], prefix: str = "") -> tuple[str, ...]:
+def _bounded(lines: list[str], prefix: str = "") -> tuple[str, ...]:
     """Return the lines, bounded in number and length."""
     told = tuple(one_line(line, LINE_CHARS) for line in lines[:MOST_LINES])
     more = len(lines) - len(told)

@@ -1,8 +1,7 @@
 """Read one scope: the fields that it sets and locks, and its mistakes.
 
-A field that is unknown or has a wrong value is named and left out; the rest of the scope applies, and its mode is `observe`
-at most. In LiteLLM's metadata anybody may write anything beside the plugin's fields: an unknown field there has no effect.
-Words that switch compression off do so in every scope, by whatever name other systems know the switch.
+A field that is unknown or has a wrong value is left out; the rest of the scope applies, and its mode is `observe` at most.
+Anybody may write into LiteLLM's metadata: an unknown field there has no effect. Words that mean off switch off everywhere.
 """
 
 import difflib
@@ -12,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
-from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")
@@ -34,40 +31,28 @@ _CONFIGURATION_ONLY = ("path", "max_bytes")
 """Fields of `archive` that only the configuration sets, never metadata: the folder for the proxy's files, and its limit."""
 _COMPRESSION = re.compile(r"compress|compact|prun|trim|truncat|condens|enable|^(?:mode|active|on)$")
 """Names, in small letters, under which a value can say that compression is off."""
-_NO_FIELD = FieldInfo()
 _DISABLED = re.compile(r"^(?:off|disabled?|disable.*|no.?(?:compress|compact|prun|trim|truncat).*)$")
 """Names under which any other value says so."""
 _OFF = frozenset({"off", "false", "no", "0", "none", "never", "disable", "disabled", "n", "f"})
 _RATIO = "older results give way as far as the budget needs it; write `tool_results: {max_fraction: 0.3}` for one result"
-_WINDOW = "the deployment states its window, as `max_input_tokens` in its `model_info`"
 KNOWN_ELSEWHERE: Mapping[str, str] = {
     "reservetokens": "write `reserve: 16384`",
     "reservetokensfloor": "write `reserve: 16384`",
     "keeprecenttokens": "write `keep_recent: 20000`",
-    "contextwindowoverride": _WINDOW,
+    "contextwindowoverride": "the deployment states its window, as `max_input_tokens` in its `model_info`",
     "contexttokens": "write `window_tokens: 128000`",
     "historylimit": "write `max_turns: 50`",
     "dmhistorylimit": "write `max_turns: 50` under `sessions: {'dm:*': ...}`",
     "softtrimratio": _RATIO,
     "hardtrimratio": _RATIO,
-    "hardclearratio": _RATIO,
     "maxoverflowcompactionattempts": "write `rescue_attempts: 3`",
     "maxlines": "write `tool_results: {max_lines: 2000}`",
-    "tooloutputmaxlines": "write `tool_results: {max_lines: 2000}`, or set it in the environment",
     "maxbytes": "write `tool_results: {max_bytes: 51200}`",
-    "tooloutputmaxbytes": "write `tool_results: {max_bytes: 51200}`, or set it in the environment",
     "truncatedirection": "write `tool_results: {direction: head}`",
-    "tooloutputtruncatedirection": "write `tool_results: {direction: head}`, or set it in the environment",
     "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
     "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
-    "windowoverridetokens": _WINDOW,
-    "deploymentchoice": "LiteLLM chooses by size with `enable_pre_call_checks: true` under `router_settings`",
-    "targetfraction": "a compaction leaves 0.5625 of the room beside fixed text",
-    "quoting": "a question in plain dialogue gets a third of the room, at most 8,000 tokens",
-    "requestpolicies": "write `request_may_set: [mycodeagent]`",
-    "errortext": "the final error has its own words",
 }
-"""Names of OpenClaw, pi, nanobot, MyCodeAgent and removed fields, in small letters without separators, with the hint."""
+"""Names of OpenClaw, pi, nanobot and MyCodeAgent, in small letters without separators, with the hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +60,7 @@ class ReadScope:
     """The content of a scope.
 
     Attributes:
-        fields: the policy's fields that it sets, all valid; the mode may be a share of the conversations, as `10%`.
+        fields: the policy's fields that it sets, all valid.
         locked: the fields that it fixes for more specific scopes.
         mistakes: a line for each, with its path.
         at_most: the strongest mode that its mistakes leave; None without mistakes.
@@ -122,9 +107,8 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
         at_most = "observe"
     if at_most is not None:
         wrong[-1] += f"; the mode here is {at_most!r} at most"
-    at_most = weakest((at_most, base.at_most))
     all_locked = (*base.locked, *(Policy.model_fields if locked else listed))
-    return ReadScope(merged(base.fields, fields), all_locked, (*wrong, *base.mistakes), at_most)
+    return ReadScope(merged(base.fields, fields), all_locked, (*wrong, *base.mistakes), weakest((at_most, base.at_most)))
 
 
 def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,18 +120,14 @@ def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, A
 
 
 def weakest(modes: Iterable[Mode | None]) -> Mode | None:
-    """Return the weakest mode; None if there is none. A share is between observing and enforcing."""
-    return min((mode for mode in modes if mode is not None), key=_strength, default=None)
-
-
-def _strength(mode: Mode) -> float:
-    share = fraction_of(mode)
-    return WEAKEST_FIRST.index(mode) if share is None else WEAKEST_FIRST.index("observe") + share
+    """Return the weakest mode; None if there is none."""
+    return min((mode for mode in modes if mode is not None), key=WEAKEST_FIRST.index, default=None)
 
 
 def suggestion(name: Any, known: Iterable[str]) -> str:
     """Return the hint for an unknown name: what to write for another system's name, or the name that it resembles."""
-    if hint := KNOWN_ELSEWHERE.get(re.sub(r"[^a-z]", "", str(name).lower())):
+    plain = re.sub(r"[^a-z]", "", str(name).lower())
+    if hint := KNOWN_ELSEWHERE.get(plain, KNOWN_ELSEWHERE.get(plain.removeprefix("tooloutput"))):
         return f"; {hint}"
     found = difflib.get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""
@@ -207,15 +187,13 @@ def _known(origin: str, scope: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     modes: list[Mode | None] = []
     may_lock = False
     for name, value in scope.items():
-        is_known = name in Policy.model_fields or name in OWN_KEYS
+        known = Policy.model_fields.get(name)
         if name == "mode" and _says_off(value):
             fields[name] = "off"
-        elif is_known and Policy.model_fields.get(name, _NO_FIELD).annotation is bool:
-            fields[name] = value  # `compaction_api: false` is a switch of its own
-        elif switches_off(name, value):
+        elif (known is None or known.annotation is not bool) and switches_off(name, value):
             wrong.append(f"{origin}.{name}: is read as `mode: off`; write that")
             modes.append("off")
-        elif is_known:
+        elif known is not None or name in OWN_KEYS:
             fields[name] = value
         else:
             wrong.append(f"{origin}.{name}: there is no such field{suggestion(name, [*Policy.model_fields, *OWN_KEYS])}")

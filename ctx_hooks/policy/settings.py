@@ -50,83 +50,56 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Annotated[Mode, WithJsonSchema(MODE_SCHEMA)] = Field(
-        "enforce",
-        description="`observe`: everything is decided and recorded, nothing is changed. `off`: requests pass exactly as "
-        "without the plugin.",
+        "enforce", description="`observe`: decide and record, change nothing. `off`: as without the plugin."
     )
-    language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
-
+    language: Language = Field("en", description="Of placeholders, summaries and the final error.")
     window_tokens: int | None = Field(
-        None,
-        ge=LEAST_WINDOW_TOKENS,
-        description="A cap: the largest window, in tokens; it lowers what is known and never raises it.",
+        None, ge=LEAST_WINDOW_TOKENS, description="A cap on the window, in tokens; it never raises what is known."
     )
     block_below_tokens: int | None = Field(
         None,
         ge=0,
-        description="Requests to a smaller window are answered 400. Unset: none are, and a window below 32,000 is warned of "
-        "once per model (OpenClaw); 0: neither.",
+        description="Answer 400 to requests to a smaller window. Unset: warn below 32,000 (OpenClaw); 0: neither.",
     )
     reserve: Annotated[Tokens | Share | Literal["dynamic", "output"] | None, is_amount("dynamic", "output", None)] = Field(
         None,
-        description="What is kept free for the answer: tokens, a share of the window such as `8%`, `dynamic`, by the mean "
-        "of the last ten messages, or `output`: what is requested. All but a share are at most a quarter of the window. "
-        "Unset: 16,384 tokens (pi), in windows below 65,536 8 %.",
+        description="What stays free for the answer: tokens, at most a quarter of the window; a share such as `8%`; "
+        "`dynamic`, by the last ten messages; `output`, what is requested. Unset: 16,384 (pi), 8 % of small windows.",
     )
     keep_recent: Annotated[Tokens | Share, is_amount()] = Field(
         20_000,
-        description="How much of the newest exchanges stays whole while older ones shrink: tokens (pi: 20,000), at most "
-        "20 % of the budget; or a share of the budget such as `10%`.",
+        description="What stays whole of the newest exchanges: tokens (pi: 20,000), at most 20 % of the budget; or a share.",
     )
     tool_results: ToolResultLimits = Field(
-        ToolResultLimits(),
-        description="The largest tool result: `{max_chars, max_lines, max_bytes, max_fraction, direction, apply}`; a "
-        "scope sets those that it names.",
+        ToolResultLimits(), description="The largest tool result; a scope sets the limits that it names."
     )
-
     fallbacks: Literal["first", "last"] = Field(
         "first",
-        description="When configured fallbacks for an overflow (`context_window_fallbacks`, else `fallbacks`) are tried. "
-        "`first`: a fallback that holds the request whole comes before any compression. `last`: the request is compressed "
-        "for its own model group, and fallbacks follow if no retry helps.",
+        description="`first`: a configured fallback that holds the request comes before compression; `last`: after it.",
     )
-    rescue_attempts: int = Field(
-        3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
-    )
+    rescue_attempts: int = Field(3, ge=0, le=3, description="Retries on the same model after an overflow.")
     repair: Literal["compressed", "always"] = Field(
-        "compressed",
-        description="In which requests messages that the provider refuses, such as an orphaned tool result, are repaired. "
-        "`always`: also in one that fits.",
+        "compressed", description="In which requests messages that the provider refuses are repaired."
     )
     compaction: Literal["full", "cost_aware", "client_first"] = Field(
         "full",
-        description="What is done to a request above its budget while the window holds it. `cost_aware`: nothing, if a "
-        "compaction costs more than the prompt cache it loses; `client_first`: nothing, for a client known to compact by "
-        "itself. What the window does not hold, and a retry, is always compacted.",
+        description="What is done to a request above its budget while the window holds it. `cost_aware`: nothing that costs "
+        "more than the prompt cache it loses; `client_first`: nothing, for a client that compacts by itself.",
     )
     summary: SummarySettings | None = Field(
-        None,
-        description="Have a model write the summary of removed exchanges: `{model, mode, "
-        "timeout_seconds, max_tokens, prompt, soft_fraction}`; unset: it is extracted from them.",
+        None, description="The model that writes the summary of removed exchanges; unset: it is extracted from them."
     )
     archive: ArchiveSettings | None = Field(
-        None, description="Keep what is cut, so that it can be had again: where, for whom, how long; unset: it is not kept."
+        None, description="Keep removed text: where, for whom, how long; unset: not kept."
     )
-    retrieval: bool = Field(
-        default=False, description="Offer the model of a client with tools one more, which fetches cut text."
-    )
+    retrieval: bool = Field(default=False, description="Offer the model a tool that fetches removed text.")
     compaction_api: bool = Field(
-        default=False,
-        description="Answer a client's request for compaction (`compaction_trigger`, `/v1/responses/compact`) for "
-        "deployments that do not do it themselves (OpenAI).",
+        default=False, description="Answer a client's request for compaction if its deployment does not (OpenAI)."
     )
-    max_turns: int | None = Field(
-        None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
-    )
+    max_turns: int | None = Field(None, ge=1, description="Most turns of the user that are sent, the newest (OpenClaw).")
     request_may_set: tuple[str, ...] = Field(
         (),
-        description="Fields that a caller may set in `metadata.ctx_hooks`, and policies that it may name in the header "
-        "`x-ctx-hooks`; `off` too.",
+        description="Fields that a request may set in `metadata.ctx_hooks`, and policies that it may name in `x-ctx-hooks`.",
     )
 
     @field_validator("request_may_set")
@@ -185,21 +158,13 @@ class EventFiles(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    path: str = Field(
-        min_length=1, description="The folder; it has to exist. Each worker process has files of its own there."
-    )
-    max_bytes: int = Field(
-        50_000_000, ge=10_000, description="Size at which a file is rotated, in bytes: 50 MB are about 25,000 requests."
-    )
-    keep: int = Field(5, ge=2, description="Most files of a worker process, the one that is written to included.")
+    path: str = Field(min_length=1, description="The folder; it has to exist.")
+    max_bytes: int = Field(50_000_000, ge=10_000, description="Size at which a file is rotated: 50 MB are 25,000 requests.")
+    keep: int = Field(5, ge=2, description="Most files of a worker process.")
 
 
 class Settings(BaseModel):
-    """The settings under `callback_settings.ctx_hooks` of the proxy's configuration.
-
-    >>> Settings(models={"local/*": "observe"}).models
-    {'local/*': 'observe'}
-    """
+    """The settings under `callback_settings.ctx_hooks` of the proxy's configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -211,9 +176,7 @@ class Settings(BaseModel):
     sessions: Scopes = Field({}, description="By a pattern of the session's name, such as `group:*`.")
     cache_bytes: int = Field(DEFAULT_LIMIT_BYTES, ge=0, description="Memory of all caches together, in bytes, per process.")
     events: EventFiles | None = Field(
-        None,
-        description="Write each event to rotating files: `{path: FOLDER, max_bytes: 50000000, keep: 5}`. Read them with "
-        "`ctx-hooks report`.",
+        None, description="Write each event to rotating files, which `ctx-hooks report` reads."
     )
 
     _at_most: Mode | None = PrivateAttr(None)

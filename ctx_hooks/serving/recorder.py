@@ -16,12 +16,19 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.serving.running import RequestState
-from ctx_hooks.telemetry.events import UNCHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, Trigger
-from ctx_hooks.telemetry.figures import CallNames
+from ctx_hooks.telemetry.events import (
+    UNCHANGED,
+    AnswerEvent,
+    CallNames,
+    DecisionEvent,
+    FailureEvent,
+    IgnoredEvent,
+    OverflowEvent,
+    Trigger,
+)
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of, record_on
-from ctx_hooks.telemetry.process_events import IgnoredEvent
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 from ctx_hooks.tokens.usage import Billed
@@ -172,7 +179,6 @@ def decision_event(
         budget_tokens=None if decision.figures is None else decision.figures.budget_tokens,
         window_tokens=window.tokens,
         window_source=window.source,
-        stated_window_tokens=to.window.tokens,
         factor=factor,
         requested_output_tokens=requested,
         sent_output_tokens=next(map(ProviderTokens, limits.values()), requested),
@@ -203,15 +209,12 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, answer: Answer) -> An
         call=decided.call,
         mode=decided.mode,
         decision=decided.decision,
-        trigger=decided.trigger,
         attempts=attempt.to.attempt + 1,
-        local_tokens_sent=attempt.sent_tokens,
         billed=answer.billed,
         beyond_window=saved.beyond_window,
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
         rereads={one_line(tool, LONGEST_NAME_CHARS): times for tool, times in attempt.rereads.items()},
-        dollars=answer.dollars,
         duration_seconds=answer.duration_seconds,
     )
 

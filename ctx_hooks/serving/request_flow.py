@@ -40,10 +40,9 @@ from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
 from ctx_hooks.serving.websocket_turns import turn_of
 from ctx_hooks.store.shared_store import SharedStore
-from ctx_hooks.telemetry.events import Outcome
+from ctx_hooks.telemetry.events import FaultEvent, Outcome
 from ctx_hooks.telemetry.headers import of_ignored, of_unrecorded
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.tokens.units import ProviderTokens
 
 COMPACTION_ROUTE = "acompact_responses"

@@ -20,9 +20,9 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
+from ctx_hooks.telemetry.events import FaultEvent, StartEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.log import LOGGED, log_event
-from ctx_hooks.telemetry.process_events import FaultEvent, StartEvent
 from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import load_vocabularies
 

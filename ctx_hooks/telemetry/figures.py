@@ -1,8 +1,4 @@
-"""The common fields of all events about a request, and the sinks of each field: declared with the field.
-
-A field of an event is one figure. `shown` declares its names in log lines, spans, the spend log and response headers, and
-its metrics. Each sink reads this from the event's class and knows no figure by itself.
-"""
+"""The sinks and metrics of each field of an event, declared with the field: a sink knows no figure by itself."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -18,19 +14,16 @@ TOKENS = tuple(float(2**n) for n in range(10, 22))
 """Buckets from 1,024 to 2,097,152 provider tokens: windows are powers of two, or near one."""
 SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Buckets from a small request, decided in 0.1 ms, to the time limit."""
-
 ANSWER_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Buckets from a short answer to a long one that reasons; LiteLLM gives up after 6,000 s, most clients after 600."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels of a metric whose values callers or operators choose, so that their number has a bound.
+    """Labels of a metric whose values callers or operators choose; those with LiteLLM's meaning have its names.
 
-    Attributes:
-        names: the labels' names; labels with the same meaning as LiteLLM's have its names.
-        paths: the path of each value in an event; "" for the key of a value that is a mapping.
-        most: sets of values that have series of their own in each process; further ones are "other" in all metrics.
+    `paths` are the places of the values in an event. `most` sets of values have series of their own in each process, in
+    all metrics; further ones are "other".
     """
 
     names: tuple[str, ...]
@@ -46,10 +39,6 @@ CALLER = Labels(
 """A metric keeps 0.7 KB for each. A named caller's figures are complete, and sums over all stay right."""
 MODEL = Labels(("requested_model",), ("call.model_group",), 100)
 """For histograms, each of fifteen series."""
-TOOL = Labels(
-    ("requested_model", "team", "team_alias", "tool"), ("call.model_group", "call.team_id", "call.team_alias", ""), 1_000
-)
-"""Callers choose the names of tools."""
 deployment_at = partial(Labels, ("deployment",), most=1_000)
 """The label of a deployment, from the path of its name in an event."""
 
@@ -63,7 +52,7 @@ class Metric:
         name: without `ctx_hooks_`, and without the `_total` of a counter.
         text: its description.
         labels: names of the event's own fields, and labels with a bound.
-        key: the label that the keys of a mapping are, "" for a value that is none.
+        key: the label that the keys of a mapping are; "" for none.
         part: the attribute or the key of the value that is the figure, "" for the value itself.
         scale: the factor of the figure.
         above: the figure counts only above this; None for any figure.
@@ -91,8 +80,8 @@ class Metric:
         return (*(name for names in own for name in names), *filter(None, [self.key]))
 
     def figures(self, event: Any, value: Any) -> Iterator[tuple[str, float]]:
-        """Yield the additions of an event field's value, not None, each with its key in a mapping, else ""."""
-        if value == self.unless or (self.needs and getattr(event, self.needs) is None):
+        """Yield what an event field's value adds, each with its key in a mapping, else ""."""
+        if value is None or value == self.unless or (self.needs and getattr(event, self.needs) is None):
             return
         if self.part:
             value = value.get(self.part) if isinstance(value, MAPPINGS) else getattr(value, self.part)
@@ -112,12 +101,9 @@ histogram = partial(Metric, "histogram")
 
 
 def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
-    """Return the metadata of a field of an event.
+    """Return the metadata of a field: the sinks that have it, and the metrics that its value adds to.
 
-    Args:
-        to: the sinks that have the field, and the metrics that its value adds to.
-        name: its name there; "" for the field's own.
-        names: different names in single sinks, as `span`.
+    `name` is its name there, "" for the field's own; `names` are different names in single sinks, as `span`.
     """
     sinks = {each: name for each in to if isinstance(each, str)}
     return {"sinks": {**sinks, **names}, "metrics": tuple(each for each in to if isinstance(each, Metric))}
@@ -125,17 +111,13 @@ def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
 
 def figures_for(sink: Sink, event: Any) -> dict[str, Any]:
     """Return the fields of an event that a sink has and that are not None, by their names there, in order."""
-    names = _names(sink, event.__class__)
+    names = names_for(sink, event.__class__)
     return {name: value for name, field_name in names if (value := getattr(event, field_name)) is not None}
 
 
-def names_for(sink: Sink, kind: Any) -> tuple[tuple[str, str], ...]:
-    """Return each name that a sink has for a field of a class of events, with the field's own."""
-    return _names(sink, kind)
-
-
 @cache
-def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
+def names_for(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Return each name that a sink has for a field of a class of events, with the field's own."""
     found = ((each.metadata.get("sinks", {}), each.name) for each in fields(kind))
     return tuple((sinks[sink] or name, name) for sinks, name in found if sink in sinks)
 
@@ -144,51 +126,3 @@ def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
 def metrics_of(kind: type[Any]) -> tuple[tuple[Callable[[Any], Any], Metric], ...]:
     """Return each metric of a class of events, with the getter of its field's value."""
     return tuple((attrgetter(each.name), metric) for each in fields(kind) for metric in each.metadata.get("metrics", ()))
-
-
-@dataclass(frozen=True, slots=True)
-class CallNames:
-    """The names of a call's owner and target.
-
-    Attributes:
-        request_id: the id that this process has given the request; all its attempts and its answer have it.
-        call_id: LiteLLM's call id, which a caller may choose.
-        model_group: the name that the caller asked for.
-        deployment: the key of the deployment's statistics: the Router's id and the model.
-        model: the provider's model.
-        team_id: LiteLLM's id of the team, "" for none.
-        team_alias: its alias, "" for none.
-        key_alias: the alias of the virtual key, "" for none.
-        organization_id: LiteLLM's id of the organization, "" for none.
-        route: the call type of LiteLLM, as `acompletion`.
-        session: four digits of its conversation, which others may share.
-        client: the name and version at the beginning of the user agent, "" if there is none.
-    """
-
-    request_id: str = ""
-    call_id: str = ""
-    model_group: str = ""
-    deployment: str = ""
-    model: str = ""
-    team_id: str = ""
-    team_alias: str = ""
-    key_alias: str = ""
-    organization_id: str = ""
-    route: str = ""
-    client: str = ""
-    session: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestEvent:
-    """The common fields of all events about one request.
-
-    Attributes:
-        name: the event's name.
-        time_seconds: when, in epoch seconds.
-        call: the names of the request's owner and target.
-    """
-
-    name: str
-    time_seconds: float
-    call: CallNames

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ctx_hooks.runtime.warnings import CUT, one_line
 from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent, Outcome
@@ -10,9 +9,6 @@ from ctx_hooks.telemetry.figures import figures_for
 
 DONE = "x-ctx-hooks"
 """The decision about the request, in words. Each field of a decision that declares a header adds one."""
-IGNORED = f"{DONE}-ignored"
-"""Which of the request's own settings the policy does not allow."""
-ATTEMPTS = f"{DONE}-attempts"
 MOST_CHARS = 1_024
 """Limit of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, mostly LiteLLM's."""
 
@@ -20,13 +16,9 @@ MOST_CHARS = 1_024
 def with_decision(
     headers: Mapping[str, str], event: DecisionEvent, output_limits: Mapping[str, int], *, is_changed: bool
 ) -> dict[str, str]:
-    """Return the headers of a request with a decision about it.
+    """Return the headers of a request with a decision about it, after those of the decisions before it.
 
-    Args:
-        headers: the headers of the decisions before it.
-        event: the record of the decision.
-        output_limits: the fields that ask for less output.
-        is_changed: whether the attempt is sent changed; an unchanged attempt does not replace earlier headers.
+    `output_limits` are the fields that ask for less output. An attempt that is sent unchanged replaces no earlier headers.
     """
     if event.provider_tokens_before is not None and (not is_changed or event.budget_tokens is None):
         event = replace(event, provider_tokens_before=None, provider_tokens_after=None)
@@ -37,7 +29,7 @@ def with_decision(
     words += [f"{field}={tokens}{asked}" for field, tokens in output_limits.items()]
     if is_changed and event.reason and event.decision in ("compressed", "retried"):
         words.append(f"reason={event.reason}")
-    told = {DONE: header_value(words), ATTEMPTS: str(event.attempt + 1), **_declared(event)}
+    told = {DONE: header_value(words), f"{DONE}-attempts": str(event.attempt + 1), **_declared(event)}
     return {**headers, **told} if is_changed else {**told, **headers}
 
 
@@ -57,7 +49,7 @@ def of_failed(headers: Mapping[str, str], event: FailureEvent) -> dict[str, str]
 def of_ignored(ignored: Sequence[str]) -> dict[str, str]:
     """Return the header that names which of the request's own settings its policy does not allow."""
     settings = [line.removeprefix("request: ") for line in ignored if line.startswith("request")]
-    return {IGNORED: header_value(settings)} if settings else {}
+    return {f"{DONE}-ignored": header_value(settings)} if settings else {}
 
 
 def header_value(parts: Sequence[str]) -> str:
@@ -73,16 +65,13 @@ def header_value(parts: Sequence[str]) -> str:
             escaped = escaped[: MOST_CHARS // 2 - len(CUT)] + CUT
         text = ("; " if i else "") + escaped
         if len(value) + len(text) + len(rest) > MOST_CHARS:
-            return value + (rest if i else CUT)
+            return value + rest
         value += text
     return value
 
 
 def _declared(event: DecisionEvent | FailureEvent) -> dict[str, str]:
     """Return a header for each field that declares one and has a value; of the policy the scopes that set a field."""
-    found: dict[str, str] = {}
-    for name, value in figures_for("header", event).items():
-        parts: list[Any] = sorted(set(value.values())) if isinstance(value, Mapping) else [value]
-        if parts:
-            found[f"{DONE}-{name.replace('_', '-')}"] = header_value(list(map(str, parts)))
-    return found
+    found = figures_for("header", event)
+    parts = {n: sorted(set(value.values())) if isinstance(value, Mapping) else [str(value)] for n, value in found.items()}
+    return {f"{DONE}-{name.replace('_', '-')}": header_value(texts) for name, texts in parts.items() if texts}

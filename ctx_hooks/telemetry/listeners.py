@@ -7,32 +7,23 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeAlias, get_args, get_type_hints
 
-from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
-from ctx_hooks.telemetry.events import (
-    AnswerEvent,
-    CompactionEvent,
-    DecisionEvent,
-    FailureEvent,
-    LimitEvent,
-    OverflowEvent,
-)
-from ctx_hooks.telemetry.process_events import FaultEvent, IgnoredEvent, StartEvent
+from ctx_hooks.telemetry import events
 
 logger = logging.getLogger("ctx_hooks")
 
 Event: TypeAlias = (
-    CompactionEvent
-    | LimitEvent
-    | DecisionEvent
-    | OverflowEvent
-    | AnswerEvent
-    | FailureEvent
-    | SummaryEvent
-    | RetrievalEvent
-    | ArchiveEvent
-    | StartEvent
-    | FaultEvent
-    | IgnoredEvent
+    events.CompactionEvent
+    | events.LimitEvent
+    | events.DecisionEvent
+    | events.OverflowEvent
+    | events.AnswerEvent
+    | events.FailureEvent
+    | events.SummaryEvent
+    | events.RetrievalEvent
+    | events.ArchiveEvent
+    | events.StartEvent
+    | events.FaultEvent
+    | events.IgnoredEvent
 )
 EVENTS: Mapping[str, Any] = {n: e for e in get_args(Event) for n in get_args(get_type_hints(e)["name"])}
 """The class of each event by its name."""
@@ -45,8 +36,7 @@ def on(name: str, listener: Listener) -> Callable[[], None]:
     """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
     "compaction" is the short name of "after_compaction". In a proxy most events happen on the event loop: if a listener
-    waits, all requests wait. Put slow work into a queue that the listener's own thread reads. A listener's errors are logged
-    and harm no request.
+    waits, all requests wait. A listener's errors are logged and harm no request.
 
     Raises:
         ValueError: there is no such event.
@@ -86,7 +76,7 @@ class Guard:
             # A sink must not fail a request, and after one failure it would fail for each of them.
             self.failed = True
             logger.warning("the %s sink failed and is switched off", self._name, exc_info=error)
-            emit(FaultEvent("fault", time.time(), sink=self._name))
+            emit(events.FaultEvent("fault", time.time(), sink=self._name))
 
 
 def attach(name: str, listeners: Mapping[str, Listener]) -> Callable[[], None]:

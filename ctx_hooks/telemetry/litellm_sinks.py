@@ -1,9 +1,4 @@
-"""Figures for LiteLLM's loggers, spend log and traces, which record the original request: decision, sent size and savings.
-
-A span's attributes describe the request's final state, its events each attempt. If a name of the GenAI semantic conventions
-has the same meaning, it is used; ours begin with `ctx_hooks.`. OpenTelemetry is not imported: if LiteLLM does not trace a
-request, there is no span.
-"""
+"""Figures for LiteLLM's loggers, spend log and traces: decision, sent size and savings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,8 +22,7 @@ def notes_of(
 ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None, tuple[str, ...]]:
     """Return the log's figures of an answer, LiteLLM's `compression_savings`, None if there are none, and the tags.
 
-    The figures are below zero if the plugin cost more than it saved. An observed request has figures of what it would have
-    saved, and neither savings nor tags.
+    An observed request has figures of what it would have saved, and neither savings nor tags.
     """
     known = figures_for("spend", event)
     if event.mode == "enforce":
@@ -41,8 +35,7 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
     """Return the savings that LiteLLM shows for compression, in the form of its own compressors.
 
     LiteLLM multiplies `tokens_saved` by the plain input price, which ignores the prompt cache. So these are the plain tokens
-    that cost the saved dollars; without a prompt cache they equal the difference of the two before them. LiteLLM accepts
-    none below zero: only the figures show a request's cost beyond its savings.
+    that cost the saved dollars. LiteLLM accepts none below zero.
     """
     billed, saved_tokens = event.billed, event.provider_tokens_saved
     if billed is None or not saved_tokens:
@@ -61,20 +54,25 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
 
 
 def record_on(span: Any, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
-    """Add a decision or an overflow to an OpenTelemetry span as an event; set the request's state so far as attributes."""
+    """Add a decision or an overflow to LiteLLM's span as an event; set the request's state so far as attributes.
+
+    If a name of OpenTelemetry's GenAI conventions has the same meaning, it is used; ours begin with `ctx_hooks.`.
+    """
     if not span.is_recording():
         return
     found = {f"ctx_hooks.{name}": value for name, value in figures_for("span", event).items()}
-    phases: Mapping[str, float] = {}
+    spent: dict[str, float] = {}
     if event.name == "decision":
-        model, output_tokens, phases = event.call.model, event.sent_output_tokens, event.milliseconds
-        found |= {"gen_ai.request.model": model, "gen_ai.request.max_tokens": output_tokens}
+        found |= {"gen_ai.request.model": event.call.model, "gen_ai.request.max_tokens": event.sent_output_tokens}
         found["ctx_hooks.steps"] = ",".join(step.name for step in event.steps)
+        if event.mode == "enforce" and event.decision in ("compressed", "retried"):
+            # A lowered output and a repair of messages are no compaction.
+            found["gen_ai.conversation.compacted"] = any(step.name != "repair" for step in event.steps) or None
+        spent = {f"ctx_hooks.milliseconds.{phase}": round(each, 3) for phase, each in event.milliseconds.items()}
     elif event.name == "overflow":
         found["error.type"] = "context_window_exceeded"
     attributes = {name: value for name, value in found.items() if value not in (None, "")}
     if event.name != "overflow":
         span.set_attributes(attributes)
     if event.name != "failure":
-        spent = {f"ctx_hooks.milliseconds.{phase}": round(each, 3) for phase, each in phases.items()}
         span.add_event(f"ctx_hooks.{event.name}", attributes | spent)

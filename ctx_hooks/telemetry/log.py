@@ -1,8 +1,7 @@
 """The sink that logs one line at the start and for each decision with a change, real or observed, its answer and summary.
 
-It also logs limits that a deployment has shown. A line goes to the `ctx_hooks` logger at INFO, a silent truncation as a
-warning: names and figures, no text of a message. The record's attribute `ctx_hooks` has the same as a mapping, which JSON
-formatters, including LiteLLM's, write as a separate field.
+A line goes to the `ctx_hooks` logger: names and figures, no text of a message. The record's attribute `ctx_hooks` has the
+same as a mapping, which JSON formatters, including LiteLLM's, write as a separate field.
 """
 
 import json
@@ -10,30 +9,27 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.telemetry.figures import CallNames, figures_for, names_for
+from ctx_hooks.telemetry.events import CallNames
+from ctx_hooks.telemetry.figures import figures_for, names_for
 from ctx_hooks.telemetry.listeners import EVENTS
 from ctx_hooks.tokens.usage import Billed
 
 logger = logging.getLogger("ctx_hooks")
-
+LITELLM = logging.getLogger("LiteLLM Proxy")
+"""As `litellm/_logging.py` names it, whose import takes a second. `LITELLM_LOG=INFO` shows its lines, as JSON where LiteLLM
+logs JSON."""
 AMBIGUOUS = frozenset(' "=\\{')
 """In a line of `name=value`, or to LiteLLM's JSON formatter."""
-
-
 LOGGED = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
 NO_END = frozenset({"fits", ""})
 """Outcomes of a request that was sent unchanged, or of a summary that is not written yet."""
-NOBODY = CallNames()
-"""Of an event that is about a deployment."""
 
 
 def log_event(event: Any) -> None:
     """Log an event, unless its request fits: the fields that its class declares for log lines, and the request's owner."""
-    if not logger.isEnabledFor(logging.INFO):
-        return
-    call, figures = getattr(event, "call", NOBODY), figures_for("log", event)
+    figures = figures_for("log", event)
     end = "outcome" if "outcome" in figures else "decision"
-    if figures.get(end) in NO_END:
+    if not logger.isEnabledFor(logging.INFO) or figures.get(end) in NO_END:
         return
     told: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures.get(end)}
     for name, value in figures.items():
@@ -45,6 +41,7 @@ def log_event(event: Any) -> None:
             told[name] = f"{len(value)} ({', '.join(value)})" if value else ""
         else:
             told[name] = value
+    call = getattr(event, "call", CallNames())
     told |= {
         "call_id": call.call_id or call.request_id,
         "model_group": call.model_group,
@@ -66,29 +63,11 @@ def _word(value: object) -> str:
     return json.dumps(text, ensure_ascii=False).replace("{", "\\u007b") if AMBIGUOUS.intersection(text) else text
 
 
-LITELLM = logging.getLogger("LiteLLM Proxy")
-"""As `litellm/_logging.py` names it, whose import takes a second. `LITELLM_LOG=INFO` shows its lines, as JSON where LiteLLM
-logs JSON."""
-
-
-class _LiteLLMsHandlers(logging.Handler):
-    """Passes a record to the present handlers of LiteLLM's proxy: its JSON mode replaces them.
-
-    That mode also gives the root logger one, which the record reaches by itself.
-    """
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers:
-            for handler in LITELLM.handlers:
-                if record.levelno >= handler.level:
-                    handler.handle(record)
-
-
 def share_log_output() -> None:
-    """Show the lines in LiteLLM's own log output, with its time, level and name, from its level on, at least warnings.
+    """Show the lines in LiteLLM's own log output, from its level on, at least warnings.
 
     A logger that the operator has configured stays unchanged.
     """
     if logger.level == logging.NOTSET and not logger.handlers:
         logger.setLevel(min(LITELLM.getEffectiveLevel(), logging.WARNING))
-        logger.addHandler(_LiteLLMsHandlers())
+        logger.parent = LITELLM  # whose handlers LiteLLM's JSON mode replaces

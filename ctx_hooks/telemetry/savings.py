@@ -1,8 +1,7 @@
 """The plugin's savings for one request, compared with the bill without the plugin.
 
-Without the plugin, the provider's prompt cache would have served the whole previous request of the same conversation, and
-only the newest messages would have been new. So a compaction, which rewrites the cache, is a cost in its own request, and
-saves in later ones.
+Without the plugin, the provider's prompt cache would have served the whole previous request of the same conversation. So a
+compaction, which rewrites the cache, is a cost in its own request, and saves in later ones.
 """
 
 from typing import NamedTuple
@@ -13,13 +12,9 @@ from ctx_hooks.tokens.usage import Billed
 
 
 class Saved(NamedTuple):
-    """The plugin's savings for one request, below zero if it cost more than it saved.
+    """The saved input tokens and dollars of a bill, below zero if the plugin cost more; None if unknown.
 
-    Attributes:
-        tokens: input tokens of the bill; None if nothing was counted.
-        dollars: dollars of the bill; None if a price is unknown.
-        beyond_window: whether the request as received exceeds the window. Without the plugin there would have been no answer
-            and no bill: neither tokens nor dollars are saved.
+    A request `beyond_window` would have had no answer and no bill: it saves nothing.
     """
 
     tokens: int | None
@@ -66,8 +61,7 @@ def would_be_saved(
 def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
     """Return the hypothetical bill for this many local tokens, of which the prompt cache serves `cached`.
 
-    The bill of `of` local tokens gives the provider tokens per local token of this conversation. If it shows no prompt
-    cache, the provider is assumed to have none.
+    `billed` is for `of` local tokens. If it shows no prompt cache, the provider is assumed to have none.
     """
     ratio = billed.input_tokens / max(1, of)
     input_tokens, from_cache = ProviderTokens(round(tokens * ratio)), ProviderTokens(round(cached * ratio))
@@ -76,7 +70,6 @@ def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
 
 
 def _less(more: Billed, less: Billed, prices: Prices | None) -> float | None:
-    """Return by how much the input of one bill costs more than another's; None if a price is unknown."""
     return None if prices is None else input_price(more, prices) - input_price(less, prices)
 
 

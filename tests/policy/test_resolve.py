@@ -68,12 +68,6 @@ def test_every_hint_is_a_valid_setting(hint):
     assert not resolve({"defaults": yaml.safe_load(written)}).ignored
 
 
-@pytest.mark.parametrize("name", ["deployment_choice", "error_text", "quoting", "target_fraction", "window_override_tokens"])
-def test_a_removed_field_is_named_with_what_holds(name):
-    (line,) = resolve({"defaults": {name: 1}}).ignored
-    assert f"there is no such field; {KNOWN_ELSEWHERE[name.replace('_', '')]}" in line
-
-
 def test_a_scope_sets_the_limits_of_tool_results_that_it_names():
     settings = {"defaults": {"tool_results": {"max_lines": 9}}, "teams": {"a": {"tool_results": {"direction": "tail"}}}}
     limits = resolve(settings, team_names=("a",)).policy.tool_results
@@ -120,11 +114,6 @@ def test_policies_that_extend_each_other_in_a_circle_are_a_mistake():
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_valid(name):
     assert not resolve({"defaults": name}).ignored
-
-
-def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
-    settings = {"defaults": {"reserve": 9_000}, "teams": {"alpha": "balanced"}}
-    assert resolve(settings, team_names=("alpha",)).policy.reserve == 9_000
 
 
 def test_a_request_sets_what_it_may_and_nothing_else():

@@ -45,7 +45,7 @@ def saved(event):
 def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
     event = answer_event(DECISION, SENT, Answer(BILL))
     assert saved(event) == (False, 5_500, pytest.approx(0.0055))
-    assert (event.decision, event.trigger, event.attempts, event.billed) == ("compressed", "budget", 1, BILL)
+    assert (event.decision, event.attempts, event.billed) == ("compressed", 1, BILL)
 
 
 ABOVE = replace(DECISION, provider_tokens_before=10_001)

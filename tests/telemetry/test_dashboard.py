@@ -8,7 +8,6 @@ import subprocess
 import time
 from dataclasses import replace
 from functools import reduce
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from told_events import ANSWER, ARCHIVE, CALL, DECISION, FAILURE, OVERFLOW, RETRIEVAL, SUMMARY
 from waits import SECONDS
 
-from ctx_hooks.telemetry.events import LimitEvent
+from ctx_hooks.telemetry.events import FaultEvent, LimitEvent
 from ctx_hooks.telemetry.listeners import attach, emit
-from ctx_hooks.telemetry.process_events import FaultEvent
 from ctx_hooks.telemetry.prometheus import Metrics
 from ctx_hooks.testing import LOOPBACK, free_port
 
@@ -29,8 +27,6 @@ VARIABLES = {variable["name"]: variable for variable in BOARD["templating"]["lis
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 GRAFANAS_OWN = {"__range", "__rate_interval"}
 PROGRAM = shutil.which("prometheus")
-COLUMNS = 24
-"""Of Grafana's grid."""
 
 
 def test_the_data_source_is_chosen_at_the_import():
@@ -46,14 +42,6 @@ def test_each_variable_is_used_and_each_one_that_is_used_is_there():
     assert used - GRAFANAS_OWN == set(VARIABLES) - {"datasource"}
 
 
-def test_panels_have_ids_and_places_of_their_own():
-    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
-    places = [(p["gridPos"]["x"], p["gridPos"]["y"], p["gridPos"]["w"], p["gridPos"]["h"]) for p in PANELS]
-    assert all(x + w <= COLUMNS for x, _, w, _ in places)
-    for (x, y, w, h), (x2, y2, w2, h2) in combinations(places, 2):
-        assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
-
-
 def of(model, team="red", **names):
     return replace(CALL, model_group=model, deployment=f"id-{model}", team_id=team, team_alias=team.upper(), **names)
 
@@ -64,7 +52,7 @@ def happened(n):
     billed = {"provider_tokens_saved": 0, "dollars_saved": 0.0}
     return [
         *[replace(DECISION, call=small, decision="fits", trigger="none")] * 3,
-        *[replace(ANSWER, call=small, decision="fits", trigger="none", **billed)] * 3,
+        *[replace(ANSWER, call=small, decision="fits", **billed)] * 3,
         replace(DECISION, call=large),
         replace(ANSWER, call=large, provider_tokens_saved=5_000, dollars_saved=0.5),
         replace(ANSWER, call=of("large", "blue"), provider_tokens_saved=600, dollars_saved=-0.125),
@@ -72,7 +60,7 @@ def happened(n):
         replace(DECISION, call=large, mode="observe"),
         replace(ANSWER, call=large, mode="observe", provider_tokens_saved=700, dollars_saved=0.25),
         replace(OVERFLOW, call=rescued, mode="enforce"),
-        replace(ANSWER, call=rescued, decision="retried", trigger="overflow", beyond_window=True, **billed),
+        replace(ANSWER, call=rescued, decision="retried", beyond_window=True, **billed),
         *[replace(OVERFLOW, call=hopeless, mode="enforce")] * 2,
         replace(FAILURE, call=hopeless),
         replace(SUMMARY, call=large, dollars=0.5),

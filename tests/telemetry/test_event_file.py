@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from pydantic import ValidationError
 from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, secret_session
 
-from ctx_hooks.policy.settings import EventFiles, Settings
+from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry import event_file
@@ -86,20 +85,6 @@ class TestTheFile:
         assert events_of(tmp_path / "events.1.jsonl") == [DECISION, OVERFLOW]
         assert events_of(tmp_path / "events.2.jsonl") == [ANSWER]
 
-    def test_what_waits_is_written_when_the_process_ends(self, tmp_path):
-        code = f"""
-from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.startup import attach_sinks
-from ctx_hooks.telemetry.events import LimitEvent
-from ctx_hooks.telemetry.listeners import emit
-attach_sinks(Settings(events={{"path": {str(tmp_path)!r}}}))
-for n in range(500):
-    emit(LimitEvent("limit_learned", "d", "limit", n, 9))
-"""
-        environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-        assert [e.limit_tokens for e in events_of(tmp_path / "events.1.jsonl")] == list(range(500))
-
 
 class TestWhatCannotBeWritten:
     def test_is_left_out_and_warned_of_once(self, tmp_path, caplog, monkeypatch):
@@ -134,22 +119,6 @@ class TestWhatCannotBeWritten:
         assert record.exc_info is None
         assert not folder.is_dir()
 
-    def test_a_file_that_is_deleted_is_written_anew(self, tmp_path):
-        path = tmp_path / "events.1.jsonl"
-        file = EventFile(tmp_path, 10_000, 2)
-        path.unlink()
-        file.hear(DECISION)
-        file.close()
-        assert events_of(path) == [DECISION]
-        assert path.stat().st_mode & 0o777 == 0o600
-
-    def test_an_event_without_json_ends_the_sink_and_not_its_thread(self, tmp_path):
-        file = EventFile(tmp_path, 10_000, 2)
-        file.hear(object())
-        file.close()
-        with pytest.raises(TypeError):
-            file.hear(DECISION)
-
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
     def test_a_full_disk_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
         (tmp_path / "events.1.jsonl").symlink_to("/dev/full")
@@ -171,11 +140,6 @@ class TestWhatCannotBeWritten:
         os.close(reader)
         assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
         assert "the last events are lost" in done.stderr
-
-    @pytest.mark.parametrize("wrong", [{"path": ""}, {"path": "x", "keep": 1}, {"path": "x", "max_bytes": 0}, {}])
-    def test_settings_that_would_keep_nothing_are_refused(self, wrong):
-        with pytest.raises(ValidationError):
-            EventFiles(**wrong)
 
 
 HANGING = """

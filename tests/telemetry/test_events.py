@@ -32,7 +32,6 @@ async def test_listeners_are_told_before_and_after():
     assert after.tokens_after < before.tokens_before
     assert before.reserve_tokens == before.window_tokens - before.budget_tokens > 0
     assert before.usage_fraction == before.tokens_before / before.window_tokens > 1
-    assert before.messages_before == 83 >= after.messages_touched > before.messages_touched == 0
     assert after.steps
     await compact()
     assert len(heard) == 2

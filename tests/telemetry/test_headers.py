@@ -8,9 +8,7 @@ from told_events import DECISION as DECIDED
 from told_events import FAILURE
 
 from ctx_hooks.telemetry.headers import (
-    ATTEMPTS,
     DONE,
-    IGNORED,
     MOST_CHARS,
     header_value,
     of_failed,
@@ -18,7 +16,8 @@ from ctx_hooks.telemetry.headers import (
     with_decision,
 )
 
-BEFORE, AFTER, POLICY, DECISION = (f"{DONE}-{name}" for name in ("tokens-before", "tokens-after", "policy", "decision"))
+NAMES = ("tokens-before", "tokens-after", "policy", "decision", "attempts")
+BEFORE, AFTER, POLICY, DECISION, ATTEMPTS = (f"{DONE}-{name}" for name in NAMES)
 FITS = replace(DECIDED, decision="fits", budget_tokens=None, policy={})
 RETRIED = replace(
     DECIDED, decision="retried", attempt=1, provider_tokens_before=9, provider_tokens_after=5, budget_tokens=6, policy={}
@@ -43,7 +42,7 @@ def test_a_value_says_how_much_it_leaves_out():
 
 def test_only_the_requests_own_wishes_are_told():
     ignored = ["team: reserve is locked by defaults", "request: language may not be set"]
-    assert of_ignored(ignored) == {IGNORED: "language may not be set"}
+    assert of_ignored(ignored) == {f"{DONE}-ignored": "language may not be set"}
     assert of_ignored(ignored[:1]) == {}
 
 

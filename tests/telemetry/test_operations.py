@@ -39,7 +39,7 @@ RATES = {
     f"overflows_total{{{CLAUDE}}}": (1, 1), f"cached_prompt_tokens_total{{{LOCAL}}}": (500, 250),
     f"uncached_prompt_tokens_total{{{LOCAL}}}": (500, 750), f"cached_prompt_tokens_total{{{CLAUDE}}}": (800, 800),
     f"uncached_prompt_tokens_total{{{CLAUDE}}}": (200, 200), f"compression_timeouts_total{{{LOCAL}}}": (0, 1),
-    'rereads_total{tool="read",' + LOCAL + "}": (4, 16),
+    f"rereads_total{{{LOCAL}}}": (4, 16),
     'decision_seconds_bucket{le="1.0"}': (100, 80), 'decision_seconds_bucket{le="3.0"}': (100, 100),
     'decision_seconds_bucket{le="+Inf"}': (100, 100),
     **{f'phase_seconds_bucket{{phase="known",le="{le}"}}': (100, 100) for le in ("0.001", "+Inf")},
@@ -156,27 +156,11 @@ def test_no_alert_fires_after_a_gap_in_the_scrapes(missing, tmp_path):
     run_promtool(tmp_path, [{"interval": "5m", "input_series": quiet, "alert_rule_test": list(expected({}))}])
 
 
-@needs_promtool
-def test_observed_failures_are_not_critical(tmp_path):
-    """What fails while the plugin only observes fails without it too."""
-    failing = [
-        {**each, "series": each["series"].replace('mode="enforce"', 'mode="observe"')} for each in series(is_bad=True)
-    ]
-    fired = {name: labels for name, labels in FIRED.items() if name not in ("CtxHooksRequestsFail", "CtxHooksRereadsRise")}
-    run_promtool(tmp_path, [{"interval": "5m", "input_series": failing, "alert_rule_test": list(expected(fired))}])
-
-
 def test_each_alert_has_its_section_of_the_runbook_and_each_section_ends_in_a_query_or_a_command():
     sections = dict(part.split("\n", 1) for part in TEXT.split("\n## ")[1:])
     anchors = {f"{PAGE}#{title.lower().replace(' ', '-')}" for title in sections}
     assert {rule["annotations"]["runbook"] for rule in ALERTS.values()} <= anchors
     assert [title for title, text in sections.items() if not text.rstrip().endswith("```")] == []
-
-
-def test_every_rule_that_a_page_names_is_recorded():
-    named = set(re.findall(r"ctx_hooks:\w+:\w+", TEXT))
-    assert named
-    assert named <= set(re.findall(r"record: (\S+)", RULES.read_text()))
 
 
 def used():

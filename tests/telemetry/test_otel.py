@@ -40,11 +40,22 @@ def test_a_decision_is_an_event_and_the_last_one_stands_in_the_attributes(span):
         "ctx_hooks.window_tokens": 20_000,
         "ctx_hooks.window_source": "learned",
         "ctx_hooks.steps": "repeats,oldest_turns",
+        "gen_ai.conversation.compacted": True,
     }
     assert dict(span.attributes) == expected
     (event,) = span.events
     phases = {"ctx_hooks.milliseconds.total": 31.25, "ctx_hooks.milliseconds.counting": 9.5}
     assert (event.name, dict(event.attributes)) == ("ctx_hooks.decision", expected | phases)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"mode": "observe"}, {"steps": ()}, {"decision": "failed"}, {"steps": (StepReport("repair", 0, 1),)}],
+    ids=["observed", "output lowered", "not sent", "repaired"],
+)
+def test_span_calls_no_uncompacted_request_compacted(change, span):
+    litellm_sinks.record_on(span, replace(DECIDED, **change))
+    assert "gen_ai.conversation.compacted" not in span.attributes
 
 
 def test_an_overflow_is_an_event_with_the_figures_that_the_refusal_names(span):
@@ -56,11 +67,3 @@ def test_an_overflow_is_an_event_with_the_figures_that_the_refusal_names(span):
         "ctx_hooks.overflow.limit_tokens": 20_000,
         "ctx_hooks.attempt": 0,
     }
-
-
-def test_a_span_that_has_ended_is_left_alone(span):
-    span.end()
-    litellm_sinks.record_on(span, DECIDED)
-    litellm_sinks.record_on(span, REFUSED)
-    assert not span.attributes
-    assert not span.events

@@ -13,9 +13,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from proxies import printed_by
 from told_events import ARCHIVE, FAULT, IGNORED, RETRIEVAL, START, SUMMARY
 
-from ctx_hooks.telemetry.events import FailureEvent, LimitEvent
+from ctx_hooks.telemetry.events import CallNames, FailureEvent, LimitEvent
 from ctx_hooks.telemetry.figures import CALLER as CALLERS
-from ctx_hooks.telemetry.figures import MODEL, CallNames
+from ctx_hooks.telemetry.figures import MODEL
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import Metrics
 from ctx_hooks.tokens.usage import Billed
@@ -51,7 +51,6 @@ def label_sets(registry, name):
 
 ENFORCED = {"mode": "enforce", **CALLER}
 BY_MODEL = {"mode": "enforce", "requested_model": "gpt"}
-OF_TOOL = {"tool": "read", "requested_model": "gpt", "team": "t1", "team_alias": "Team"}
 BY_DEPLOYMENT = {"deployment": CALL.deployment}
 DONE = {"decision": "compressed", "trigger": "budget"}
 LOSS = replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5)
@@ -61,7 +60,6 @@ LOST = [replace(SUMMARY, call=CALL, outcome=o, dollars=d) for o, d in (("failed"
 UNSTORED = [replace(ARCHIVE, outcome="failed", texts=3), replace(ARCHIVE, backend="redis", outcome="dropped", texts=2)]
 COUNTED = [
     ([DECISION, DECISION], "attempts_total", {**DONE, **ENFORCED}, 2),
-    ([DECISION, replace(DECISION, mode="observe")], "attempts_total", {**DONE, **CALLER, "mode": "observe"}, 1),
     ([OVERFLOW], "overflows_total", {"kind": "input", **ENFORCED}, 1),
     ([ANSWER], "saved_provider_tokens_total", ENFORCED, 5_500), ([ANSWER], "saved_dollars_total", ENFORCED, 0.25),
     ([ANSWER], "request_saved_provider_tokens_sum", BY_MODEL, 5_500), ([ANSWER], "spent_dollars_total", ENFORCED, None),
@@ -73,7 +71,6 @@ COUNTED = [
     ([replace(RETRIEVAL, call=CALL, source="none")] * 2, "retrievals_total", {"source": "none", **CALLER}, 2),
     ([ARCHIVE, *UNSTORED], "archive_texts_total", {"outcome": "stored", "backend": "disk"}, 50),
     (UNSTORED, "archive_texts_total", {"outcome": "failed", "backend": "disk"}, 3),
-    (UNSTORED, "archive_texts_total", {"outcome": "dropped", "backend": "disk"}, None),
     ([ANSWER], "cached_prompt_tokens_total", ENFORCED, 1_000), ([ANSWER], "uncached_prompt_tokens_total", ENFORCED, 3_400),
     ([replace(ANSWER, billed=Billed(70))], "cached_prompt_tokens_total", ENFORCED, 0),
     ([replace(ANSWER, duration_seconds=2.5)], "answer_seconds_sum", BY_MODEL, 2.5),
@@ -81,19 +78,14 @@ COUNTED = [
     ([DECISION], "decision_seconds_sum", {"requested_model": "gpt"}, 0.04),
     ([replace(DECISION, milliseconds={})], "decision_seconds_count", {"requested_model": "gpt"}, None),
     ([replace(DECISION, timed_out=True), DECISION], "compression_timeouts_total", ENFORCED, 1),
-    ([replace(ANSWER, rereads={"read": 2, "grep": 1})], "rereads_total", {"mode": "enforce", **OF_TOOL}, 2),
+    ([replace(ANSWER, rereads={"read": 2, "grep": 1})], "rereads_total", ENFORCED, 3),
     ([FAULT, FAULT], "fail_open_total", {"consequence": "forwards the request unchanged"}, 2),
-    ([FAULT], "sinks_disabled_total", {"sink": ""}, None),
     ([replace(FAULT, consequence="", sink="log")], "sinks_disabled_total", {"sink": "log"}, 1),
     ([replace(IGNORED, call=CALL)], "ignored_settings_total", {"scope": "team", **CALLER}, 1),
     ([START], "build_info", {"version": "1.2", "litellm_version": "1.106.2"}, 1),
     ([START], "policy_info", {"digest": "0a1b2c", "mode": "observe"}, 1),
-    ([START], "settings_mistakes", {"digest": "0a1b2c"}, 0),
     ([replace(START, mistakes=2)], "settings_mistakes", {"digest": "0a1b2c"}, 2),
     ([DECISION], "phase_seconds_sum", {"phase": "total"}, 0.04),
-    ([DECISION], "phase_seconds_sum", {"phase": "counting"}, 0.03),
-    ([DECISION], "phase_seconds_bucket", {"phase": "total", "le": "0.03"}, 0),
-    ([DECISION], "phase_seconds_bucket", {"phase": "total", "le": "0.1"}, 1),
     (NEWER, "provider_tokens_per_local_token", BY_DEPLOYMENT, 1.2), (NEWER, "window_tokens", BY_DEPLOYMENT, 7_000),
     ([replace(DECISION, local_tokens_before=None)], "provider_tokens_per_local_token", BY_DEPLOYMENT, None),
     (LIMITS, "learned_limit_tokens", {"kind": "limit", **BY_DEPLOYMENT}, 8_000),
@@ -146,24 +138,6 @@ def test_any_number_of_teams_is_a_bounded_number_of_label_sets_and_lose_no_figur
     assert others.value == TEAMS - CALLERS.most
     (windows,) = (m for m in registry.collect() if m.name == "ctx_hooks_window_tokens")
     assert len(windows.samples) == CALLERS.most + 1
-
-
-def test_tools_are_named_by_callers_and_any_number_of_them_is_a_bounded_number_of_series(registry):
-    for n in range(TEAMS):
-        emit(replace(ANSWER, call=CALL, rereads={f"tool_{n}" * 99: 1}))
-    series = label_sets(registry, "rereads")
-    assert len(series) == CALLERS.most + 1
-    assert sum(s.value for s in series) == TEAMS
-
-
-def test_a_caller_with_a_name_has_it_in_every_metric(registry):
-    for n in range(CALLERS.most + 5):
-        emit(replace(DECISION, call=replace(CALL, team_id=f"team-{n}")))
-    for n in range(CALLERS.most + 5):
-        emit(replace(ANSWER, call=replace(CALL, team_id=f"team-{n}"), beyond_window=True))
-    assert {s.labels["team"] for s in label_sets(registry, "answers_beyond_window")} == {
-        s.labels["team"] for s in label_sets(registry, "attempts")
-    }
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedStore
-from ctx_hooks.telemetry.addon_events import RetrievalEvent
-from ctx_hooks.telemetry.figures import CallNames
+from ctx_hooks.telemetry.events import CallNames, RetrievalEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes
 
@@ -115,14 +114,14 @@ class Archiving:
 
         An unknown, an expired and another tenant's handle take the same path to the same answer. Raises nothing.
         """
-        start, offer, page = time.monotonic(), self.offer(request_id), None
+        offer, page = self.offer(request_id), None
         try:
             page = await self._page(offer, arguments, most_bytes)
         except Exception as error:  # noqa: BLE001 - the model goes on without; the log names neither text nor owner
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         with failing_open("tells of no retrieval"):
-            call, milliseconds = CallNames(request_id) if offer is None else offer.call, (time.monotonic() - start) * 1e3
-            event = RetrievalEvent("retrieval", time.time(), call, "archive", len(page or ""), milliseconds)
+            call = CallNames(request_id) if offer is None else offer.call
+            event = RetrievalEvent("retrieval", time.time(), call, "archive", len(page or ""))
             emit(replace(event, source="none") if page is None else event)
         return NOT_AVAILABLE if page is None else page
 

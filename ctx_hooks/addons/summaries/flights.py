@@ -30,7 +30,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 from ctx_hooks.serving.recorder import names_of
-from ctx_hooks.telemetry.addon_events import SummaryEvent
+from ctx_hooks.telemetry.events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.usage import Billed
@@ -200,7 +200,6 @@ def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEven
         calls=len(answers),
         outcome=writing.outcome,
         reason=writing.reason,
-        left_out=writing.left_out,
         input_tokens=_sum(a.input_tokens for a in answers),
         output_tokens=_sum(a.output_tokens for a in answers),
         dollars=_sum(a.dollars for a in answers),

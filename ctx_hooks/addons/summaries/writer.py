@@ -51,21 +51,18 @@ class Writing:
     Attributes:
         text: the summary, "" until it is accepted.
         reason: why it was not accepted, or why entries of it are left out; "" where neither is.
-        left_out: how many entries are left out, of all parts.
         answers: what the model has answered, one for each part.
     """
 
     text: str = ""
     outcome: Literal["accepted", "rejected", "failed", "cancelled"] = "cancelled"
     reason: str = ""
-    left_out: int = 0
     answers: list[Answer] = field(default_factory=list)
 
     def end(self, found: Checked) -> None:
         """Note what the check has found of the summary."""
         self.text, self.outcome = found.text, "accepted" if found.text else "rejected"
         self.reason = " and ".join(dict.fromkeys(found.reasons))
-        self.left_out = len(found.reasons) if found.text else 0
 
 
 async def write(

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 from ctx_hooks.cli.rendering import all_steps
 from ctx_hooks.cli.report.sessions import LATEST_SECONDS, Largest
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent
-from ctx_hooks.telemetry.figures import RequestEvent
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, RequestEvent
 from ctx_hooks.telemetry.listeners import Event
 
 SHORTER = ("compressed", "retried")

@@ -6,9 +6,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctx_hooks.cli.terminal import counted
-from ctx_hooks.telemetry.addon_events import RetrievalEvent, SummaryEvent
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
-from ctx_hooks.telemetry.figures import CallNames, RequestEvent
+from ctx_hooks.telemetry.events import (
+    AnswerEvent,
+    CallNames,
+    DecisionEvent,
+    FailureEvent,
+    OverflowEvent,
+    RequestEvent,
+    RetrievalEvent,
+    SummaryEvent,
+)
 from ctx_hooks.tokens.usage import Billed
 
 MARKS = {

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from ctx_hooks.cli.rendering import nice
 from ctx_hooks.cli.report.requests import MARKS, Happened, Turn, removed_tokens
-from ctx_hooks.telemetry.events import DecisionEvent
-from ctx_hooks.telemetry.figures import RequestEvent
+from ctx_hooks.telemetry.events import DecisionEvent, RequestEvent
 from ctx_hooks.telemetry.listeners import Event
 
 MOST_SESSIONS = 8

@@ -10,7 +10,7 @@ from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.report.page import EVENT_FILES
 from ctx_hooks.cli.report.requests import Turn
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.figures import RequestEvent
+from ctx_hooks.telemetry.events import RequestEvent
 from ctx_hooks.telemetry.listeners import Event
 
 MOST_REQUESTS = 20_000

@@ -20,7 +20,7 @@ from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.store.sealing import fits, opened, sealed, secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
-from ctx_hooks.telemetry.addon_events import ArchiveEvent, ArchiveOutcome
+from ctx_hooks.telemetry.events import ArchiveEvent, ArchiveOutcome
 from ctx_hooks.telemetry.listeners import emit
 
 GET_SECONDS = 0.3
