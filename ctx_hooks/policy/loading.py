@@ -26,7 +26,7 @@ _OURS = re.compile(r"ctx.?hook")
 def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Return the plugin's settings in a proxy's configuration, and a message if they are not where LiteLLM looks.
 
-    Settings elsewhere are returned in a list, which is no mapping of sections: they are not read, and the plugin observes.
+    Settings elsewhere are returned in a list, which is no mapping of sections: the plugin observes.
     """
     parent = config.get(PARENT)
     if isinstance(parent, Mapping) and NAME in parent:
@@ -55,8 +55,7 @@ def load_settings(raw: Any, misplaced: Sequence[str] = ()) -> tuple[Settings, tu
 def settings_of(raw: Any) -> tuple[Settings, list[str]]:
     """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them with its path.
 
-    An unknown or unreadable section is left out, and the plugin observes at most, for everybody: the section may have
-    said so for anybody.
+    Without an unknown or unreadable section the plugin observes at most: the section may have said so for anybody.
     """
     if raw is None or raw in ({}, [], ""):
         raw = {}

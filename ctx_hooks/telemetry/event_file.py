@@ -113,7 +113,7 @@ class EventFile:
         for newer, older in reversed(list(pairwise(self._paths))):
             with suppress(FileNotFoundError):  # there are fewer files, or somebody has deleted one
                 newer.replace(older)
-        self._file = open(self._paths[0], "ab", opener=_private)
+        self._file = open(self._paths[0], "ab", opener=_private)  # noqa: SIM115 - it stays open
 
 
 def _own_path(folder: Path) -> tuple[Path, IO[bytes]]:

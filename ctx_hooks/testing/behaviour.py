@@ -30,11 +30,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: a text, calls of tools, or both.
-
-    Google's protocol has a text or one call. Anthropic's puts signed `thinking` before it; the Responses API puts reasoning
-    before it, encrypted if the request asks for that.
-    """
+    """An answer: a text, calls of tools, or both; before it signed `thinking` of Anthropic, or reasoning of the Responses API."""
 
     text: str = ""
     calls: Sequence[Call] = ()
@@ -46,36 +42,26 @@ class ProviderSettings:
     """How the provider counts and refuses.
 
     Attributes:
-        window_tokens: The window of every model, in the provider's tokens.
-        windows: Windows of single models, by name.
-        tokens_factor: The provider's tokens per token of cl100k_base.
-        noise_fraction: How far that factor varies with the content; it is the same for the same content.
-        message_overhead_tokens: Tokens that each message adds.
-        tool_overhead_tokens: Tokens that each tool definition adds.
-        counts_output: Whether the requested output counts towards the window.
-        max_output_tokens: A larger requested output is refused.
-        wording: The name in `WORDINGS` of the refusal's text.
-        silent_truncation: Whether larger requests are answered and their usage stops at the window.
-        holds: While true, requests get no answer; their record says whether the sender has `left`.
-        held_models: The models whose requests always get no answer.
-        failing_models: Models whose requests are answered 500.
-        refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
-        refused_after_opening: Whether such a refusal comes after the events that open a stream.
-        refused_body: A refusal's body, sent with status 200: events or JSON, with `MESSAGE` for its text; "" for none.
-        strict: Whether requests that break a message rule are refused.
-        keeps_records: Whether `/_requests` shows the received requests; if not, the provider keeps none.
+        window_tokens: the window of every model, in the provider's tokens; `windows` has others, by the model's name.
+        tokens_factor: the provider's tokens per token of cl100k_base.
+        counts_output: whether the requested output counts towards the window.
+        max_output_tokens: a larger requested output is refused.
+        wording: the name in `WORDINGS` of the refusal's text.
+        holds: while true, requests get no answer, as always those of `held_models`; their record says if the sender `left`.
+        failing_models: models whose requests are answered 500.
+        refused_form: any form but `wording` refuses a streamed request inside a 200 answer.
+        refused_after_opening: whether such a refusal comes after the events that open a stream.
+        refused_body: a refusal's body, sent with status 200: events or JSON, with `MESSAGE` for its text; "" for none.
+        strict: whether requests that break a message rule are refused.
+        keeps_records: whether `/_requests` shows the received requests.
     """
 
     window_tokens: int = 8_000
     windows: Mapping[str, int] = field(default_factory=dict)
     tokens_factor: float = 1.0
-    noise_fraction: float = 0.0
-    message_overhead_tokens: int = 4
-    tool_overhead_tokens: int = 8
     counts_output: bool = False
     max_output_tokens: int | None = None
     wording: str = "openai"
-    silent_truncation: bool = False
     holds: bool = False
     held_models: Sequence[str] = ()
     failing_models: Sequence[str] = ()

@@ -1,6 +1,5 @@
 """The provider's token count, independent of the plugin's."""
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -14,6 +13,8 @@ import tiktoken
 from ctx_hooks.testing.behaviour import Format, ProviderSettings
 
 IMAGE_TOKENS = 300
+MESSAGE_TOKENS, TOOL_TOKENS = 4, 8
+"""What each message and each tool definition adds."""
 UNCOUNTED_KEYS = frozenset(
     {"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control", "thoughtSignature"}
 )
@@ -33,11 +34,10 @@ def count_payload(fmt: Format, payload: Mapping[str, Any], settings: ProviderSet
     items = payload.get(ITEMS[fmt])
     listed = items if isinstance(items, list) else [items]
     tools = payload.get("tools") or []
-    tokens = sum(_tokens(_text(i)) + settings.message_overhead_tokens + IMAGE_TOKENS * _images(i) for i in listed)
+    tokens = sum(_tokens(_text(i)) + MESSAGE_TOKENS + IMAGE_TOKENS * _images(i) for i in listed)
     tokens += sum(_tokens(_text(payload.get(k))) for k in SYSTEM_TEXTS)
-    tokens += sum(_tokens(json.dumps(t)) + settings.tool_overhead_tokens for t in tools)
-    noise = int(hashlib.sha256(_text(listed).encode("utf-8", "replace")).hexdigest()[:8], 16) / 0xFFFFFFFF * 2 - 1
-    return int(tokens * settings.tokens_factor * (1 + noise * settings.noise_fraction))
+    tokens += sum(_tokens(json.dumps(t)) + TOOL_TOKENS for t in tools)
+    return int(tokens * settings.tokens_factor)
 
 
 def _text(value: Any) -> str:

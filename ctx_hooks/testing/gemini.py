@@ -99,11 +99,6 @@ def _unsigned(contents: list[Mapping[str, Any]]) -> Iterator[str]:
             yield f"Function call is missing a thought_signature in functionCall parts. Content position {n}."
 
 
-def refusal(message: str, status: int) -> dict[str, Any]:
-    """Return the body of a refused request."""
-    return {"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}}
-
-
 def chunks(model: Any, reply: Reply, usage: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the chunks of a streamed answer; each contains the usage, as Google's chunks do."""
     parts: list[dict[str, Any]] = [{"functionCall": {"name": c.tool, "args": json.loads(c.json)}} for c in reply.calls]
@@ -125,13 +120,6 @@ def usage_of(tokens: int, cached: int, output_tokens: int) -> dict[str, int]:
     """Return the usage that Google bills."""
     counts = {"promptTokenCount": tokens, "candidatesTokenCount": output_tokens, "totalTokenCount": tokens + output_tokens}
     return {**counts, "cachedContentTokenCount": cached}
-
-
-def max_tokens(payload: Mapping[str, Any]) -> int | None:
-    """Return the most output that a request allows."""
-    limits = payload.get("generationConfig") or {}
-    found = limits.get("maxOutputTokens") or limits.get("max_output_tokens")
-    return found if isinstance(found, int) else None
 
 
 def _candidate(parts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -24,11 +24,10 @@ from ctx_hooks.testing.protocol import Protocol
 from ctx_hooks.testing.provider import create_app
 
 START_SECONDS = 120
-"""A proxy's first start on a busy machine, compiling its modules, takes up to a minute."""
+"""A proxy's first start on a busy machine takes up to a minute."""
 WAIT_SECONDS = 300
-"""For waits of milliseconds on an idle machine: it ends a test that waits in vain, and fails none on a busy machine."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.01, 0.1
-"""Pauses between two checks of a condition. They double: most conditions are met at once, a proxy's start takes seconds."""
+"""It ends a test that waits in vain, and fails none on a busy machine."""
+PAUSE_SECONDS = 0.05
 STOP_SECONDS = 10
 MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
 """The proxy refuses to start with a weak one."""
@@ -47,16 +46,10 @@ def free_port() -> int:
 
 
 class FakeProvider:
-    """The strict provider under uvicorn, in a thread; a context manager.
+    """The strict provider under uvicorn, in a thread; a context manager. Raises RuntimeError if it does not start.
 
-    Args:
-        settings: How it counts and refuses.
-        script: Makes its answers; by default the number of tokens that it has read.
-        protocols: Protocols besides the four formats; one for a path of theirs answers there.
-        port: Its port on loopback; by default a free one.
-
-    Raises:
-        RuntimeError: It does not start.
+    `script` makes its answers, by default the number of tokens that it has read. `protocols` are others than the four
+    formats, or in place of one at its path.
     """
 
     def __init__(
@@ -68,14 +61,8 @@ class FakeProvider:
     ) -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        config = uvicorn.Config(
-            create_app(settings, script, protocols),
-            host="127.0.0.1",
-            port=self.port,
-            log_level="error",
-            timeout_keep_alive=IDLE_SECONDS,
-            lifespan="off",
-        )
+        app, options = create_app(settings, script, protocols), {"log_level": "error", "lifespan": "off"}
+        config = uvicorn.Config(app, port=self.port, timeout_keep_alive=IDLE_SECONDS, **options)  # type: ignore[arg-type]
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 
@@ -94,7 +81,7 @@ class FakeProvider:
         return found
 
     def wait_until(self, seen: Callable[[list[dict[str, Any]]], bool]) -> None:
-        """Wait until the requests satisfy `seen`; raises RuntimeError when they do not within 5 minutes."""
+        """Wait until the requests satisfy `seen`, at most 5 minutes."""
         _wait(lambda: seen(self.requests()), self._thread.is_alive, "a request at the fake provider", WAIT_SECONDS)
 
     def reset(self, **settings: Any) -> None:
@@ -109,10 +96,9 @@ class FakeProvider:
 
 
 class ProxyProcess:
-    """A real `litellm` proxy with `config` as its YAML; a context manager.
+    """A real `litellm` proxy with `config` as its YAML; a context manager. Raises RuntimeError if it does not start.
 
-    `program` is the `litellm` to run, by default that of this Python. Raises RuntimeError with the end of the log if the
-    proxy does not start.
+    `program` is the `litellm` to run, by default that of this Python.
     """
 
     def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, program: Path | None = None) -> None:
@@ -153,7 +139,7 @@ class ProxyProcess:
         self._folder.cleanup()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        """Wait for `what` until `ready`; raises RuntimeError if that takes more than 5 minutes."""
+        """Wait for `what` until `ready`, at most 5 minutes."""
         _wait(ready, self._runs, what, WAIT_SECONDS)
 
     def log(self) -> str:
@@ -162,13 +148,12 @@ class ProxyProcess:
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def wait_for_log(self, text: str) -> None:
-        """Wait until the proxy has printed `text`; raises RuntimeError when it does not within 5 minutes."""
+        """Wait until the proxy has printed `text`, at most 5 minutes."""
         self.wait_until(lambda: text in self.log(), f"the proxy to print {text!r}")
 
     def shown(self, name: str) -> str:
-        """Return a file of the running proxy under /proc/PID, on Linux only, such as `statm`; raises RuntimeError before."""
-        if self._process is None:
-            raise RuntimeError("the proxy is not running")
+        """Return a file of the running proxy under /proc/PID, on Linux only, such as `statm`."""
+        assert self._process is not None  # noqa: S101 - of a running proxy
         return Path(f"/proc/{self._process.pid}/{name}").read_text(encoding="utf-8")
 
     def _started(self, arguments: list[str], folder: Path) -> subprocess.Popen[bytes]:
@@ -184,8 +169,7 @@ class ProxyProcess:
             )
 
     def _environment(self) -> dict[str, str]:
-        root = str(Path(__file__).resolve().parents[2])
-        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")])
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
@@ -224,11 +208,7 @@ def _interrupt_waits() -> Iterator[None]:
 
 def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:
     end = time.monotonic() + seconds
-    pause_seconds = FIRST_PAUSE_SECONDS
     while not ready():
-        if not alive():
-            raise RuntimeError(f"waited for {what}, which has stopped")
-        if time.monotonic() > end:
-            raise RuntimeError(f"waited {seconds:.0f} seconds for {what}")
-        time.sleep(pause_seconds)
-        pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+        if not alive() or time.monotonic() > end:
+            raise RuntimeError(f"waited in vain for {what}")
+        time.sleep(PAUSE_SECONDS)

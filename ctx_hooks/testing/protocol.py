@@ -22,10 +22,9 @@ def no_rules(_body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
 class Protocol:
     """A provider's requests and answers, besides the rules and the token count of their format.
 
-    `read` takes a request's body and path, and returns a payload of the format with its `model`, `stream` and `max_tokens`.
-    `violations` yields an error text for each of the protocol's own rules that the body and headers break. `refused` makes
-    an error's body from its text; if it is None, the wording makes it. `whole` and `stream` answer a payload with a reply,
-    the input tokens and the cached ones among them; `told` streams an error's body.
+    `read` makes a payload of the format from a request's body and path. `violations` yields an error text for each own rule
+    that body and headers break. `refused` makes an error's body from its text, by default as the wording does. `whole` and
+    `stream` answer a payload with a reply, the input tokens and the cached ones among them; `told` streams an error's body.
     """
 
     paths: tuple[str, ...]
@@ -50,8 +49,14 @@ def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
     return {**body, "model": model, "stream": method == "streamGenerateContent"}
 
 
-def _own(fmt: Format, *paths: str) -> Protocol:
-    return Protocol(
+PATHS: Mapping[Format, tuple[str, ...]] = {
+    "openai-chat": ("/v1/chat/completions", "/chat/completions"),
+    "anthropic": ("/v1/messages",),
+    "openai-responses": ("/v1/responses", "/responses"),
+    "gemini": ("/v1beta/models/{name}:{method}",),
+}
+FOUR_FORMATS = tuple(
+    Protocol(
         paths=paths,
         fmt=fmt,
         read=_named_by_path if fmt == "gemini" else as_sent,
@@ -59,12 +64,6 @@ def _own(fmt: Format, *paths: str) -> Protocol:
         stream=partial(streams.stream, fmt),
         told=partial(streams.error_stream, fmt),
     )
-
-
-FOUR_FORMATS = (
-    _own("openai-chat", "/v1/chat/completions", "/chat/completions"),
-    _own("anthropic", "/v1/messages"),
-    _own("openai-responses", "/v1/responses", "/responses"),
-    _own("gemini", "/v1beta/models/{name}:{method}"),
+    for fmt, paths in PATHS.items()
 )
 """The formats as their own providers speak them."""

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from ctx_hooks.testing import gemini, streams
+from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.protocol import FOUR_FORMATS, Protocol, Sent
@@ -89,9 +89,7 @@ def create_app(
 async def _answer(protocol: Protocol, request: Request, state: _State, script: Script | None) -> Response:
     received = await request.json()
     payload = protocol.read(received, request.url.path)
-    fmt = protocol.fmt
-    used = state.settings
-    sent = payload
+    fmt, used, sent = protocol.fmt, state.settings, payload
     if fmt == "openai-responses":
         payload = await asyncio.to_thread(_continued, sent, state)
     counted = await asyncio.to_thread(count_payload, fmt, payload, used)
@@ -117,8 +115,7 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         record.update(status=BROKEN_STATUS, error=BROKEN)
         return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, BROKEN_STATUS)
     own = list(protocol.violations(received, request.headers))
-    refusal = _refusal(protocol, own, payload, counted, used)
-    if refusal is not None:
+    if (refusal := _refusal(protocol, own, payload, counted, used)) is not None:
         status, message, body, in_stream = refusal
         record.update(status=status, error=message)
         if in_stream and payload.get("stream"):
@@ -129,11 +126,10 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
     before = state.answered.get(key, 0)
     state.answered[key] = before + 1
     reply = script(fmt, payload, before) if script else Reply(f"Answer to {counted} tokens.")
-    read_tokens = min(counted, _window(payload, used)) if used.silent_truncation else counted
-    cached = _cached_tokens(state, fmt, payload, read_tokens)
+    cached = _cached_tokens(state, fmt, payload, counted)
     record["cached_tokens"] = cached
-    whole = protocol.whole(payload, reply, read_tokens, cached)
-    events: Sent = protocol.stream(payload, reply, read_tokens, cached)
+    whole = protocol.whole(payload, reply, counted, cached)
+    events: Sent = protocol.stream(payload, reply, counted, cached)
     if fmt == "openai-responses":
         if payload.get("store") is not False:
             state.stored[whole["id"]] = [*_listed(payload.get("input")), *whole["output"]]
@@ -183,7 +179,7 @@ def _refusal(
         return 400, *_error_body(protocol, Wording(text, code="invalid_value")), False
     window = _window(payload, settings)
     total = counted + (output if settings.counts_output else 0)
-    if total <= window or settings.silent_truncation:
+    if total <= window:
         return None
     found = WORDINGS[settings.wording]
     figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
@@ -200,10 +196,9 @@ def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[s
 
 
 def _max_tokens(payload: Mapping[str, Any]) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
-        if isinstance(payload.get(name), int):
-            return int(payload[name])
-    return gemini.max_tokens(payload)
+    limits = {**payload, **(payload.get("generationConfig") or {})}
+    names = ("max_completion_tokens", "max_tokens", "max_output_tokens", "maxOutputTokens")
+    return next((limits[name] for name in names if isinstance(limits.get(name), int)), None)
 
 
 def _conversation_key(fmt: Format, payload: Mapping[str, Any]) -> str:

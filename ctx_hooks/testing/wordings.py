@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.testing import gemini
-
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -17,14 +15,6 @@ class Wording:
     body: Callable[[str, str | None], Any] | None = None
     in_stream: bool = False
     """Whether a streamed request gets it as an error event inside a 200 answer."""
-
-
-def _openai(message: str, code: str | None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "invalid_request_error", "param": "messages", "code": code}}
-
-
-def _anthropic(message: str, _code: str | None) -> dict[str, Any]:
-    return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
 
 WORDINGS: dict[str, Wording] = {
@@ -48,6 +38,10 @@ def error_body(wording: Wording, route: str, **figures: int) -> tuple[str, Any]:
     """Return the message and the JSON body of an overflow; Anthropic's and Google's routes answer in shapes of their own."""
     message = wording.text.format(**figures)
     if route == "gemini":
-        return message, gemini.refusal(message, wording.status)
-    shape = _anthropic if route == "anthropic" else wording.body or _openai
-    return message, shape(message, wording.code)
+        return message, {"error": {"code": wording.status, "message": message, "status": "INVALID_ARGUMENT"}}
+    error = {"message": message, "type": "invalid_request_error"}
+    if route == "anthropic":
+        return message, {"type": "error", "error": error}
+    if wording.body:
+        return message, wording.body(message, wording.code)
+    return message, {"error": {**error, "param": "messages", "code": wording.code}}

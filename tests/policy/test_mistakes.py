@@ -117,7 +117,7 @@ def resolved(tree):
     return [*plain, policies.resolve(Caller(group="gpt", team_names=("alpha",), key_names=("robot",), **metadata))]
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(data=st.data(), tree=trees)
 def test_no_mistake_enforces_for_more_callers_or_opens_a_lock(data, tree):
     wrong = data.draw(mistaken(tree))

@@ -7,7 +7,7 @@ from typing import Any
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.protocol import Payload, Protocol, as_sent
-from ctx_hooks.testing.responses import new_id
+from ctx_hooks.testing.streams import new_id
 
 ACCEPTED = {
     "model", "messages", "tools", "tool_choice", "documents", "citation_options", "response_format", "safety_mode",

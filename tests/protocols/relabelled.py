@@ -7,8 +7,8 @@ from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.protocol import Payload, Protocol
-from ctx_hooks.testing.responses import new_id
 from ctx_hooks.testing.rules import Format
+from ctx_hooks.testing.streams import new_id
 
 VERTEX_VERSION = "vertex-2023-10-16"
 USAGE_IN_STREAMS = {"stream_options": {"include_usage": True}}

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from proxies import Proxy
 from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, NAMES, RESPONSES, SIZE
 
-from ctx_hooks.testing import LOOPBACK, agent_session, sign
+from ctx_hooks.testing import agent_session, sign
 
 COMPACTOR = "claude-opus-4-8"
 SUMMARY = {"type": "compaction", "content": "They build a recipe app.", "signature": sign("They build a recipe app.")}
@@ -150,20 +150,6 @@ def test_behind_the_plugin_nothing_is_left_for_compression_interception(turns, i
     assert "litellm_content_retrieve" not in json.dumps(only["payload"])
 
 
-def test_a_retry_does_not_ask_the_guardrail_again(proxy, provider, elsewhere):
-    asked = []
-
-    async def passed_on(request):
-        asked.append(await request.json())
-        return JSONResponse({"messages": asked[-1]["messages"]})
-
-    elsewhere.answer = passed_on
-    answer = CHAT.ask(proxy, group="guarded", guardrails=["headroom"])
-    assert answer.status_code == 200, answer.text
-    assert [r["status"] for r in provider.requests()] == [400, 200]
-    assert len(asked) == 1
-
-
 @pytest.mark.parametrize("turns", [4, 10], ids=["fits", "is too long"])
 def test_an_edit_that_litellm_makes_for_its_provider_is_made_behind_the_plugin(turns, proxy, provider):
     session = agent_session("anthropic", model="edited", turns=turns, result_chars=1_200 if turns == 4 else 2_500)
@@ -188,17 +174,6 @@ def test_an_edit_that_litellm_leaves_out_for_openai_is_no_part_of_the_request(tu
     assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
     (only,) = provider.requests()
     assert (only["status"], "context_management" in only["payload"]) == (200, False)
-
-
-def test_compaction_of_responses_that_litellm_has_not_for_a_provider_ends_as_without_the_plugin(
-    proxy, plain_proxy, provider
-):
-    fields = {"model": "fitted-claude", "input": "Hello."}
-    asked = [LOOPBACK.post(f"{p.url}/v1/responses/compact", json=fields, headers=p.headers) for p in (plain_proxy, proxy)]
-    assert asked[0].status_code == 500
-    assert "COMPACT responses is not supported for anthropic" in asked[0].text
-    assert asked[1].content == asked[0].content
-    assert provider.requests() == []
 
 
 def test_what_a_request_asks_its_provider_to_truncate_is_compacted_first(proxy, provider):

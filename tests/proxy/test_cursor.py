@@ -4,8 +4,7 @@ import json
 
 import pytest
 from configurations import WINDOW, deployment
-from retrieving import TOOL, Client, read_long_ago
-from routes import RESPONSES, Route, events_of
+from routes import Route, events_of
 
 from ctx_hooks.testing import violations
 
@@ -64,26 +63,6 @@ def test_provider_gets_no_key_of_plugin(stream, proxy, provider):
         assert group == "cursor-off" or "ctx_hooks" not in json.dumps(sent["metadata"])
 
 
-@over_forms
-def test_no_hidden_tool_is_offered(stream, proxy, provider):
-    """A stream of chat's form could not hide its calls."""
-    client = Client(RESPONSES.path, "cursor-seeker", stream)
-    asked = client.payload(read_long_ago(client, "seek", seed=3), tools=[client.tool("read_file")])
-    for path, offers in ((RESPONSES.path, True), (PATH, False)):
-        provider.reset()
-        answer = Route(path, "openai-responses", "", "", "").post(proxy, asked)
-        sent = provider.requests()[0]["payload"]
-        assert (TOOL in json.dumps(sent["tools"])) is offers
-        assert f'"{TOOL}"' not in answer.text
-        assert answer.headers["x-ctx-hooks-decision"] == "compressed"
-
-
-def test_refused_request_ends_in_readable_error(proxy):
-    answer = CURSOR.ask(proxy, group="hopeless", metadata={"ctx_hooks": {"language": "zh"}})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
-    assert "模型服务商的原话" in answer.json()["error"]["message"], "the request's own setting is read"
-
-
 def test_chat_form_of_route_is_chat(proxy, provider):
     answer = CHAT_FORM.ask(proxy)
     assert answer.status_code == 200, answer.text
@@ -91,10 +70,3 @@ def test_chat_form_of_route_is_chat(proxy, provider):
         ("openai-chat", 400),
         ("openai-chat", 200),
     ]
-
-
-def test_caller_cannot_choose_policy_by_metadata(proxy, provider):
-    """The caller's `metadata` is merged into LiteLLM's; the Router's own names the group."""
-    answer = CURSOR.ask(proxy, group="cursor-known", metadata={"model_group": "cursor-off", "model_info": {"id": "x"}})
-    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
-    assert len(provider.requests()) == 1

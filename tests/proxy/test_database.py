@@ -30,7 +30,6 @@ values ('house', 'house', 'budget', '{}', :'metadata', 'test', 'test');
 """
 SPENT = """select row_to_json(spent) from "LiteLLM_SpendLogs" spent where team_id = :'team'"""
 DAY = """select row_to_json(day) from "LiteLLM_DailyTeamSpend" day where team_id = :'team'"""
-SETTING = """select param_value from "LiteLLM_Config" where param_name = :'section'"""
 
 
 @pytest.fixture(scope="module")
@@ -91,17 +90,6 @@ def test_a_teams_metadata_is_the_policy_of_its_keys_and_a_change_holds_from_the_
     assert not is_chinese(stored, provider, key)
 
 
-def test_a_keys_metadata_goes_before_its_teams_and_a_change_holds_from_the_next_request(stored, provider):
-    key = key_of(stored, team_id=team_of(stored, metadata=CHINESE), metadata=ENGLISH)
-    assert not is_chinese(stored, provider, key)
-    manage(stored, "/key/update", key=key, metadata={})
-    assert is_chinese(stored, provider, key)
-    manage(stored, "/key/update", key=key, metadata={"ctx_hooks": {"mode": "off"}})
-    answer, _ = ask(stored, provider, key)
-    assert answer.status_code == 400
-    assert "x-ctx-hooks" not in answer.headers
-
-
 def test_an_organizations_metadata_holds_for_its_teams_and_its_lock_against_them(stored, provider, database):
     """LiteLLM's API makes organizations with an enterprise licence alone: the row is written as that API writes it."""
     database.rows(ORGANIZATION, metadata=json.dumps({"ctx_hooks": {"language": "zh", "locked": ["language"]}}))
@@ -115,14 +103,6 @@ def test_a_model_of_the_database_is_rescued_whatever_its_window_is_believed_to_b
     assert answer.status_code == 200
     assert answer.headers["x-ctx-hooks-decision"] == "retried"
     assert [request["status"] for request in provider.requests()] == [400, 200]
-
-
-def test_a_change_of_a_models_policy_holds_from_the_next_request(stored, provider):
-    changing = deployment(provider.url, "changing", "openai/served", max_input_tokens=WINDOW)
-    model, key = manage(stored, "/model/new", **changing)["model_id"], key_of(stored)
-    assert ask(stored, provider, key, "changing")[0].headers["x-ctx-hooks-decision"] == "compressed"
-    manage(stored, f"/model/{model}/update", "PATCH", model_info={"ctx_hooks": {"mode": "off"}})
-    assert ask(stored, provider, key, "changing")[0].status_code == 400
 
 
 def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, database):
@@ -152,14 +132,3 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
     assert of_the_team == [[team, "1", "0", str(figures["tokens_saved"]), str(figures["dollars_saved"])]], (
         "docs/telemetry.md"
     )
-
-
-def test_the_plugin_is_not_started_by_a_name_in_the_database(provider, database):
-    """LiteLLM takes such a name for that of a logger of its own, and its API stores no `callback_settings`."""
-    with ProxyProcess({"general_settings": STORED}, database.environment()) as proxy:
-        manage(proxy, "/config/update", litellm_settings={"callbacks": [PLUGIN]}, callback_settings=SETTINGS)
-        answer, _ = ask(proxy, provider, key_of(proxy))
-    assert PLUGIN in database.rows(SETTING, section="litellm_settings")[0]
-    assert not database.rows(SETTING, section="callback_settings")
-    assert answer.status_code == 400
-    assert "x-ctx-hooks" not in answer.headers

@@ -15,7 +15,6 @@ from marked import FAULT, MARK, marked_session, nested, recorded
 from prometheus_client.parser import text_string_to_metric_families
 from routes import CHAT, ROUTES
 
-from ctx_hooks.cli.report.page import run
 from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.wordings import WORDINGS, Wording
 
@@ -144,10 +143,3 @@ def test_nothing_in_the_metadata_that_loggers_are_given(written):
     figures = [logged["metadata"]["spend_logs_metadata"] or {} for logged in spend]
     assert {"compressed", "retried"} <= {f["ctx_hooks"].get("decision") for f in figures if "ctx_hooks" in f}
     assert [logged for logged in spend if MARK in json.dumps(logged)] == []
-
-
-def test_nothing_in_the_report(written, tmp_path):
-    run(events=[str(written.folder)], output=tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text()
-    assert "rescued-in-stream-chat" in page
-    assert MARK not in page

@@ -39,13 +39,3 @@ def test_a_client_that_leaves_ends_the_retries(route, stream, proxy, provider):
         provider.configure(holds=False)
     assert CHAT.post(proxy, {"model": "third", "messages": [{"role": "user", "content": "hi"}]}).status_code == 200
     assert [r["model"] for r in provider.requests()] == ["tiny", "wide"]
-
-
-@pytest.mark.parametrize("route", [CHAT, RESPONSES], ids=["chat", "responses"])
-def test_a_fallback_to_another_group_is_fitted_to_the_window_of_that_group(route, proxy, provider):
-    answer = route.ask(proxy, group="first")
-    assert answer.status_code == 200, answer.text
-    records = provider.requests()
-    assert {r["model"] for r in records[:-1]} == {"tiny"}, "the request's own model comes first"
-    assert records[-1]["model"] == "less"
-    assert 1_250 < records[-1]["input_tokens"] <= 2_500, "fitted to its window, and no smaller than it has to be"

@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, SIZE
-
-from ctx_hooks.testing import agent_session
+from routes import CHAT, MESSAGES, RESPONSES
 
 LIMITS = {"tool_results": {"max_lines": 3, "direction": "head", "apply": "always"}}
 CALLERS = {
@@ -59,21 +57,6 @@ def test_aliases_of_the_router_of_a_team_and_of_a_key_are_the_groups_they_stand_
     assert answer.headers["x-ctx-hooks"].startswith("compressed")
 
 
-LAST_LINES = [
-    message["content"].splitlines()[-1]
-    for message in agent_session("openai-chat", **SIZE)["messages"]
-    if message["role"] == "tool"
-]
-
-
-@pytest.mark.parametrize("route", [CHAT, MESSAGES_TO_OPENAI, RESPONSES, GEMINI_TO_OPENAI], ids=lambda route: route.fmt)
-def test_limits_of_every_request_hold_in_one_that_fits(route, proxy, provider):
-    for team, whole in (("plain", len(LAST_LINES)), ("watched", len(LAST_LINES)), ("limited", 0)):
-        answer, sent = ask(proxy, provider, team, route=route, group="large")
-        assert answer.status_code == 200, answer.text
-        assert sum(line in sent for line in LAST_LINES) == whole
-
-
 def orphaned(payload, field):
     """Return a payload without its first call, whose result stays."""
     items = payload[field]
@@ -86,22 +69,3 @@ def orphaned(payload, field):
     else:
         kept = []
     return {**payload, field: [*items[:first], *kept, *items[first + 1 :]]}
-
-
-@pytest.mark.parametrize(
-    ("route", "field"),
-    [(CHAT, "messages"), (MESSAGES, "messages"), (RESPONSES, "input")],
-    ids=["chat", "messages", "responses"],
-)
-def test_policy_repairs_request_that_fits(route, field, proxy, provider):
-    whole = agent_session(route.fmt, model=route.fitted, turns=2, result_chars=200)
-    for team, payload, status, changed in (
-        ("plain", orphaned(whole, field), 400, False),
-        ("repair-watched", orphaned(whole, field), 400, False),
-        ("repaired", orphaned(whole, field), 200, True),
-        ("repaired", whole, 200, False),
-    ):
-        provider.reset()
-        answer = route.post(proxy, payload, headers={"authorization": f"Bearer sk-{team}"})
-        assert answer.status_code == status, (team, answer.text)
-        assert answer.headers.get("x-ctx-hooks", "").startswith("compressed") is changed, team

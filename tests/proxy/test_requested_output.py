@@ -33,8 +33,3 @@ def test_a_reserve_for_the_output_leaves_it_room(group, is_kept, own_proxy, prov
     assert (sent >= WINDOW_TOKENS / 4) is is_kept
     named = f"max_tokens={sent} of {ASKED_TOKENS}" in answer.headers["x-ctx-hooks"]
     assert named is (sent < ASKED_TOKENS)
-
-
-def test_the_start_up_line_names_a_replaced_reserve(own_proxy):
-    (line,) = {line.split("event=start")[1] for line in own_proxy.log().splitlines() if "event=start" in line}
-    assert "reserve 10,000 becomes 3,000 in a window of 12,000" in line

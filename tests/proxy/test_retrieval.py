@@ -28,10 +28,7 @@ from retrieving import (
     total_tokens,
     user,
 )
-from routes import RESPONSES, SIZE
 
-from ctx_hooks.addons.retrieval.further_call import takes_items_back
-from ctx_hooks.testing import LOOPBACK, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 4_000
@@ -113,19 +110,6 @@ def test_cost_header_has_hidden_calls(client, provider, proxy):
     assert float(answer.headers["x-litellm-response-cost"]) == pytest.approx(tokens * TOKEN_COST)
 
 
-@pytest.mark.parametrize(
-    "client",
-    [c for c in CLIENTS if c.speaks_responses and c.group == "chat"],
-    ids=lambda client: "streamed" if client.stream else "whole",
-)
-def test_an_operator_may_have_a_deployment_keep_no_answers_so_that_it_is_offered(client, provider, proxy):
-    fields = {"tools": [client.tool("read_file")], "store": None}
-    answer = replace(client, group="unstored").ask(as_team(proxy), read_long_ago(client, "seek"), **fields)
-    assert FACT in answer.text
-    assert all(request["payload"]["store"] is False for request in answered_requests(provider))
-    assert len(answered_requests(provider)) == 2
-
-
 @over(HALF)
 def test_an_overflow_of_an_unknown_window_is_rescued_with_the_tool(client, proxy):
     """The first attempt is refused; the retry is compacted and offers the tool."""
@@ -169,21 +153,6 @@ def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, provider
     assert following.stop in ("stop", "end_turn")
 
 
-@over(CLIENTS)
-def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, provider, proxy):
-    """Behind the client's result the model calls the tool once more."""
-    messages = read_long_ago(client, "mixed", seed=21)
-    shown = ask(client, proxy, messages)
-    assert shown.stop in ("tool_calls", "tool_use")
-    assert TOOL not in shown.raw
-    assert len(provider.requests()) == 1
-    messages += [*shown.messages, client.file_result(shown)]
-    answer = ask(client, proxy, messages)
-    assert FACT in answer.text
-    assert answer.stop in ("stop", "end_turn")
-    assert {r["status"] for r in provider.requests()} == {200}
-
-
 @over(HALF)
 def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(client, proxy):
     """Not streamed: what was said, as cut off. Streamed: the error behind what was said."""
@@ -197,14 +166,6 @@ def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(c
         details = body.get("incomplete_details") or {}
         reason = details.get("reason") or body.get("stop_reason") or body["choices"][0]["finish_reason"]
         assert reason in ("max_tokens", "length", "max_output_tokens")
-
-
-@over(OTHER_HALF)
-def test_where_nothing_was_said_before_it_the_client_gets_the_error_of_the_further_call(client, proxy):
-    answer = post(client, proxy, "mute", seed=25)
-    assert answer.status_code == (200 if client.stream else 500)
-    assert '"error"' in answer.text
-    assert TOOL not in answer.text
 
 
 def handles_of(client, provider, proxy, team, seed=17):
@@ -225,19 +186,3 @@ def test_another_teams_handle_a_guess_and_nonsense_get_the_same_answer(provider,
         provider.reset()
     asked = (ask(client, checking, read_long_ago(client, f"try {h} now", seed=6), "theirs", kind="disk") for h in theirs)
     assert any(FACT in answer.text for answer in asked)
-
-
-@pytest.mark.skipif(takes_items_back(), reason="this LiteLLM translates without loss")
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translates(stream, provider, proxy):
-    payload = agent_session("openai-responses", model="own-claude", seed=13, **SIZE, question="question: seek")
-    answer = LOOPBACK.post(
-        proxy.url + RESPONSES.path,
-        json={**payload, "store": False, "stream": stream},
-        headers=headers("research"),
-        timeout=300,
-    )
-    assert answer.status_code == 200
-    sent = json.dumps(provider.requests()[-1]["payload"])
-    assert TOOL not in sent
-    assert "[ctx_hooks]" in sent

@@ -188,11 +188,6 @@ def id_of(answer):
     return answer.headers["x-litellm-call-id"]
 
 
-def in_background(proxy, seed, model):
-    """Have a summary begun in the background, and wait until it is over."""
-    return summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, group(model, "background")))
-
-
 def plain(proxy, provider, seed, turns):
     """Return what is sent of the same request where no model writes summaries."""
     provider.reset()
@@ -233,34 +228,6 @@ def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_sum
         one, two = sent(provider)[-2:]
         assert one == two, turns
         assert MARK in one
-
-
-@pytest.mark.parametrize("model", BAD)
-def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider, seed, model):
-    expected = plain(proxy, provider, seed, COMPACTED)
-    provider.reset()
-    outcome, reason = in_background(proxy, seed, model)
-    assert outcome == ("failed" if model in {"hangs", "fails"} else "rejected"), reason
-    answered(proxy, seed, COMPACTED, group(model, "background"))
-    assert sent(provider)[-1] == expected
-    provider.reset()
-    answered(proxy, seed, COMPACTED, group(model, "blocking"))
-    assert sent(provider) == [expected]
-
-
-def test_a_call_that_the_model_refuses_as_too_large_is_made_in_smaller_parts(proxy, provider, seed):
-    assert in_background(proxy, seed, "narrow") == ("accepted", "")
-    statuses = [r["status"] for r in provider.requests() if r["model"] == "narrow"]
-    assert statuses[0] == 400
-    assert statuses.count(200) > 1
-
-
-def test_conversations_of_one_text_keep_their_own_summaries(proxy, provider, seed):
-    """Two models have written the same of the same conversation; each compaction names the summary of its own record."""
-    for model in ("answers", "leased"):
-        for turns in (COMPACTED, COMPACTED + 1):
-            answered(proxy, seed, turns, group(model, "blocking"))
-            assert MARK in sent(provider)[-1], (model, turns)
 
 
 def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):

@@ -1,12 +1,10 @@
 """Servers whose window nobody states, or that count otherwise: few refusals show what they hold, and then it is used."""
 
-import base64
-import random
 import re
 
 import pytest
 from configurations import deployment
-from routes import CHAT, MESSAGES, RESPONSES
+from routes import CHAT, MESSAGES
 
 from ctx_hooks.testing import agent_session
 from ctx_hooks.testing.wordings import WORDINGS, Wording
@@ -15,7 +13,6 @@ BELIEVED = 128_000
 FACTORS = (0.85, 1.17, 1.31)
 CODEX = [(factor, window) for window in ("known", "unknown") for factor in FACTORS]
 CODEX_WINDOW = 12_000
-SEALED_BYTES = 400
 NAMELESS = {"chat": (CHAT, "openai/served", 8_000, 55_000), "messages": (MESSAGES, "anthropic/served", 20_000, 30_000)}
 """Each with its window, and how many tokens the session has when it arrives."""
 
@@ -76,30 +73,3 @@ def test_a_window_without_figures_is_used_again(name, proxy, provider):
     assert sum(r["status"] == 400 for r in later) <= 1
     used = [r["input_tokens"] for r in later if r["status"] == 200]
     assert max(used[:8]) > 0.8 * window, used
-
-
-def codex_session(model, turns):
-    """Return Codex's request: it keeps its history itself, and sends sealed reasoning back."""
-    session = agent_session("openai-responses", model=model, turns=turns, result_chars=2_500)
-    items, rng = [], random.Random(1)
-    for n, item in enumerate(session["input"]):
-        if item.get("type") == "function_call":
-            sealed = base64.urlsafe_b64encode(rng.randbytes(SEALED_BYTES)).decode()
-            items.append({"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": sealed})
-            items.append({**item, "id": f"fc_rs_{n}_1"})
-        else:
-            items.append(item)
-    return {**session, "input": items, "stream": True, "store": False, "include": ["reasoning.encrypted_content"]}
-
-
-@pytest.mark.parametrize(("factor", "window"), CODEX)
-def test_sealed_reasoning_costs_no_second_refusal(factor, window, proxy, provider):
-    provider.configure(window_tokens=CODEX_WINDOW, wording="openai_responses", tokens_factor=factor)
-    turns = 25
-    session = codex_session(f"codex-{factor}-{window}", turns)
-    results = [n for n, item in enumerate(session["input"]) if item.get("type") == "function_call_output"]
-    for end in results:
-        post(RESPONSES, proxy, {**session, "input": session["input"][: end + 1]})
-    records = provider.requests()
-    assert sum(r["status"] == 400 for r in records) <= (window == "unknown"), [r["error"] for r in records]
-    assert max(r["input_tokens"] for r in records if r["status"] == 200) > 0.7 * CODEX_WINDOW

@@ -100,13 +100,3 @@ def test_clients_own_omission_is_refused_once(name, proxy, provider):
     assert answer.status_code == 400
     assert "reasoning_content is missing" in answer.text
     assert [status for status, _ in statuses(provider)] == [400]
-
-
-@pytest.mark.parametrize("name", ["chat", "messages"])
-def test_retry_after_an_overflow_is_believed_too(name, proxy, provider):
-    provider.reset(window_tokens=STATED)
-    answer = SERVERS[name][0].post(proxy, session(SERVERS[name][0], f"wanting-unknown-window-{name}"))
-    assert answer.status_code == 200, answer.text
-    assert [status for status, _ in statuses(provider)] == [400, 400, 200], statuses(provider)
-    sizes = [record["input_tokens"] for record in provider.requests()]
-    assert sizes[0] > STATED > sizes[2] > 0.9 * sizes[1], "what was kept at first is kept again"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ctx_hooks.addons.retrieval.answer_forms import EventBuffer, data_of, event_bytes
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import results_of
-from ctx_hooks.testing import Call, Reply, responses, streams, violations
+from ctx_hooks.testing import Call, Reply, streams, violations
 
 TOOL = "ctx_retrieve"
 CHAT, RESPONSES = FORMS["openai-chat"], FORMS["openai-responses"]
@@ -185,7 +185,7 @@ def test_an_answer_of_responses_does_not_say_that_the_tool_was_offered():
     """It repeats the tools of its request, whether it calls any or not."""
     payload = {"model": "served", "tools": [OWN, OURS]}
     whole = streams.whole("openai-responses", payload, Reply("text"), 1, 0)
-    events = responses.events(whole)
+    events = streams.response_events(whole)
     seen, _ = shown_of("openai-responses", events)
     answers = [RESPONSES.joined([whole]), *(e["response"] for e in seen if "response" in e)]
     assert len(answers) == 4

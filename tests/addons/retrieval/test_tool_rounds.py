@@ -13,7 +13,7 @@ from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.serving.running import Running
-from ctx_hooks.testing import Call, Reply, responses, streams
+from ctx_hooks.testing import Call, Reply, streams
 
 TOOL = "ctx_retrieve"
 ARCHIVE = ArchiveSettings()
@@ -51,7 +51,7 @@ def rounds_of(texts, *answers):
         answer = left.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return called, came(responses.events(answer)) if changes["stream"] else answer
+        return called, came(streams.response_events(answer)) if changes["stream"] else answer
 
     running = Running()
     return ToolRounds(texts, ask, running)
@@ -74,7 +74,7 @@ async def take(stream, found):
 
 
 async def seen(rounds, fields, answer):
-    return [event async for event in rounds.streamed(fields, came(responses.events(answer)))]
+    return [event async for event in rounds.streamed(fields, came(streams.response_events(answer)))]
 
 
 async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_that_it_is_offered_to():
@@ -83,10 +83,10 @@ async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_tha
     texts = Texts()
 
     async def stream():
-        for event in responses.events(KNOWS)[:3]:
+        for event in streams.response_events(KNOWS)[:3]:
             yield event
         texts.offered.add(request_id_of(fields))
-        for event in responses.events(LOOKS):
+        for event in streams.response_events(LOOKS):
             yield event
 
     found = [event async for event in rounds_of(texts, KNOWS).streamed(fields, stream())]
@@ -115,7 +115,7 @@ async def test_where_the_second_further_call_fails_the_client_has_what_was_said_
         if is_stream:
             found = []
             with pytest.raises(ConnectionError):
-                await take(rounds.streamed(fields, came(responses.events(LOOKS))), found)
+                await take(rounds.streamed(fields, came(streams.response_events(LOOKS))), found)
             assert [event["sequence_number"] for event in found] == list(range(len(found)))
             items = [e["item"] for e in found if e["type"] == "response.output_item.done"]
             assert found[-1]["type"] == "response.output_item.done"
@@ -134,7 +134,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
 
     async def further():
         try:
-            for event in responses.events(KNOWS):
+            for event in streams.response_events(KNOWS):
                 begun.set()
                 yield event
         finally:
@@ -145,7 +145,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
 
     fields, running = with_request_id({**ASKED, "stream": True}), Running()
     rounds = ToolRounds(Texts(request_id_of(fields)), ask, running)
-    shown = rounds.streamed(fields, came(responses.events(LOOKS)))
+    shown = rounds.streamed(fields, came(streams.response_events(LOOKS)))
     while not begun.is_set():
         await anext(shown)
     await shown.aclose()
