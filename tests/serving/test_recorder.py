@@ -127,7 +127,7 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
     recorder.answered(runner.running.of("request"), *answered, Call({"litellm_params": {"metadata": {}}}))
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard
-    assert (decision.decision, answer.decision, answer.trigger) == ("compressed", "compressed", "budget")
+    assert (decision.decision, answer.decision, decision.trigger) == ("compressed", "compressed", "budget")
     assert answer.beyond_window
 
 
