@@ -25,16 +25,9 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_pro
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """The result of `compress`. Token figures count the whole request: messages, system and tools.
+    """The result of `compress`: new messages in the format they came in, and local tokens of messages, system and tools.
 
-    Attributes:
-        messages: in the format they came in, new objects throughout.
-        tokens_before: local tokens of the given request.
-        tokens_after: local tokens of the returned request; if the budget was not met, the fewest possible.
-        fits: whether the budget was met.
-        changed: whether anything differs from the given messages.
-        steps: the steps taken, in order.
-        reason: why the budget was not met; None if it was.
+    If the budget was not met (`fits`), these are the fewest possible, and `reason` says why.
     """
 
     messages: list[Any]
@@ -48,13 +41,7 @@ class CompressionResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """The result of `repair`.
-
-    Attributes:
-        messages: in the format they came in, new objects throughout.
-        changed: whether anything was repaired.
-        repairs: the repairs made, in order.
-    """
+    """The result of `repair`: new messages in the format they came in, and the repairs in order."""
 
     messages: list[Any]
     changed: bool

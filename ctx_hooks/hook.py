@@ -88,13 +88,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
         """Remove hidden calls from an answer."""
-        return await self.flow.whole(data, response)
+        return await self.flow.addons.whole(self.flow.running.of(request_id_of(data)), data, response)
 
     def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: AsyncIterator[Any], request_data: dict[str, Any]
     ) -> AsyncIterator[Any]:
         """Do the same with a stream."""
-        return self.flow.streamed(request_data, response)
+        return self.flow.addons.streamed(self.flow.running.of(request_id_of(request_data)), request_data, response)
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Report the decision to the caller, and its own settings that the policy does not allow."""

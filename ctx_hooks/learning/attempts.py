@@ -36,7 +36,6 @@ class Known:
         output_limit_tokens: the largest output that the deployment gives; None if unknown.
         counts: whether the request is counted, whatever its size.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
-        summaries: the models' summaries of the conversation, and the compactions that contain them.
         wants_reasoning: whether the deployment refuses messages without the reasoning that they came with.
     """
 
@@ -78,31 +77,24 @@ class Attempt:
     """One attempt: the received and the sent request, and its end.
 
     Attributes:
-        to: its target, and the settings that applied there.
-        known: the inputs of its decision.
-        format: the format of the request.
         received_tokens: the request as the client sent it; None if it was not counted.
         sent_tokens: the request as sent; None if it was not counted.
         first_tokens: the sent tokens of the request's first attempt.
         output_tokens: the requested output, as it was sent.
         most_tokens: an upper bound of the request in any vocabulary, if it was not counted.
-        other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
-        uncounted: its content that only the provider can count.
         lowered: whether the retry asks for less output than the refused attempt.
         stored: whether the provider keeps part of the conversation.
         truncates: whether the provider is asked to drop the oldest items of its stored history.
-        failed: whether the attempt is over.
         spent: whether no retry could make the request smaller.
-        overflow: the content of the provider's refusal, if it was an overflow.
-        refusal: the provider's own text.
+        overflow: the content of the provider's refusal, if it was an overflow; `refusal` is its text.
         states_usage: False if the answer states no usage, so that any figure is LiteLLM's estimate.
         decided_tokens: the size that would have been sent, if the mode only observes.
         seen_tokens: the part of `received_tokens` that the conversation's previous request had too.
         rewrites: whether the decided request does not share its prefix with the previous request.
         budget_tokens: the request's budget; None if none was computed.
-        milliseconds: the time of each phase of the decision.
         choice: the form of the newest compaction in the decided request; None without one, or if no model writes summaries.
+        other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
         timed_out: whether it took too long to compress, and lost its oldest turns instead.
         rereads: the newest answer's re-reads by tool, as the request's first attempt shows them.
     """

@@ -74,12 +74,6 @@ class Learned:
             stats = await self.of(attempt.to.deployment)
             await self._learn_of(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
 
-    async def from_retry(self, attempt: Attempt) -> None:
-        """Learn from the refusal before a retry whose answer has begun."""
-        if attempt.known.previous is not None:
-            stats = await self.of(attempt.to.deployment)
-            await self._learn_of(attempt, updates.of_answered_retry(stats, attempt, time.time()))
-
     async def from_missing_reasoning(self, attempt: Attempt) -> None:
         """Learn from a refusal that the deployment wants the reasoning of earlier answers back."""
         await self.learn(attempt.to.deployment, {("wants_reasoning", attempt.to.tenant): Observation((1,), time.time())})

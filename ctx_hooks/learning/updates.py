@@ -93,7 +93,7 @@ def of_refusal(
     """Return the observations of an overflow: the limit that it names, else that the sent size is too long.
 
     Nothing if its figures and the local count cannot both be right. One refusal cannot show a limit below a size that the
-    deployment has accepted, or below half of its window, and an error that quotes an overflow shows nothing: the quoted
+    deployment has accepted, or below half of a known window, and an error that quotes an overflow shows nothing: the quoted
     words may be the caller's. The answer to a retry that keeps to them confirms them. What only observes needs no proof.
     """
     if attempt.sent_tokens is None or overflow.kind == "bytes" or (overflow.quoted and not is_confirmed):
@@ -112,6 +112,7 @@ def of_refusal(
         shown = _counted_limit(seen, attempt, overflow, now)
     if ("limit", tenant) in shown and not is_confirmed and attempt.to.policy.mode == "enforce":
         usual = min(window_tokens, seen.limit_tokens(window_tokens) or window_tokens)
+        usual = usual if attempt.to.window.source != "default" else ProviderTokens(0)
         least = max(seen.own.get("accepted", NOTHING).values[0], usual * OTHERS_FLOOR_FRACTION)
         tokens, ceiling, _ = shown["limit", tenant].values
         if (ceiling or tokens) < least:

@@ -11,7 +11,7 @@ from functools import wraps
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-from ctx_hooks.litellm_compat.call import chosen_by_router
+from ctx_hooks.litellm_compat.call import Call, chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
 from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED, SEND, TURN
 from ctx_hooks.litellm_compat.rescue import unchecked_retries
@@ -109,9 +109,7 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
 
     Any other answer, and a stream for which the plugin is off, is returned unchanged.
     """
-    if not hasattr(answer, "__anext__") or not ends().handles(kwargs):
-        with failing_open("learns nothing from a retry"):
-            await ends().note_begun(kwargs)
+    if not hasattr(answer, "__anext__") or ends().mode(Call(kwargs)) != "enforce":
         return answer
     unread: list[Any] = []
     error = None
@@ -124,8 +122,6 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
         if found is not None and await ends().note_failure(kwargs, found):
             error = found
     if error is None:
-        with failing_open("learns nothing from a retry"):
-            await ends().note_begun(kwargs)
         return ReadAhead(answer, unread)
     await close(answer)
     raise as_overflow(error, kwargs) from error
@@ -147,7 +143,7 @@ def _routed(original: Any, ends: EndsOf) -> Any:
 
     async def route_request(data: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         with failing_open("leaves a request to its route"):
-            if route := ends().route_of(data):
+            if route := ends().running.of(request_id_of(data)).route:
                 kwargs["route_type"] = route
         return ends().called(data, ended(await original(data, *args, **kwargs), data))
 

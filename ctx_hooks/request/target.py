@@ -36,9 +36,8 @@ class Target:
     Attributes:
         model: the provider's model.
         deployment: the key of the statistics: the Router's id and the model, since all models behind a wildcard share one
-            id.
+            id. `deployment_id` is the Router's id alone, "" without a Router.
         window: the model's window as configured or known.
-        policy: the policy that applies to this caller there.
         request_id: the request's id in this process; "" outside a proxy.
         tenant: a digest of the asker.
         prices: the prices of input tokens, in dollars; None if unknown.
@@ -48,18 +47,10 @@ class Target:
         waits: whether the client may compact first, so that a request is fitted only if it exceeds the window itself.
         writing_prices: prices of the model that writes summaries, in dollars, if they count; None also if unknown.
         continues: whether the provider keeps the history that the request continues.
-        retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
-        group: the model group of the attempt.
-        defers: whether a fallback is tried before the request is shortened.
-        checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
         retrievable: how removed texts of the request can be retrieved; None if they are not kept.
-        deployment_id: the Router's id of the deployment; "" without a Router.
-
-    >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
-    >>> from ctx_hooks.tokens.units import ProviderTokens
-    >>> window = Window(ProviderTokens(128_000), "model_map")
-    >>> Target("openai/gpt-4o", "id:openai/gpt-4o", window, DEFAULT_POLICY, request_id="").attempt
-    0
+        retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
+        checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
+        defers: whether a fallback is tried before the request is shortened.
     """
 
     model: str

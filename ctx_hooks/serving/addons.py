@@ -39,11 +39,7 @@ PAUSE_SECONDS = 60.0
 class Undecided(NamedTuple):
     """An attempt before its decision; an add-on may pass on a changed one.
 
-    Attributes:
-        request: the request as the client sent it.
-        to: the target of the attempt.
-        known: the knowledge about that deployment and the conversation.
-        fits_by_size: whether the request fits by its size, so that the engine counts and removes nothing.
+    `fits_by_size` says whether the request fits by its size, so that the engine counts and removes nothing.
     """
 
     request: Request
@@ -59,11 +55,8 @@ Decide: TypeAlias = "Callable[[Undecided], Awaitable[Decided]]"
 class Core:
     """The objects that an add-on may use.
 
-    Attributes:
-        store: the store that the worker processes share.
-        running: the running requests; an add-on keeps its own state of a request in `RequestState.notes`.
-        learned: the statistics of each deployment.
-        fitted_before_choice: fits a request if the Router would refuse it before it chooses a deployment.
+    An add-on keeps its own state of a request in `RequestState.notes`. `fitted_before_choice` fits a request if the Router
+    would refuse it before it chooses a deployment.
     """
 
     store: SharedStore
@@ -75,23 +68,16 @@ class Core:
 class Addon(Protocol):
     """Steps around requests. A subclass overrides the methods that it needs. All run on the event loop.
 
-    A failure is logged and costs only the add-on's own effect. The client gets only the errors that `shown` raises.
+    A failure is logged and costs only the add-on's own effect. The client gets only the errors that `begun` (HTTPException),
+    `called` and `shown` raise.
     """
 
     async def begun(self, request: Request, to: Target) -> Request:  # noqa: ARG002 - for subclasses
-        """Return a request as the Router gets it, before it chooses a deployment.
-
-        Raises:
-            HTTPException: the answer to a request that is not sent.
-        """
+        """Return a request as the Router gets it, before it chooses a deployment."""
         return request
 
     async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:  # noqa: ARG002 - for subclasses
-        """Return the answer or the stream with which the Router's `call` of a request ends.
-
-        Raises:
-            Exception: the error that the client gets.
-        """
+        """Return the answer or the stream with which the Router's `call` of a request ends."""
         return await call
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
@@ -103,11 +89,7 @@ class Addon(Protocol):
         return await decide(undecided)
 
     async def shown(self, fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:  # noqa: ARG002 - for subclasses
-        """Return an answer as the client sees it: a stream for a stream.
-
-        Raises:
-            Exception: the error that the client gets instead.
-        """
+        """Return an answer as the client sees it: a stream for a stream."""
         return answer
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
@@ -127,9 +109,6 @@ class Addons:
         for name in policy.addon_names:
             if name not in self._loaded and time.monotonic() >= self._paused_until.get(name, 0.0):
                 await self._load(name)
-        return self._loaded_of(policy)
-
-    def _loaded_of(self, policy: Policy) -> dict[str, Addon]:
         return {name: self._loaded[name] for name in policy.addon_names if name in self._loaded}
 
     async def begun(self, request: Request, to: Target) -> Request:
@@ -141,17 +120,19 @@ class Addons:
 
     async def called(self, state: RequestState, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
         """Return the end of a request's call of the Router as its add-ons pass it on; raises its error."""
-        for addon in [addon for name, addon in self._loaded.items() if name in state.addons]:
+        for addon in self._of(state.addons):
             call = addon.called(fields, call)
         return await call
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about an attempt, made through its policy's add-ons; an add-on's failure is logged once.
 
-        Raises:
-            Exception: `decide` fails even without the add-ons.
+        Unless the policy only observes, they will see the answer. Raises what `decide` raises without the add-ons.
         """
-        addons = tuple((await self._taking_part(undecided.to.policy, undecided.to.request_id)).items())
+        policy = undecided.to.policy
+        addons = await self.named(policy)
+        if addons and policy.mode == "enforce":
+            self._core.running.open(undecided.to.request_id).addons |= addons.keys()
         is_bare = False
 
         async def through(left: tuple[tuple[str, Addon], ...], undecided: Undecided) -> Decided:
@@ -170,11 +151,13 @@ class Addons:
                 logger.warning("ctx_hooks failed and decides without the add-on %s", name, exc_info=error)
                 return await decide(undecided)
 
-        return await through(addons, undecided)
+        return await through(tuple(addons.items()), undecided)
 
     async def whole(self, state: RequestState, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client sees it; raises an add-on's errors."""
-        return await self._shown_by(state.addons, fields, answer, streamed=False)
+        for addon in self._of(state.addons):
+            answer = await addon.shown(fields, answer, streamed=False)
+        return answer
 
     async def streamed(
         self, state: RequestState, fields: Mapping[str, Any], stream: AsyncIterator[Any]
@@ -183,48 +166,39 @@ class Addons:
 
         In mid-stream the Router may change to a deployment whose policy names further add-ons.
         """
-        names = state.addons
-        stream = await self._shown_by(names, fields, stream, streamed=True)
+        names: frozenset[str] = frozenset()
         while True:
+            for addon in self._of(state.addons - names):
+                stream = await addon.shown(fields, stream, streamed=True)
+            names = state.addons
             try:
                 chunk = await anext(stream)
             except StopAsyncIteration:
                 return
             if state.addons == names:
                 yield chunk
-                continue
-            further, names = state.addons - names, state.addons
-            stream = await self._shown_by(further, fields, _begun_with(chunk, stream), streamed=True)
-
-    async def _shown_by(self, names: frozenset[str], fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:
-        for addon in [addon for name, addon in self._loaded.items() if name in names]:
-            answer = await addon.shown(fields, answer, streamed=streamed)
-        return answer
+            else:
+                stream = _begun_with(chunk, stream)
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
         """Report the end of an attempt to its add-ons."""
-        for name, addon in self._loaded_of(attempt.to.policy).items():
+        for name in self._loaded.keys() & {*attempt.to.policy.addon_names}:
             with failing_open(f"goes on without the add-on {name}"):
-                addon.ended(attempt, billed)
+                self._loaded[name].ended(attempt, billed)
 
-    async def _taking_part(self, policy: Policy, request_id: str) -> dict[str, Addon]:
-        """Return the add-ons that a policy names; unless it only observes, note that they will see the answer."""
-        named = await self.named(policy)
-        if named and policy.mode == "enforce":
-            self._core.running.open(request_id).addons |= named.keys()
-        return named
+    def _of(self, names: frozenset[str]) -> list[Addon]:
+        return [addon for name, addon in self._loaded.items() if name in names]
 
     async def _load(self, name: str) -> None:
         """Import an add-on in a thread: its packages may block the event loop for a tenth of a second."""
+        module, _, attribute = OWN[name].partition(":")
         try:
-            make = await pool.run(name, partial(_maker_of, name), Deadline(LOAD_SECONDS))
+            found = await pool.run(name, partial(import_module, module), Deadline(LOAD_SECONDS))
             if name not in self._loaded:  # several requests may wait for one import
-                self._loaded[name] = make(self._core)
+                self._loaded[name] = getattr(found, attribute)(self._core)
         except Exception as error:
             # A package that an optional part needs may be missing: that must not fail a request.
-            now = time.monotonic()
-            paused = {other: until for other, until in self._paused_until.items() if until > now}
-            self._paused_until = {**paused, name: now + PAUSE_SECONDS}
+            self._paused_until[name] = time.monotonic() + PAUSE_SECONDS
             logger.warning("the add-on %s cannot be loaded", name, exc_info=error)
 
 
@@ -232,10 +206,3 @@ async def _begun_with(chunk: Any, stream: AsyncIterator[Any]) -> AsyncIterator[A
     yield chunk
     async for further in stream:
         yield further
-
-
-def _maker_of(name: str) -> Callable[[Core], Addon]:
-    """Return the function that makes the add-on of a name."""
-    module, _, attribute = OWN[name].partition(":")
-    made: Callable[[Core], Addon] = getattr(import_module(module), attribute)
-    return made

@@ -56,9 +56,12 @@ class Recorder:
             return  # nothing is sent: the attempt at the fallback has the record
         if event.decision == "fits" and to.group != state.group and (state.is_left or state.attempts.overflowed):
             event = replace(event, decision="fallback")
-        first = state.before_choice
-        if first is not None:
-            event = _with_first(event, first[0])
+        if state.before_choice is not None:
+            first, _ = state.before_choice
+            if isinstance(decision, Untouched):  # what is sent is what was fitted before the choice
+                state.decided = replace(first, call=event.call)
+                return
+            event = _of_whole(event, first)
         if isinstance(decision, NotRetried):
             if state.is_given_up:
                 return  # the Router calls once for each remaining retry; the request's last attempt stays the sent one
@@ -70,8 +73,7 @@ class Recorder:
                 is_changed = not isinstance(decision, Untouched) or event.decision == "fallback"
                 state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
             write_figures(request.call, figures_of(event, limits))
-        if first is None or not isinstance(decision, Untouched):
-            self._tell(request.call, event)
+        self._tell(request.call, event)
 
     def ignored(self, call: Call, to: Target) -> None:
         """Record the ignored settings of a request, which its target lists."""
@@ -132,35 +134,29 @@ def names_of(call: Call, to: Target) -> CallNames:
     )
 
 
-def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
-    """Return the record of a decision about a fitted request, changed to describe the client's original request."""
+def _of_whole(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
+    """Return the record of a decision about a fitted request with the size of the client's own."""
     if first.local_tokens_before is None:
         return event  # its size was enough before the choice: this decision is about the whole request
-    event = replace(
+    return replace(
         event,
         local_tokens_before=first.local_tokens_before,
         provider_tokens_before=first.provider_tokens_before,
-        local_tokens_after=first.local_tokens_after if event.local_tokens_after is None else event.local_tokens_after,
-        provider_tokens_after=(
-            first.provider_tokens_after if event.provider_tokens_after is None else event.provider_tokens_after
-        ),
         steps=(*first.steps, *event.steps),
     )
-    is_of_first = event.decision == "fits" or (event.decision == "over_budget" and first.decision != "fits")
-    return replace(event, decision=first.decision, trigger=first.trigger) if is_of_first else event
 
 
 def decision_event(
     request: Request, to: Target, decision: Decision, attempt: Attempt | None, limits: Mapping[str, int]
 ) -> DecisionEvent:
     """Return the record of a decision; the arguments are those of `Recorder.decided`, with the changed output limits."""
-    before, after, factor, window = None, None, 1.0, to.window
+    before, after, factor, window, figures = None, None, 1.0, to.window, decision.figures
     if attempt is not None:
         before, factor, window = attempt.received_tokens, attempt.known.factor, attempt.known.window
         after = attempt.sent_tokens if to.policy.mode == "enforce" else attempt.decided_tokens
     sizes = None if before is None else to_provider(before, factor), None if after is None else to_provider(after, factor)
-    if decision.figures is not None and not isinstance(decision, NotRetried):
-        sizes = decision.figures.tokens_before, decision.figures.tokens_after
+    if figures is not None and not isinstance(decision, NotRetried):
+        sizes = figures.tokens_before, figures.tokens_after
     requested = request.max_output_tokens
     return DecisionEvent(
         name="decision",
@@ -176,7 +172,7 @@ def decision_event(
         local_tokens_after=after,
         provider_tokens_before=sizes[0],
         provider_tokens_after=sizes[1],
-        budget_tokens=None if decision.figures is None else decision.figures.budget_tokens,
+        budget_tokens=None if figures is None else figures.budget_tokens,
         window_tokens=window.tokens,
         window_source=window.source,
         factor=factor,

@@ -1,7 +1,7 @@
 """A request from its first hook to its end: before the Router's choice, before and after each attempt, and at the end."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from ctx_hooks.overflow.recognise import Overflow, misses_reasoning
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.policy.settings import Mode, Settings
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
@@ -38,7 +38,6 @@ from ctx_hooks.serving.deciding import Deciding, read_at
 from ctx_hooks.serving.final_error import CODE, readable_error, small_window_error
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
-from ctx_hooks.serving.websocket_turns import turn_of
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.events import FaultEvent, Outcome
 from ctx_hooks.telemetry.headers import of_ignored, of_unrecorded
@@ -84,7 +83,7 @@ class RequestFlow:
         return await self.fitted_before_choice(replace(request, fields=fields), group)
 
     async def before_compaction(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a request on the route for compaction as the Router gets it: unchanged unless an add-on answers it."""
+        """Return a request on the route for compaction: unchanged unless an add-on answers it."""
         request = Request(RESPONSES, fields)
         group = target.of_group(request.call, self.policies)
         if group.policy.mode != "enforce" or not group.policy.compaction_api or compacts_itself(group.group):
@@ -95,9 +94,12 @@ class RequestFlow:
         """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
         if not checks_before_deployment():
             return dict(request.fields)
-        to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
-        fitted = await self.before_attempt(request, replace(to, request_id=request_id, checked=True))
-        self.running.of(request_id).note_fitted_before_choice()
+        to = group or target.of_group(request.call, self.policies)
+        to = replace(to, request_id=request.call.request_id, checked=True)
+        fitted = await self.before_attempt(request, to)
+        state = self.running.of(to.request_id)
+        if state.decided is not None and (attempt := state.attempts.last()) is not None:
+            state.before_choice = state.decided, attempt
         return fitted
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
@@ -124,8 +126,8 @@ class RequestFlow:
             self.recorder.decided(state, request, to, decision, attempt)
         except Exception as error:  # noqa: BLE001 - it is logged there; what is sent does not depend on the record
             note_fault("keeps no record of a decision", error)
-            outcome: Outcome = "fits" if not decision.changes else "retried" if to.attempt else "compressed"
-            state.headers |= of_unrecorded(outcome, f"failed: {type(error).__name__}")
+            changed: Outcome = "retried" if to.attempt else "compressed"
+            state.headers |= of_unrecorded(changed if decision.changes else "fits", f"failed: {type(error).__name__}")
         sent = with_forwarded_metadata(request.call)
         if to.policy.mode == "observe":
             return sent
@@ -138,15 +140,12 @@ class RequestFlow:
         sent |= decision.changes
         with failing_open("leaves the caller's flags in the messages"):
             if not to.checked and (bound is None or bound.may_have(FIELD)):  # what is fitted once more keeps the flags
-                return await self._without_flags(request, to, sent)
+                name = request.wire.messages_field
+                items = request.wire.items(sent.get(name))
+                work = partial(without_flags, items)
+                bare = await pool.run(to.tenant, work, Deadline()) if are_many(items) else work()
+                return sent if bare is None else {**sent, name: bare}
         return sent
-
-    @staticmethod
-    async def _without_flags(request: Request, to: Target, sent: dict[str, Any]) -> dict[str, Any]:
-        name, items = request.wire.messages_field, request.wire.items(sent.get(request.wire.messages_field))
-        work = partial(without_flags, items)
-        bare = await pool.run(to.tenant, work, Deadline()) if are_many(items) else work()
-        return sent if bare is None else {**sent, name: bare}
 
     def mode(self, call: Call) -> Mode:
         """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
@@ -158,42 +157,29 @@ class RequestFlow:
 
     def note_fault(self, fields: Mapping[str, Any]) -> None:
         """Note that the plugin has failed: the headers say so, unless the request is changed later."""
-        if self.handles(fields):
+        if self.mode(Call(fields)) == "enforce":
             self.running.of(request_id_of(fields)).headers |= of_unrecorded("failed_open")
-
-    def handles(self, fields: Mapping[str, Any]) -> bool:
-        """Return whether the plugin is on for an attempt with these arguments."""
-        return self.mode(Call(fields)) == "enforce"
 
     async def note_failure(self, fields: Mapping[str, Any], error: Exception, *, is_sent: bool = True) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         call = Call(fields)
-        mode, state, said = self.mode(call), self.running.of(call.request_id), text_of(error)
+        mode, state = self.mode(call), self.running.of(call.request_id)
         overflow = overflow_of(error) if is_sent and mode != "off" else None
         if overflow is not None:
             overflow = await pool.run(call.tenant, partial(overflow_of, error, call.sent_by_caller), Deadline())
-        noted = await self.failed(call.request_id, overflow, said, call.named_deployment) if is_sent else None
+        noted = await self.failed(call.request_id, overflow, text_of(error), call.named_deployment) if is_sent else None
         if overflow is None and retry_of(fields)[0]:
             state.retry_error = error
-        if noted is not None:
-            if overflow is not None:
-                state.retry_error = None
+        if noted and overflow:
+            state.retry_error = None
             with failing_open("keeps no record of a refusal"):
-                if overflow is not None:
-                    self.recorder.refused(state, call, overflow)
-            if overflow is not None and mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
+                self.recorder.refused(state, call, overflow)
+            if mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
                 await self.deciding.counted(Request(noted.format, fields), noted.to, noted, noted.most_tokens)
         handled = overflow is not None and mode == "enforce"
         if handled:
             spare_deployment(fields)
         return handled
-
-    async def note_begun(self, fields: Mapping[str, Any]) -> None:
-        """Learn from the refusal before a retry whose answer has begun: the retry kept to what that refusal claims."""
-        call = Call(fields)
-        attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
-        if attempt is not None and not attempt.failed:
-            await self.learned.from_retry(attempt)
 
     def note_retry(self, fields: Mapping[str, Any]) -> None:
         """Note how many fallbacks besides retries led to an attempt, if a retry did."""
@@ -201,17 +187,24 @@ class RequestFlow:
         if fallbacks is not None:
             self.running.of(request_id_of(fields)).other_fallbacks = fallbacks
 
-    def route_of(self, fields: Mapping[str, Any]) -> str:
-        """Return the Router's method that answers a request in place of its own, "" for its own."""
-        return self.running.of(request_id_of(fields)).route
-
     async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
         """Return the end of the Router's `call` of a request as the add-ons pass it on; raises its error."""
         return await self.addons.called(self.running.of(request_id_of(fields)), fields, call)
 
     async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the fields of a turn on a WebSocket with what add-ons change, and whether an add-on answers it."""
-        return await turn_of(fields, self.policies, self.addons, self.running)
+        """Return the fields of a turn on a WebSocket with what add-ons change, and whether an add-on answers it.
+
+        Such a turn passes neither the pre-call hook nor the Router.
+        """
+        request = request_of("aresponses", fields)
+        group = target.of_group(Call(fields), self.policies, Call(fields).model_group)
+        if request is None or group.policy.mode == "off" or not group.policy.addon_names:
+            return dict(fields), False
+        begun = await self.addons.begun(replace(request, fields=with_request_id(fields, request.call)), group)
+        sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
+        if not is_answered:
+            sent["litellm_metadata"] = fields.get("litellm_metadata")
+        return sent, is_answered
 
     def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
         """Return the answer or the error with which the Router ends a request as its client sees it."""
@@ -224,8 +217,7 @@ class RequestFlow:
 
     async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a failed attempt is repeated, because the reasoning that it lacks stays from now on."""
-        call = Call(fields)
-        attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
+        attempt = self.running.of((call := Call(fields)).request_id).attempts.at(call.named_deployment)
         if attempt is None or not misses_reasoning(error):
             return False
         await self.learned.from_missing_reasoning(attempt)
@@ -234,7 +226,7 @@ class RequestFlow:
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
     ) -> Attempt | None:
-        """Note that an attempt failed, and learn from its overflow; return the attempt, None if this was known."""
+        """Note that an attempt failed, and learn from it; return the attempt, None if this was known."""
         attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
         if attempt is not None:
             if attempt.to.policy.addon_names:
@@ -272,7 +264,7 @@ class RequestFlow:
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
             return None  # after a failed attempt, a model for which the plugin is off has answered
-        answer = answer if attempt.states_usage else answer._replace(billed=None)
+        answer = answer._replace(billed=answer.billed if attempt.states_usage else None)
         billed = answer.billed
         if billed is not None:
             # Text that a hosted tool has read is in the bill, and was not counted here.
@@ -286,7 +278,7 @@ class RequestFlow:
         """Note that a request finally failed; return the error for its caller, None to leave it unchanged."""
         call = Call(fields)
         state = self.running.of(call.request_id)
-        attempt, overflow = state.last_attempt, overflow_of(error)
+        attempt, overflow = state.attempts.last(), overflow_of(error)
         if overflow is not None:
             self.recorder.failed(state, call)
         if not state.attempts.are_running:
@@ -301,13 +293,6 @@ class RequestFlow:
         policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
         if policy.mode != "enforce" or not passed_pre_call_hook(call):
             return None
-        fmt, overflow = format_of(fields), (attempt and attempt.overflow) or overflow
-        return worded_error(error, readable_error(fmt, attempt, overflow, policy), CODE, fmt)
-
-    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client sees it; raise a further call's error if there is no earlier text."""
-        return await self.addons.whole(self.running.of(request_id_of(fields)), fields, answer)
-
-    def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Return a stream as the client sees it."""
-        return self.addons.streamed(self.running.of(request_id_of(fields)), fields, stream)
+        fmt = format_of(fields)
+        said = readable_error(fmt, attempt, (attempt and attempt.overflow) or overflow, policy)
+        return worded_error(error, said, CODE, fmt)

@@ -12,7 +12,6 @@ from ctx_hooks.litellm_compat.deployments import is_proxy
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.target import Target
 from ctx_hooks.telemetry.events import DecisionEvent
-from ctx_hooks.tokens.units import to_local
 
 RUNNING_REQUESTS = 10_000
 """Requests remembered at once, 3 KB each (measured), 5 KB with refusals of the longest kind (2,000 characters). The oldest
@@ -34,8 +33,12 @@ class Attempts:
     @property
     def are_running(self) -> bool:
         """Whether any attempt is neither answered nor refused."""
-        with self._lock:
-            return any(not attempt.failed for attempt in self._newest.values())
+        return not all(attempt.failed for attempt in self._all())
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether the newest attempt at any deployment was refused as too long."""
+        return any(attempt.overflow is not None for attempt in self._all())
 
     def sent(self, attempt: Attempt) -> None:
         """Note an attempt before it is sent."""
@@ -73,17 +76,12 @@ class Attempts:
     def last(self, to: Target | None = None) -> Attempt | None:
         """Return the last attempt at a target's deployment, else the last failed one, its group's first; else the last."""
         with self._lock:
-            newest = list(self._newest.values())
+            if to is not None and to.name in self._newest:
+                return self._newest[to.name]
+            newest = self._all()
             failed = [a for a in newest if a.failed and to is not None]
             of_group = [a for a in failed if to is not None and a.to.group == to.group]
-            own = None if to is None else self._newest.get(to.name)
-            return own or next(reversed(of_group or failed or newest), None)
-
-    @property
-    def overflowed(self) -> bool:
-        """Whether the newest attempt at any deployment was refused as too long."""
-        with self._lock:
-            return any(attempt.overflow is not None for attempt in self._newest.values())
+            return next(reversed(of_group or failed or newest), None)
 
     def done(self, name: DeploymentName | None = None) -> Attempt | None:
         """Forget the answered attempt, and all others that do not run; return the answered one.
@@ -98,13 +96,16 @@ class Attempts:
 
     def at(self, name: DeploymentName | None) -> Attempt | None:
         """Return the newest attempt at a deployment as LiteLLM names it; the newest of all if it names none."""
-        with self._lock:
-            found = list(self._newest.values())
+        found = self._all()
         if name is not None and name.id:
             found = [a for a in found if a.to.deployment_id == name.id]
             if len(found) > 1:
                 found = [a for a in found if a.to.model == name.model or a.to.model.endswith(f"/{name.model}")]
         return found[-1] if found else None
+
+    def _all(self) -> list[Attempt]:
+        with self._lock:
+            return list(self._newest.values())
 
 
 @dataclass(slots=True, eq=False)
@@ -112,7 +113,6 @@ class RequestState:
     """The state of one request while it runs.
 
     Attributes:
-        attempts: its attempts, and how they ended.
         decided: the record of the last decision about it.
         before_choice: record and attempt of the fit before the Router chose a deployment.
         awaits_attempt: whether it has reached no deployment yet; False for an unknown request.
@@ -123,13 +123,11 @@ class RequestState:
         retry_error: the error of its last retry, if that is no overflow.
         other_fallbacks: the Router's fallbacks before its last attempt, without retries; None before the first retry.
         headers: the headers of its answer, so far.
-        addons: the names of the add-ons that take part in it.
+        addons: the names of the add-ons that take part in it; `notes` are theirs, by that name.
         route: the Router's method that answers it in place of the one for the client's route; "" for that one.
-        notes: the add-ons' notes on it, by the name of the add-on.
         held: objects that keep the whole request, by their holder's key; all share the same messages, of about `size_bytes`.
         awaited_by: the add-ons that need its state until the client has the answer, possibly after its log record.
         is_over: whether it is answered or has finally failed.
-        headers_sent: whether its caller has the headers.
     """
 
     attempts: Attempts = field(default_factory=Attempts)
@@ -175,26 +173,11 @@ class RequestState:
             number = min(previous.to.attempt + 1, to.policy.rescue_attempts)
         return to if number == to.attempt and not defers else replace(to, attempt=number, defers=defers)
 
-    def note_fitted_before_choice(self) -> None:
-        """Note that later decisions are about the request as fitted before the Router chose a deployment."""
-        attempt = self.attempts.last()
-        if self.decided is not None and attempt is not None:
-            self.before_choice = self.decided, attempt
-
-    @property
-    def last_attempt(self) -> Attempt | None:
-        """The last attempt, related to the client's own request if that was fitted before the choice."""
-        attempt, first = self.attempts.last(), self.before_choice
-        if attempt is None or first is None or first[0].provider_tokens_before is None:
-            return attempt
-        return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.known.factor))
-
 
 class Running:
     """The state of each running request, by an id that this process has given it. Thread-safe.
 
-    Args:
-        asks_for_headers: whether each answer gets headers: a proxy requests them, the Router does not.
+    `asks_for_headers` says whether each answer gets headers: a proxy requests them, the Router does not.
     """
 
     def __init__(self, asks_for_headers: Callable[[], bool] = is_proxy) -> None:

@@ -33,8 +33,8 @@ class Noted:
     def recognise(self, error):
         return overflow_of(error) is not None
 
-    def handles(self, fields):
-        return True
+    def mode(self, call):
+        return "enforce"
 
     async def note_failure(self, fields, error, *, is_sent=True):
         if is_sent and self.recognise(error):

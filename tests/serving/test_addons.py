@@ -10,7 +10,7 @@ import pytest
 from engine_requests import session, to
 from proxies import printed_by
 
-from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.call import Call, request_id_of
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Settings
@@ -80,14 +80,22 @@ async def decided(flow, fields=ONE, **policy):
     return await flow.before_attempt(session(turns=30), target)
 
 
+def whole(flow, fields, answer):
+    return flow.addons.whole(flow.running.of(request_id_of(fields)), fields, answer)
+
+
+def streamed(flow, fields, stream):
+    return flow.addons.streamed(flow.running.of(request_id_of(fields)), fields, stream)
+
+
 async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
     settings = Settings(defaults={"retrieval": True})
     flow = RequestFlow(settings)
     arranged = await flow.before_choice(replace(session(), fields={**session().fields, "metadata": {}}))
     sent = await decided(flow, arranged, retrieval=True)
     assert sent["sent"] == "openai/gpt-4o"
-    assert await flow.whole(arranged, "answer") == "ANSWER"
-    assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
+    assert await whole(flow, arranged, "answer") == "ANSWER"
+    assert [c async for c in streamed(flow, arranged, chunks("a", "b"))] == ["A", "B"]
     await flow.answered(Call(arranged).request_id, Answer(billed_of({"prompt_tokens": 70, "completion_tokens": 7})))
     (made,) = toy()
     assert made.seen == ["decided", 70]
@@ -96,12 +104,12 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
 async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(toy):
     flow = RequestFlow(Settings())
     assert "sent" not in await decided(flow)
-    assert await flow.whole({"messages": []}, "answer") == "answer"
+    assert await whole(flow, {"messages": []}, "answer") == "answer"
     assert toy() == []
     await decided(flow, retrieval=True)
     assert "sent" not in await decided(flow, OTHER)
-    assert await flow.whole(OTHER, "answer") == "answer"
-    assert [c async for c in flow.streamed(OTHER, chunks("a"))] == ["a"]
+    assert await whole(flow, OTHER, "answer") == "answer"
+    assert [c async for c in streamed(flow, OTHER, chunks("a"))] == ["a"]
     assert await flow.failed(Call(OTHER).request_id, None)
     (made,) = toy()
     assert made.seen == ["decided"]
@@ -110,7 +118,7 @@ async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(
 async def test_an_observed_request_is_shown_to_none(toy):
     flow = RequestFlow(Settings())
     await decided(flow, retrieval=True, mode="observe")
-    assert await flow.whole(ONE, "answer") == "answer"
+    assert await whole(flow, ONE, "answer") == "answer"
     assert toy()
 
 
@@ -132,7 +140,7 @@ async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_
         for text in ("second", "third"):
             yield text
 
-    assert [c async for c in flow.streamed(ONE, stream())] == ["first", "SECOND", "THIRD"]
+    assert [c async for c in streamed(flow, ONE, stream())] == ["first", "SECOND", "THIRD"]
     assert toy()
 
 

@@ -25,7 +25,7 @@ from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.usage import billed_of
+from ctx_hooks.tokens.usage import Billed, billed_of
 
 OVERFLOW_TEXT = "This model's maximum context length is 20000 tokens. However, your messages resulted in 41000 tokens."
 OVERFLOW = Overflow("input", "x", 20_000, 41_000)
@@ -255,7 +255,7 @@ class TestWhatIsLearned:
         again = replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4")
         await runner.deciding.decide(session(turns=20), again)
         assert not learned_limits
-        await runner.learned.from_retry(last_of(runner))
+        await runner.learned.from_answer(last_of(runner), Billed(last_of(runner).sent_provider_tokens))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
         assert last_of(runner).first_tokens == tokens
 

@@ -54,7 +54,7 @@ async def note(fields, error, is_sent):
     return True
 
 async def main():
-    CtxHooks.flow = SimpleNamespace(handles=lambda fields: True, note_failure=note)
+    CtxHooks.flow = SimpleNamespace(mode=lambda call: "enforce", note_failure=note)
     await litellm.Router(model_list=[]).make_call(fail, model="g", metadata={}, stream=True)
 
 try:
