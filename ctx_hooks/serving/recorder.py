@@ -51,6 +51,8 @@ class Recorder:
             return  # its decision is already recorded, and its answer refers to it
         limits = request.wire.output_limits(decision.changes)
         event = decision_event(request, to, decision, attempt, limits)
+        # What a fallback ends in is counted for the group that the client asked for.
+        event = replace(event, call=replace(event.call, model_group=state.group or event.call.model_group))
         if isinstance(decision, LeftToFallback) and to.policy.mode == "enforce":
             state.headers = with_decision(state.headers, event, limits, is_changed=True)
             return  # nothing is sent: the attempt at the fallback has the record

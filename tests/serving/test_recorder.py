@@ -178,6 +178,17 @@ async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
 
 
+async def test_fallback_is_counted_for_the_requested_group(heard):
+    flow = RequestFlow(Settings())
+    fields = with_request_id(agent_session("openai-chat", turns=1))
+    target = replace(to(200_000, group="big"), request_id=Call(fields).request_id)
+    state = flow.running.open(target.request_id)
+    state.group = "small"
+    await flow.before_attempt(Request("openai-chat", fields), target)
+    flow.recorder.failed(state, Call(fields))
+    assert [(event.name, event.call.model_group) for event in heard] == [("decision", "small"), ("failure", "small")]
+
+
 async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
     """The provider refuses every attempt, and the Router asks for two more retries than can be made smaller."""
     flow = RequestFlow(Settings())
