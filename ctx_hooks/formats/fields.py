@@ -17,7 +17,7 @@ MAPPINGS = (dict, Mapping)
 OPENAI_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
-"""Deepest nesting that is read: real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
+"""Deepest nesting that is read (Python's stack ends near 1,000); a value below is text: see `DeepJson`."""
 MEDIA_KINDS: Mapping[str, MediaKind] = {
     **dict.fromkeys(("image", "image_url", "input_image", "computer_screenshot"), "image"),
     **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
@@ -40,6 +40,12 @@ SIGNATURE_FIELDS = frozenset({"signature", "thought_signature", "thoughtSignatur
 """Fields that prove that thinking is the model's own. No provider bills them."""
 _UNCHANGING = frozenset({str, int, float, bool, type(None)})
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+class DeepJson(str):
+    """The JSON text of a value that is nested deeper than MAX_DEPTH; `copied` makes the value of it again."""
+
+    __slots__ = ()
 
 
 def items_of(messages: Any) -> Sequence[Any]:
@@ -103,14 +109,22 @@ def unmarked(item: Any) -> Any:
 def copied(value: Any, levels: int = MAX_DEPTH) -> Any:
     """Return a copy of a JSON value, five times as fast as `deepcopy`, which copies only values of other types.
 
+    In the copy of a client's message a value that is nested too deeply is a `DeepJson`, and in the copy of that it is a
+    value again.
+
     Raises:
-        MalformedConversationError: it is nested deeper than MAX_DEPTH.
+        MalformedConversationError: it is nested deeper than Python can write.
     """
     kind = type(value)
+    if kind is DeepJson:
+        return json.loads(value)
     if kind is not dict and kind is not list:
         return value if kind in _UNCHANGING else deepcopy(value)
     if not levels:
-        raise MalformedConversationError(f"a message is nested too deeply, in more than {MAX_DEPTH} levels")
+        try:
+            return DeepJson(compact_json(value))
+        except RecursionError:
+            raise MalformedConversationError("a message is nested too deeply to be written as JSON") from None
     if kind is list:
         return [copied(inner, levels - 1) for inner in value]
     return {name: inner if type(inner) is str else copied(inner, levels - 1) for name, inner in value.items()}
