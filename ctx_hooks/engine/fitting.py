@@ -83,13 +83,8 @@ def allowed_output_tokens(
     """Return as much of the requested output as a deployment accepts.
 
     It leaves room for the estimate's error while LEAST_OUTPUT_TOKENS remain. It never asks for less than these: then the
-    provider decides, and if it refuses, the conversation is compacted.
-
-    Args:
-        requested: the output that the request asks for.
-        most: the largest output that the deployment gives, None if unknown.
-        window: the limit for input and output together, if the window includes the output.
-        input_tokens: an estimate of the input; None if it was not counted, and the window allows any output.
+    provider decides, and if it refuses, the conversation is compacted. `most` is the largest output that the deployment
+    gives, and `input_tokens` an estimate of the input: None if they are not known.
     """
     allowed = requested
     if most is not None and most >= LEAST_OUTPUT_TOKENS:

@@ -1,7 +1,4 @@
-"""An attempt: the inputs of its decision, the sent request, its target, and its end.
-
-Its knowledge is frozen at its beginning, and passed to the engine. A retry has to be smaller than the attempt before it.
-"""
+"""An attempt: the inputs of its decision, frozen at its beginning, the sent request, its target, and its end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

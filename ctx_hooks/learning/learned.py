@@ -1,10 +1,7 @@
 """The statistics of every deployment, in this process and in LiteLLM's Redis when it has one.
 
-Workers read each other's figures within ten seconds, and a restart keeps them. Without Redis each process learns by itself.
-
-In Redis each deployment has one value, into which each worker merges its observations. A worker with old figures erases
-nothing, since it merges by the rule of `DeploymentStats`. Anyone with access to the Redis can write anything there, so
-values are checked by size, type and range.
+In Redis each deployment has one value, into which each worker merges its observations by the rule of `DeploymentStats`: old
+figures erase nothing. Anyone with access to the Redis can write anything there: values are checked by size, type and range.
 """
 
 import asyncio

@@ -49,14 +49,9 @@ times what LiteLLM takes; sessions of this length have 500 messages for each tim
 class Request:
     """A request's format and fields, with cached readings. `fields` are the caller's: read, never changed.
 
-    Attributes:
-        call: LiteLLM's data about it beside the conversation.
-        wire: the specifics of its format.
-        items: the messages or input items; a value that an API accepts as a list of one is its only item.
-        continues_stored_history: whether the provider keeps part of the conversation.
-        beside: the parts that are sent and counted beside the messages: system text, schemas and tools.
-        asks_for_truncation: whether the provider may drop the oldest items. Nobody else can shorten a stored history
-            (OpenAI).
+    `items` are the messages or input items, `beside` the parts that are sent and counted beside them: system text, schemas
+    and tools. `continues_stored_history`: the provider keeps part of the conversation; `asks_for_truncation`: it may drop
+    the oldest items, and nobody else can (OpenAI).
     """
 
     format: Format
@@ -192,12 +187,7 @@ def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
 
 
 def counted_history(request: Request, counter: Counter) -> History:
-    """Return the request's history as `counter` counts it.
-
-    Raises:
-        MalformedConversationError: the request has no conversation.
-        CompressionTimeoutError: the counter's deadline has passed.
-    """
+    """Return the history as `counter` counts it; raises MalformedConversationError and CompressionTimeoutError."""
     messages = request.messages
     return history_of(messages, message_stats(messages, counter), counter, continues=request.continues_stored_history)
 

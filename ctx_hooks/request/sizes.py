@@ -1,8 +1,4 @@
-"""Estimates a request's size from its fields, without counting.
-
-It gives an upper bound of its tokens, fast enough for the event loop. It also finds content that only the provider can
-count, so that the size here says nothing about the provider's limit.
-"""
+"""An upper bound of a request's tokens, fast enough for the event loop, and content that only its provider can count."""
 
 from __future__ import annotations
 
@@ -62,12 +58,7 @@ def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUE
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
     A token has at least one byte, so the bytes of the JSON text bound its tokens. Fixed costs a message, and content that
-    costs more than its text, are added.
-
-    Args:
-        values: the request's messages, and the parts sent beside them.
-        enough: once the bound is above it, reading stops.
-        most_values: with more values than this, the result is above `enough`, whatever they contain.
+    costs more than its text, are added. Once the bound is above `enough`, reading stops; with more than `most_values` it is.
     """
     waiting, texts, short = list(values), list[str](), list[Any]()
     chars, held, tokens = 0, len(waiting), 0
@@ -176,9 +167,7 @@ class Uncounted(NamedTuple):
     """The content of a request that only its provider can count.
 
     Attributes:
-        holds_any: whether it has content that cannot be counted here: stored histories, templates and caches, files,
-            documents and sounds, images by reference, and items of tools that the provider runs. An image is counted if its
-            size in pixels can be read.
+        holds_any: whether it has content that cannot be counted here. An image is counted if its size can be read.
         holds_hosted: whether all of that is calls and sealed results of hosted tools.
         tools_tokens: the most tokens that the definitions of the provider's own tools add.
         holds_unbilled: whether it resends sealed reasoning, which fills the window and is missing in the usage (OpenAI).

@@ -45,13 +45,9 @@ class Window:
 
 
 def window_of(policy: Policy, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
-    """Return the window from the first of these sources that states one, else 128,000; never above the policy's cap.
+    """Return the window that `model_info.max_input_tokens` states, else LiteLLM's, else 128,000; at most the policy's.
 
-    Args:
-        policy: its cap `window_tokens`.
-        configured: the deployment's `model_info.max_input_tokens`; a value that is no window is logged and ignored.
-        known: LiteLLM's figure for the model.
-        holds_output: whether the answer has to fit into the window as well.
+    A value that is no window is logged and ignored.
     """
     source: Source
     tokens, source = (known, "model_map") if known else (DEFAULT_WINDOW_TOKENS, "default")
