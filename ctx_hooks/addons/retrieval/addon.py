@@ -21,8 +21,7 @@ class Retrieval(Addon):
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Give handles to the removed texts, and archive them."""
         request, to = undecided.request, undecided.to
-        comes_whole = not request.wire.has_items or further_call.takes_items_back()
-        if to.policy.retrieval and not (comes_whole and further_call.can_call_again()):  # no round could follow an answer
+        if to.policy.retrieval and not further_call.can_call_again():  # no round could follow an answer
             to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.archiving.named(request, to)
         decided = await decide(undecided._replace(to=to))

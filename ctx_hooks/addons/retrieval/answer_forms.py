@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerStream, Turn
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Turn
 from ctx_hooks.litellm_compat.errors import failing_open
 
 HIDDEN = "_hidden_params"
@@ -92,7 +92,7 @@ class ShownStream:
     before.
     """
 
-    def __init__(self, stream: AnswerStream) -> None:
+    def __init__(self, stream: Answers) -> None:
         self._stream = stream
         self._buffer = EventBuffer()
         self._last: Any = None

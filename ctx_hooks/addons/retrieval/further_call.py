@@ -1,19 +1,4 @@
-"""A further call, on the same account, for a request that the proxy has already checked and routed.
-
-What LiteLLM 1.103 to 1.110 do, and the consequences:
-
-1. The fields that the proxy's hooks get behind a call are those that it gave the Router, with the changes of all pre-call
-   hooks: the Router takes them again. `deployment` and `_litellm_client_requested_model` the proxy adds behind the call.
-2. `litellm_logging_obj` is one call's: it keeps that call's times, stream and answer, and logs once. `function_setup` makes
-   another, as the proxy does; without one the Router's filters of deployments do not know what kind of call it is.
-3. The rate limiter `parallel_request_limiter_v3` gives a place back when the call is logged whose `litellm_call_id` took it:
-   a further call has an id of its own.
-4. Router and proxy write to the request's metadata in place: a further call has a copy. Spend is attributed by what of it
-   begins with `user_api_key`, so that stays.
-5. The budget reservation is the first call's. It is in the metadata twice: under `user_api_key_budget_reservation` and in
-   the `UserAPIKeyAuth` under `user_api_key_auth`. With it a further call would settle what the first has reserved (LiteLLM's
-   `internal_call_metadata.py` leaves it out of its own internal calls for that).
-"""
+"""A further call, on the same account, for a request that the proxy has already checked and routed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -31,7 +16,14 @@ Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tupl
 """Repeats a call with changes to the request's fields; returns the new call's fields, and its answer or stream."""
 
 OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
+"""A logging object logs once, and `parallel_request_limiter_v3` gives a place back when the call with the id is logged that
+took it; the proxy adds the other two behind the call. The rest of the fields the Router takes again."""
 RESERVATION = "user_api_key_budget_reservation"
+"""A further call with it would settle what the first call has reserved. It is in the metadata, and in the `UserAPIKeyAuth`
+there; LiteLLM's `internal_call_metadata.py` leaves it out of its own internal calls."""
+FIRST_WHOLE = (1, 106)
+"""LiteLLM before 1.106 repeats thinking if it translates a stream from another API: it is refused back ("`thinking`
+blocks cannot be modified"). It also gives two items of the Responses API one number."""
 
 
 def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +41,7 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
         data = with_request_id(further_fields(fields, changes))
         request = Request(format_of(data), data)
         data, route = await fitted_before_choice(request), request.wire.call_types[-1]
-        logging, called = SETUP.find()(
+        logging, called = SETUP.find()(  # as the proxy does: the Router's filters of deployments read the kind of call
             original_function=route,
             rules_obj=RULES.find()(),
             start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
@@ -62,11 +54,12 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
 
 
 def can_call_again() -> bool:
-    """Whether this LiteLLM has what a further call needs."""
-    return not any(name.fault for name in FURTHER_CALL)
+    """Whether this LiteLLM has what a further call needs, and translates its answers without loss."""
+    return installed() >= FIRST_WHOLE and not any(name.fault for name in FURTHER_CALL)
 
 
 def _metadata(first: Call) -> dict[str, Any]:
+    """Return a copy of the metadata, which Router and proxy write to in place; the account stays."""
     metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
     if getattr(first.auth, "budget_reservation", None) is not None:
         metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})
@@ -76,15 +69,3 @@ def _metadata(first: Call) -> dict[str, Any]:
     if isinstance(logged, Mapping) and isinstance(logged.get(REQUEST_KEY), Figures):
         metadata[LOGGED] = {name: value for name, value in logged.items() if name != REQUEST_KEY}
     return metadata
-
-
-FIRST_WHOLE = (1, 106)
-"""If LiteLLM before 1.106 translates a stream from another API, they repeat the thinking in the items that the client sends
-back. The provider then refuses these ("`thinking` blocks cannot be modified"). They also give two items one number. 1.106
-was seen to do neither.
-"""
-
-
-def takes_items_back() -> bool:
-    """Return whether this LiteLLM translates answers of the Responses API without loss."""
-    return installed() >= FIRST_WHOLE

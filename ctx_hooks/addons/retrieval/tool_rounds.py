@@ -1,14 +1,4 @@
-"""The rounds of the hidden tool: this module answers its calls, and the provider continues, unseen by the client.
-
-If a turn waits for hidden calls only, a further request answers it: the client's messages, the provider's turn and the
-results. If a turn also calls tools of the client, it goes to the client without the hidden calls. The client's next request
-has no hidden part: what the model needs of a text stands in its answer, and it can retrieve the text again.
-
-If a further call fails, a client without a stream gets the earlier text, marked as cut off. If there is none, it gets the
-error of the further call, in LiteLLM's words for a first call. A client with a stream already has the earlier text, and gets
-the error in the stream, as LiteLLM reports a stream that fails halfway. A call that is too long is made once more without
-the texts. If that is too long too, it is no error: the earlier text is the answer.
-"""
+"""The rounds of the hidden tool: its calls are answered, and the provider continues, unseen by the client."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -18,7 +8,7 @@ from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_cha
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
-from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, Turn, messages_of, results_of, says_anything
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Turn, messages_of, results_of, says_anything
 from ctx_hooks.addons.retrieval.tool import NO_ROOM
 from ctx_hooks.formats import CHAT
 from ctx_hooks.litellm_compat.call import request_id_of
@@ -36,7 +26,7 @@ logger = logging.getLogger("ctx_hooks")
 class Rounds:
     """The rounds of one request; `form` reads and writes the calls of its format."""
 
-    def __init__(self, archiving: Archiving, ask: Ask, form: AnswerForm, fields: Mapping[str, Any]) -> None:
+    def __init__(self, archiving: Archiving, ask: Ask, form: type[Answers], fields: Mapping[str, Any]) -> None:
         self.form = form
         self._archiving = archiving
         self._ask = ask
@@ -51,7 +41,11 @@ class Rounds:
         return self._archiving.offer(self._request_ids[0]) is not None
 
     def goes_on(self, turn: Turn) -> bool:
-        """Whether a turn is followed by a round."""
+        """Whether a turn is followed by a round.
+
+        If it also calls tools of the client, it goes to the client without the hidden calls. The client's next request has
+        no hidden part: what the model needs of a text stands in its answer, and it can retrieve the text again.
+        """
         return turn.waits and self._left > 0
 
     async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
@@ -99,6 +93,8 @@ class ToolRounds:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client sees it; the same object if it has no hidden calls.
+
+        If a further call fails, it is the earlier text, marked as cut off.
 
         Raises:
             Exception: a further call failed, and nothing was said before it.
@@ -158,7 +154,7 @@ class ToolRounds:
         shown: ShownStream | None = None
         async for chunk in stream:
             if shown is None and rounds.is_known:  # each time: the Router may change the deployment in mid-stream
-                shown = ShownStream(rounds.form.begun())
+                shown = ShownStream(rounds.form())
             for seen in [chunk] if shown is None else shown.seen(chunk):
                 yield seen
         if shown is None:

@@ -12,7 +12,6 @@ from waits import until
 
 from ctx_hooks.addons.retrieval import archiving as archiving_module
 from ctx_hooks.addons.retrieval.archiving import Archiving
-from ctx_hooks.addons.retrieval.further_call import takes_items_back
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.attempts import Known
@@ -114,8 +113,6 @@ async def test_offers_are_bounded(monkeypatch):
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
 async def test_request_fitted_before_the_choice_stays_offered(fmt):
     """With `enable_pre_call_checks` a request is decided about twice; the second time it has the tool."""
-    if fmt == "openai-responses" and not takes_items_back():
-        pytest.skip("this LiteLLM translates answers of the Responses API with loss: the tool is not offered")
     runner = RequestFlow()
     where = replace(to(12_000, retrieval=True), request_id="one")
     fields = {**agent_session(fmt, turns=40), "store": False}

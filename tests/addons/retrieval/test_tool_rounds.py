@@ -4,7 +4,6 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIResponse
 
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
@@ -182,7 +181,6 @@ async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(to
     assert (shown is answer) is (tools is None or OURS not in tools)
 
 
-NAMES = st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "id", "arguments"])
 HEAD = {"id": "1", "created": 1, "model": "served"}
 CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
 READ = {"type": "function", "function": {"name": "read_file"}}
@@ -219,29 +217,6 @@ async def test_a_usage_that_cannot_be_read_stays_and_the_call_beside_it_is_hidde
     assert shown == {**HEAD, "choices": [{**choice, "message": {"role": "assistant", "content": "hi"}}], "usage": "none"}
 
 
-ALICE = {
-    "user": "alice",
-    "tools": [READ],
-    "system": "The customer is Ada.",
-    "messages": [
-        {"role": "user", "content": "Read it."},
-        {"role": "assistant", "content": None, "tool_calls": [{**CALLS[0], "function": {"name": "read", "arguments": ""}}]},
-        {"role": "tool", "tool_call_id": "a", "content": "line 1 of Alice"},
-    ],
-    "metadata": {"user_id": "session of Alice"},
-}
-BOB = {
-    "nothing": {},
-    "end user": {"user": "bob"},
-    "safety identifier": {"safety_identifier": "bob"},
-    "session": {"metadata": {"user_id": "session of Bob"}},
-    "system": {"system": [{"type": "text", "text": "The customer is Eve."}]},
-    "result": {"messages": [*ALICE["messages"][:2], {**ALICE["messages"][2], "content": "line 1 of Bob"}]},
-    "no tools, which Anthropic asks for beside calls": {"tools": []},
-    "system message": {"messages": [{"role": "system", "content": "You are Bob's."}, *ALICE["messages"]]},
-}
-
-
 async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
     """As where a deployment's own settings ask for several."""
     fields, texts = offered(CHAT)
@@ -249,11 +224,3 @@ async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
     pieces += [{"index": 0, "function": {"arguments": f'{{"path": "{n}"}}'}} for n in range(2)]
     chunks = [{**HEAD, "choices": [{"index": n % 2, "delta": {"tool_calls": [p]}}]} for n, p in enumerate(pieces)]
     assert [chunk async for chunk in rounds_of(texts).streamed(fields, came(chunks))] == chunks
-
-
-def answers(*texts):
-    """Return answers of chat: one that retrieves, and one that ends with a text, for each text."""
-    calls = [Call(TOOL, {"handle": "x"})]
-    return [
-        streams.whole("openai-chat", CHAT, Reply(t, calls=c), 10, 0) for t in texts for t, c in (("I look.", calls), (t, []))
-    ]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from ctx_hooks.addons.retrieval.hidden_calls import chat, messages, responses
-from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers
 from ctx_hooks.formats import Format
 
-FORMS: Mapping[Format, AnswerForm] = {form.format: form for form in (chat.FORM, messages.FORM, responses.FORM)}
+FORMS: Mapping[Format, type[Answers]] = {form.format: form for form in (chat.FORM, messages.FORM, responses.FORM)}
 """Google's format is absent: LiteLLM has no call that could repeat a request of it."""

@@ -1,14 +1,10 @@
-"""The common part of all formats' answers, for hiding calls of the hidden tool from the client.
-
-The provider answers, and calls the hidden tool. The add-on answers the calls, unseen by the client, and the provider
-continues in a further answer. The client sees the answers as one, without the calls.
-"""
+"""Hides calls of the hidden tool from the client, who sees the provider's answers as one."""
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
@@ -47,78 +43,78 @@ class Turn:
         return bool(self.hidden) and self.is_whole and not self.has_other_calls
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerForm:
-    """Reads and writes the answers of one format.
+class Answers(ABC):
+    """The answers of one format to a request: whole ones, and as an object their streams as the client sees them, as one."""
 
-    Attributes:
-        format: the format.
-        no_calls: the fields by which a request forbids every call.
-        cut_off: the reason with which a cut-off answer ends.
-        ends: from the end reason of an answer with calls to that of one without.
-        parts: returns the parts of an answer.
-        call: returns a part as a call that needs an answer, its arguments unchanged; None for any other part.
-        reason: returns why an answer ended, "" if it gives no reason.
-        sent_back: returns the messages that bring an answer, with only these parts, back to the provider.
-        joined_fields: returns the fields in which the joined answer differs from the first, except the usage; it takes the
-            answers, the visible parts, and the end reason.
-        stream: makes the reader of the streams of a request's answers, from the form itself.
-        cleaned: returns an answer without the hidden tool among the request's tools.
-    """
+    format: ClassVar[Format]
+    no_calls: ClassVar[Fields]
+    """The fields by which a request forbids every call."""
+    cut_off: ClassVar[str]
+    """The reason with which a cut-off answer ends."""
+    ends: ClassVar[Mapping[str, str]] = {}
+    """From the end reason of an answer with calls to that of one without."""
 
-    format: Format
-    no_calls: Fields
-    cut_off: str
-    ends: Mapping[str, str]
-    parts: Callable[[Fields], Sequence[Fields]]
-    call: Callable[[Fields], ToolCall | None]
-    reason: Callable[[Fields], str]
-    sent_back: Callable[[Fields, Sequence[Fields]], Sequence[Fields]]
-    joined_fields: Callable[[Sequence[Fields], Sequence[Fields], str | None], Fields]
-    stream: "Callable[[AnswerForm], AnswerStream]"
-    cleaned: Callable[[Fields], Fields] = lambda answer: answer
+    @staticmethod
+    @abstractmethod
+    def parts(answer: Fields) -> Sequence[Fields]:
+        """Return the parts of an answer."""
 
-    def begun(self) -> "AnswerStream":
-        """Return the reader of the streams of a request's answers."""
-        return self.stream(self)
+    @staticmethod
+    @abstractmethod
+    def call(part: Fields) -> ToolCall | None:
+        """Return a part as a call that needs an answer, its arguments unchanged; None for any other part."""
 
-    def turn_of(self, answer: Fields) -> Turn:
+    @staticmethod
+    @abstractmethod
+    def reason(answer: Fields) -> str:
+        """Return why an answer ended, "" if it gives no reason."""
+
+    @staticmethod
+    @abstractmethod
+    def sent_back(answer: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+        """Return the messages that bring an answer, with only these parts, back to the provider."""
+
+    @staticmethod
+    @abstractmethod
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+        """Return the fields, except the usage, in which the joined answer with these parts differs from the first."""
+
+    @staticmethod
+    def cleaned(answer: Fields) -> Fields:
+        """Return an answer without the hidden tool among the request's tools."""
+        return answer
+
+    @classmethod
+    def turn_of(cls, answer: Fields) -> Turn:
         """Return a whole answer as a turn."""
-        parts = self.parts(answer)
-        calls = [call for part in parts if (call := self.call(part)) is not None]
+        parts = cls.parts(answer)
+        calls = [call for part in parts if (call := cls.call(part)) is not None]
         hidden = tuple(call for call in calls if call.name == RETRIEVE)
         ids = [call.id for call in calls if call.id]
         are_named = all(call.id for call in hidden) and len(set(ids)) == len(ids)
-        is_whole = are_named and self.reason(answer) not in CUT_OFF
-        return Turn(self.sent_back(answer, parts), hidden, len(hidden) < len(calls), is_whole)
+        is_whole = are_named and cls.reason(answer) not in CUT_OFF
+        return Turn(cls.sent_back(answer, parts), hidden, len(hidden) < len(calls), is_whole)
 
-    def joined(self, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
+    @classmethod
+    def joined(cls, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
         """Return the answers of a request as one, without hidden calls; if it is not whole, its reason is `cut_off`."""
-        parts = [part for answer in answers for part in self.parts(answer)]
-        shown, first = self.shown(parts), self.cleaned(answers[0])
+        parts = [part for answer in answers for part in cls.parts(answer)]
+        shown, first = [part for part in parts if not cls.is_hidden(part)], cls.cleaned(answers[0])
         if len(answers) == 1 and is_whole and len(shown) == len(parts):
             return first
         usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
         usage = {"usage": total(usages)} if usages else {}
-        reason = self.reason(answers[-1]) if is_whole else self.cut_off
-        ended = reason if any(map(self.call, shown)) else self.ends.get(reason, reason)
-        return {**first, **self.joined_fields(answers, shown, ended or None), **usage}
+        reason = cls.reason(answers[-1]) if is_whole else cls.cut_off
+        ended = reason if any(map(cls.call, shown)) else cls.ends.get(reason, reason)
+        return {**first, **cls.joined_fields(answers, shown, ended or None), **usage}
 
-    def shown(self, parts: Sequence[Fields]) -> list[Fields]:
-        """Return the parts that the client sees."""
-        return [part for part in parts if not self.is_hidden(part)]
-
-    def is_hidden(self, part: Fields) -> bool:
+    @classmethod
+    def is_hidden(cls, part: Fields) -> bool:
         """Whether a part calls the hidden tool."""
-        call = self.call(part)
+        call = cls.call(part)
         return call is not None and call.name == RETRIEVE
 
-
-class AnswerStream(ABC):
-    """The streams of one request's answers as the client sees them: as one, without calls of the hidden tool."""
-
-    def __init__(self, form: AnswerForm) -> None:
-        self.form = form
+    def __init__(self) -> None:
         self.before: list[Fields] = []
         self.begin()
 
@@ -140,7 +136,7 @@ class AnswerStream(ABC):
 
     def turn(self) -> Turn:
         """Return the provider's turn since the stream of its last answer began."""
-        return self.form.turn_of(self.answer())
+        return self.turn_of(self.answer())
 
     def go_on(self) -> None:
         """Begin the stream of a further answer; the end of the last one is dropped."""
@@ -149,7 +145,7 @@ class AnswerStream(ABC):
 
     def end(self) -> Sequence[Fields]:
         """Return the withheld end of the last answer, with the usage of all."""
-        whole = self.form.joined([*self.before, self.answer()])
+        whole = self.joined([*self.before, self.answer()])
         return [self.ending(event, whole) for event in self.withheld]
 
 

@@ -3,10 +3,10 @@
 A turn is read from the first choice: nobody combines several answers with tool calls.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import CHAT
@@ -21,12 +21,17 @@ SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
 """Fields of LiteLLM's chat messages beside text and calls, which it accepts back."""
 
 
-class _ChatStream(AnswerStream):
+class _Chat(Answers):
     """Passes on text and thinking at once.
 
     The chunk with the end reason, and all chunks after it, such as usage, are withheld until it is known whether a further
     answer follows.
     """
+
+    format = CHAT
+    no_calls: ClassVar[Fields] = {"tool_choice": "none"}
+    cut_off = "length"
+    ends: ClassVar[Mapping[str, str]] = {"tool_calls": "stop", "function_call": "stop"}
 
     _head: Fields | None = None
     _has_text = False
@@ -109,7 +114,10 @@ class _ChatStream(AnswerStream):
 
     def answer(self) -> Fields:
         message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items() if texts}
-        message["thinking_blocks"] = [_whole_block(*found) for found in self._thinking]
+        message["thinking_blocks"] = [
+            {**block, "thinking": "".join(texts)} if block.get("type") == "thinking" else block
+            for block, texts in self._thinking
+        ]
         message["provider_specific_fields"] = self._provider_fields
         message["tool_calls"] = [_whole_call(*found) for found in self._calls]
         return {"choices": [{"message": message, "finish_reason": self._reason}], "usage": self._usage}
@@ -119,30 +127,34 @@ class _ChatStream(AnswerStream):
         ended = _choice(changed).get("finish_reason")
         return changed if ended is None else _with_delta(changed, {}, finish_reason=_choice(whole)["finish_reason"])
 
+    @staticmethod
+    def parts(answer: Fields) -> Sequence[Fields]:
+        return _message(answer).get("tool_calls") or ()
 
-def _parts(answer: Fields) -> Sequence[Fields]:
-    return _message(answer).get("tool_calls") or ()
+    @staticmethod
+    def call(part: Fields) -> ToolCall | None:
+        return ToolCall(str(part.get("id") or ""), _name(part), (part.get("function") or {}).get("arguments") or "")
 
+    @staticmethod
+    def reason(answer: Fields) -> str:
+        return text_or_empty(_choice(answer).get("finish_reason"))
 
-def _call(part: Fields) -> ToolCall | None:
-    return ToolCall(str(part.get("id") or ""), _name(part), (part.get("function") or {}).get("arguments") or "")
+    @staticmethod
+    def sent_back(answer: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+        message = _message(answer)
+        text = message.get("content") or (None if parts else "")
+        said = {"role": "assistant", "content": text, **{name: message[name] for name in SENT_BACK if message.get(name)}}
+        return ({**said, "tool_calls": list(map(_call_sent_back, parts))} if parts else said,)
 
-
-def _sent_back(answer: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
-    message = _message(answer)
-    text = message.get("content") or (None if parts else "")
-    said = {"role": "assistant", "content": text, **{name: message[name] for name in SENT_BACK if message.get(name)}}
-    return ({**said, "tool_calls": list(map(_call_sent_back, parts))} if parts else said,)
-
-
-def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
-    messages = list(map(_message, answers))
-    message = {name: value for name, value in messages[-1].items() if name != "tool_calls"}
-    text, thoughts = (BETWEEN.join(m[name] for m in messages if m.get(name)) for name in TEXTS)
-    blocks = [block for m in messages for block in m.get("thinking_blocks") or ()]
-    said = {"tool_calls": shown, "reasoning_content": thoughts, "thinking_blocks": blocks}
-    message |= {"content": text or (None if shown else ""), **{name: value for name, value in said.items() if value}}
-    return {"choices": [{**_choice(answers[-1]), "message": message, "finish_reason": reason}]}
+    @staticmethod
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+        messages = list(map(_message, answers))
+        message = {name: value for name, value in messages[-1].items() if name != "tool_calls"}
+        text, thoughts = (BETWEEN.join(m[name] for m in messages if m.get(name)) for name in TEXTS)
+        blocks = [block for m in messages for block in m.get("thinking_blocks") or ()]
+        said = {"tool_calls": shown, "reasoning_content": thoughts, "thinking_blocks": blocks}
+        message |= {"content": text or (None if shown else ""), **{name: value for name, value in said.items() if value}}
+        return {"choices": [{**_choice(answers[-1]), "message": message, "finish_reason": reason}]}
 
 
 def _whole_call(first: Fields, arguments: Sequence[str]) -> dict[str, Any]:
@@ -159,17 +171,6 @@ def _call_sent_back(call: Fields) -> dict[str, Any]:
     if _name(call) == RETRIEVE and not object_of(call["function"].get("arguments") or ""):
         sent["function"] = {**call["function"], "arguments": "{}"}
     return {"type": "function", **sent}
-
-
-def _whole_block(block: Fields, texts: Sequence[str]) -> Fields:
-    """Return a block of thinking.
-
-    LiteLLM before 1.106 repeats all the thinking beside its signature; later versions have "" there.
-    """
-    *said, last = texts
-    before = "".join(said)
-    is_repeated = bool(said and block.get("signature")) and last == before
-    return {**block, "thinking": before if is_repeated else before + last} if block.get("type") == "thinking" else block
 
 
 def _with_delta(chunk: Fields, delta: Fields, **changes: Any) -> dict[str, Any]:
@@ -189,15 +190,4 @@ def _name(call: Fields) -> str:
     return str((call.get("function") or {}).get("name") or "")
 
 
-FORM = AnswerForm(
-    format=CHAT,
-    no_calls={"tool_choice": "none"},
-    cut_off="length",
-    ends={"tool_calls": "stop", "function_call": "stop"},
-    parts=_parts,
-    call=_call,
-    reason=lambda answer: text_or_empty(_choice(answer).get("finish_reason")),
-    sent_back=_sent_back,
-    joined_fields=_joined_fields,
-    stream=_ChatStream,
-)
+FORM = _Chat

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.formats import ANTHROPIC
 from ctx_hooks.formats.fields import compact_json, mapping_or_empty, text_or_empty
@@ -21,12 +21,17 @@ GROWN_BY = {
 CITATION = "citations_delta"
 
 
-class _MessageStream(AnswerStream):
+class _Messages(Answers):
     """Passes on blocks of text and thinking at once, with consecutive numbers.
 
     `message_delta` and `message_stop` are withheld until it is known whether a further answer follows; its `message_start`
     is hidden.
     """
+
+    format = ANTHROPIC
+    no_calls: ClassVar[Fields] = {"tool_choice": {"type": "none"}}
+    cut_off = "max_tokens"
+    ends: ClassVar[Mapping[str, str]] = {CALL: "end_turn"}
 
     _shown_blocks = 0
 
@@ -53,7 +58,7 @@ class _MessageStream(AnswerStream):
         if kind == "content_block_start":
             block = dict(event.get("content_block") or {})
             self._blocks[index] = block, defaultdict(list)
-            if not self.form.is_hidden(block):
+            if not self.is_hidden(block):
                 self._numbers[index] = self._shown_blocks
                 self._shown_blocks += 1
         if kind == "content_block_delta":
@@ -93,39 +98,32 @@ class _MessageStream(AnswerStream):
         ended = {"stop_reason": whole["stop_reason"]} if delta.get("stop_reason") else {}
         return {**event, "delta": {**delta, **ended}, **({"usage": whole["usage"]} if self.before else {})}
 
+    @staticmethod
+    def parts(answer: Fields) -> Sequence[Fields]:
+        return [block for block in answer.get("content") or () if isinstance(block, Mapping)]
 
-def _parts(answer: Fields) -> Sequence[Fields]:
-    return [block for block in answer.get("content") or () if isinstance(block, Mapping)]
+    @staticmethod
+    def call(part: Fields) -> ToolCall | None:
+        given = part.get("input")
+        arguments = given if isinstance(given, str) else compact_json(given)
+        is_call = part.get("type") == CALL
+        return ToolCall(str(part.get("id") or ""), str(part.get("name")), arguments) if is_call else None
+
+    @staticmethod
+    def reason(answer: Fields) -> str:
+        return text_or_empty(answer.get("stop_reason"))
+
+    @staticmethod
+    def sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+        """Return one message without empty texts: providers refuse these if they come back."""
+        said = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
+        read = [{**part, "input": object_of(part["input"])} if isinstance(part.get("input"), str) else part for part in said]
+        return ({"role": "assistant", "content": read},)
+
+    @staticmethod
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+        sequence = {name: answers[-1][name] for name in ("stop_sequence",) if name in answers[-1]}
+        return {"content": shown, "stop_reason": reason, **sequence}
 
 
-def _call(part: Fields) -> ToolCall | None:
-    given = part.get("input")
-    arguments = given if isinstance(given, str) else compact_json(given)
-    is_call = part.get("type") == CALL
-    return ToolCall(str(part.get("id") or ""), str(part.get("name")), arguments) if is_call else None
-
-
-def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
-    """Return one message without empty texts: providers refuse these if they come back."""
-    said = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
-    read = [{**part, "input": object_of(part["input"])} if isinstance(part.get("input"), str) else part for part in said]
-    return ({"role": "assistant", "content": read},)
-
-
-def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
-    sequence = {name: answers[-1][name] for name in ("stop_sequence",) if name in answers[-1]}
-    return {"content": shown, "stop_reason": reason, **sequence}
-
-
-FORM = AnswerForm(
-    format=ANTHROPIC,
-    no_calls={"tool_choice": {"type": "none"}},
-    cut_off="max_tokens",
-    ends={CALL: "end_turn"},
-    parts=_parts,
-    call=_call,
-    reason=lambda answer: text_or_empty(answer.get("stop_reason")),
-    sent_back=_sent_back,
-    joined_fields=_joined_fields,
-    stream=_MessageStream,
-)
+FORM = _Messages

@@ -5,9 +5,9 @@ brings the response itself.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import ClassVar
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import AnswerForm, AnswerStream, Fields, object_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import RESPONSES
@@ -28,12 +28,16 @@ ENDED = frozenset({"completed", "incomplete", "failed"})
 """How a stream ends: the last event is named after it."""
 
 
-class _ResponseStream(AnswerStream):
+class _Responses(Answers):
     """Passes on items at once; items and events have consecutive numbers.
 
     The event that ends a response is withheld until it is known whether a further answer follows. Events that open a
     further answer are hidden.
     """
+
+    format = RESPONSES
+    no_calls: ClassVar[Fields] = {"tool_choice": "none"}
+    cut_off = "incomplete"
 
     _shown_items = 0
     _last_number = -1
@@ -49,7 +53,11 @@ class _ResponseStream(AnswerStream):
     def seen(self, event: Fields) -> Fields | None:
         kind = _kind(event)
         if kind in OPENING:
-            return None if self.before else self._numbered(_with_response(event, _without_tool(event.get("response"))))
+            return (
+                None
+                if self.before
+                else self._numbered(_with_response(event, self.cleaned(mapping_or_empty(event.get("response")))))
+            )
         if kind.removeprefix(EVENT) in ENDED:
             self.withheld = [event]
             return None
@@ -57,7 +65,7 @@ class _ResponseStream(AnswerStream):
         item = mapping_or_empty(event.get("item")) if kind in ITEM else self._items.get(key)
         if key != "" and item is not None:
             self._items[key] = item
-        if item is not None and self.form.is_hidden(item):
+        if item is not None and self.is_hidden(item):
             self._hides = True
             return None
         if isinstance(key, str):
@@ -95,39 +103,54 @@ class _ResponseStream(AnswerStream):
         return {**ended, "output": list(self._items.values())} if is_silent else ended
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
-        shown = whole if self._hides else _without_tool(event.get("response"))
+        shown = whole if self._hides else self.cleaned(mapping_or_empty(event.get("response")))
         return self._numbered(_with_response(event, shown))
 
+    @staticmethod
+    def parts(answer: Fields) -> Sequence[Fields]:
+        output = answer.get("output")
+        return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
 
-def _parts(answer: Fields) -> Sequence[Fields]:
-    output = answer.get("output")
-    return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
+    @staticmethod
+    def call(part: Fields) -> ToolCall | None:
+        kind = str(part.get("type"))
+        if kind in WAITS_FOR_NOBODY:
+            return None
+        name = str(part.get("name")) if kind == CALL else kind
+        return ToolCall(str(part.get("call_id") or ""), name, str(part.get("arguments") or ""))
 
+    @staticmethod
+    def reason(answer: Fields) -> str:
+        status = text_or_empty(answer.get("status"))
+        return status if status in ENDED else ""
 
-def _call(part: Fields) -> ToolCall | None:
-    kind = str(part.get("type"))
-    if kind in WAITS_FOR_NOBODY:
-        return None
-    name = str(part.get("name")) if kind == CALL else kind
-    return ToolCall(str(part.get("call_id") or ""), name, str(part.get("arguments") or ""))
+    @staticmethod
+    def sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+        """Return the items as a request has them, for a provider that keeps none.
 
+        It accepts reasoning by its encrypted content, which the client may not have requested: "Item 'rs_...' not found.
+        Items are not persisted when `store` is set to false." Without it the items go back without ids, since a call that is
+        known by its id is refused "without its required 'reasoning' item".
+        """
+        kept = _followed([part for part in parts if part.get("type") != REASONING or part.get("encrypted_content")])
+        is_complete = all(part.get("type") != REASONING or part.get("encrypted_content") for part in parts)
+        unsent = () if is_complete else ("id",)
+        return [{name: value for name, value in _readable(part).items() if name not in unsent} for part in kept]
 
-def _reason(answer: Fields) -> str:
-    status = text_or_empty(answer.get("status"))
-    return status if status in ENDED else ""
+    @staticmethod
+    def cleaned(answer: Fields) -> Fields:
+        """Return a response that does not say that its request offered the hidden tool."""
+        found = mapping_or_empty(answer)
+        tools = found.get("tools")
+        if not isinstance(tools, Sequence):
+            return found
+        return {**found, "tools": [t for t in tools if not isinstance(t, Mapping) or t.get("name") != RETRIEVE]}
 
-
-def _sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
-    """Return the items as a request has them, for a provider that keeps none.
-
-    It accepts reasoning by its encrypted content, which the client may not have requested: "Item 'rs_...' not found.
-    Items are not persisted when `store` is set to false." Without it the items go back without ids, since a call that is
-    known by its id is refused "without its required 'reasoning' item".
-    """
-    kept = _followed([part for part in parts if part.get("type") != REASONING or part.get("encrypted_content")])
-    is_complete = all(part.get("type") != REASONING or part.get("encrypted_content") for part in parts)
-    unsent = () if is_complete else ("id",)
-    return [{name: value for name, value in _readable(part).items() if name not in unsent} for part in kept]
+    @staticmethod
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+        end = {name: answers[-1][name] for name in END if name in answers[-1]}
+        cut_off = {"status": reason, "incomplete_details": {"reason": "max_output_tokens"}}
+        return {**(cut_off if reason not in (None, answers[-1].get("status")) else end), "output": _followed(shown)}
 
 
 def _readable(part: Fields) -> Fields:
@@ -136,25 +159,10 @@ def _readable(part: Fields) -> Fields:
     return {**part, "arguments": "{}"} if is_hidden and not object_of(str(part.get("arguments") or "")) else part
 
 
-def _joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
-    end = {name: answers[-1][name] for name in END if name in answers[-1]}
-    cut_off = {"status": reason, "incomplete_details": {"reason": "max_output_tokens"}}
-    return {**(cut_off if reason not in (None, answers[-1].get("status")) else end), "output": _followed(shown)}
-
-
 def _followed(items: Sequence[Fields]) -> list[Fields]:
     """Return items without reasoning at their end, which is refused back "without its required following item"."""
     ends = [i for i, item in enumerate(items) if item.get("type") != REASONING]
     return list(items[: ends[-1] + 1]) if ends else []
-
-
-def _without_tool(response: Any) -> Fields:
-    """Return a response that does not say that its request offered the hidden tool."""
-    found = mapping_or_empty(response)
-    tools = found.get("tools")
-    if not isinstance(tools, Sequence):
-        return found
-    return {**found, "tools": [t for t in tools if not isinstance(t, Mapping) or t.get("name") != RETRIEVE]}
 
 
 def _with_response(event: Fields, response: Fields) -> Fields:
@@ -167,16 +175,4 @@ def _kind(event: Fields) -> str:
     return str(getattr(kind, "value", kind))
 
 
-FORM = AnswerForm(
-    format=RESPONSES,
-    no_calls={"tool_choice": "none"},
-    cut_off="incomplete",
-    ends={},
-    parts=_parts,
-    call=_call,
-    reason=_reason,
-    sent_back=_sent_back,
-    joined_fields=_joined_fields,
-    cleaned=_without_tool,
-    stream=_ResponseStream,
-)
+FORM = _Responses
