@@ -89,7 +89,7 @@ def post(client, proxy, question, seed):
 
 
 @over(CLIENTS)
-def test_a_fact_that_was_cut_reaches_the_answer_and_the_client_sees_no_trace(client, provider, proxy):
+def test_removed_fact_reaches_the_answer(client, provider, proxy):
     answer = ask(client, proxy, read_long_ago(client, "seek"))
     assert FACT in answer.text
     assert TOOL not in answer.raw
@@ -111,7 +111,7 @@ def test_cost_header_has_hidden_calls(client, provider, proxy):
 
 
 @over(HALF)
-def test_an_overflow_of_an_unknown_window_is_rescued_with_the_tool(client, proxy):
+def test_retry_offers_the_tool(client, proxy):
     """The first attempt is refused; the retry is compacted and offers the tool."""
     answer = ask(client, proxy, read_long_ago(client, "seek", seed=6), kind="unknown")
     assert FACT in answer.text
@@ -138,7 +138,7 @@ def hides_all(answer, provider):
 
 
 @over(OTHER_HALF)
-def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, provider, proxy):
+def test_model_is_stopped_after_three_rounds(client, provider, proxy):
     """The last request forbids calls; what is called nevertheless is taken out, and the answer ends as any other."""
     messages = read_long_ago(client, "always", seed=20)
     answer = ask(client, proxy, messages)
@@ -154,7 +154,7 @@ def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, provider
 
 
 @over(HALF)
-def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(client, proxy):
+def test_failed_further_call_keeps_what_was_said(client, proxy):
     """Not streamed: what was said, as cut off. Streamed: the error behind what was said."""
     answer = post(client, proxy, "fails", seed=24)
     assert answer.status_code == 200
@@ -176,7 +176,7 @@ def handles_of(client, provider, proxy, team, seed=17):
     return found
 
 
-def test_another_teams_handle_a_guess_and_nonsense_get_the_same_answer(provider, proxy, checking, kept):  # noqa: ARG001
+def test_foreign_handles_get_the_same_answer(provider, proxy, checking, kept):  # noqa: ARG001
     client = CLIENTS[0]
     theirs = list(dict.fromkeys(handles_of(client, provider, proxy, "theirs")))
     for handle in (*theirs[:2], "aaaabbbbcccc", "../../etc/passwd", "x" * 2_000, ""):

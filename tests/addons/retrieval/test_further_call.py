@@ -29,7 +29,7 @@ def first_call(name="metadata"):
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
-def test_a_further_call_has_the_account_and_none_of_the_first_calls_own(name):
+def test_further_call_has_the_account(name):
     first = first_call(name)
     before = copy.copy(first[name])
     further = further_fields(first, {"stream": True})
@@ -46,7 +46,7 @@ def test_a_further_call_has_the_account_and_none_of_the_first_calls_own(name):
     assert first[name]["user_api_key_auth"].budget_reservation
 
 
-def test_it_gets_a_request_id_of_its_own_and_the_first_keeps_its():
+def test_further_call_has_its_own_request_id():
     first = first_call()
     known = Call(first).request_id
     further = with_request_id(further_fields(first, {}))
@@ -54,7 +54,7 @@ def test_it_gets_a_request_id_of_its_own_and_the_first_keeps_its():
     assert Call(first).request_id == known
 
 
-def test_another_compressors_figures_stay():
+def test_figures_of_other_compressors_stay():
     first = first_call()
     first["metadata"]["compression_savings"] = {"tokens_saved": 7}
     assert further_fields(first, {})["metadata"]["compression_savings"] == {"tokens_saved": 7}

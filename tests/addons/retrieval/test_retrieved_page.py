@@ -14,7 +14,7 @@ values = st.recursive(
 
 
 @given(arguments=st.dictionaries(st.sampled_from(["handle", "query", "offset", "limit"]), values))
-def test_whatever_a_model_says_is_read_as_something_that_can_be_done(arguments):
+def test_any_arguments_can_be_answered(arguments):
     asked = asked_of(json.dumps(arguments))
     assert asked.offset_chars >= 0
     assert 0 < asked.limit_chars <= MOST_PAGE_CHARS
@@ -22,11 +22,11 @@ def test_whatever_a_model_says_is_read_as_something_that_can_be_done(arguments):
 
 
 @given(text=st.text(max_size=99))
-def test_arguments_that_are_no_json_ask_for_nothing(text):
+def test_broken_arguments_ask_for_nothing(text):
     assert asked_of(text).handle == ""
 
 
-def test_numbers_may_come_as_text_and_far_too_large():
+def test_numbers_may_be_text_and_too_large():
     assert asked_of('{"offset": "40", "limit": 1e300}') == Asked("", "", 40, MOST_PAGE_CHARS)
     assert asked_of('{"offset": -3, "limit": 0}') == Asked("", "", 0, PAGE_CHARS)
 
@@ -39,13 +39,13 @@ def test_pages_put_together_are_the_text(text, limit):
 
 
 @given(text=hostile_texts, query=st.text(min_size=1, max_size=20), limit=st.integers(1, 5_000))
-def test_a_query_returns_pieces_of_the_text_that_stand_where_it_says(text, query, limit):
+def test_query_returns_pieces_of_the_text(text, query, limit):
     heading, *found = page_of(text, Asked("", query=query.strip() or "x", limit_chars=limit)).split("\n")
     assert f"of {len(text)} characters" in heading
     assert sum(map(len, found)) <= limit
 
 
-def test_the_best_line_comes_first_with_its_offset():
+def test_best_line_comes_first():
     text = "\n".join([*(f"worker {n} is idle" for n in range(500)), "the launch code is 4711", "end"])
     best = page_of(text, Asked("", query="launch code")).split("\n")[1]
     offset, line = best.split(": ", 1)
@@ -53,18 +53,14 @@ def test_the_best_line_comes_first_with_its_offset():
     assert text[int(offset) :].startswith(line)
 
 
-def test_a_text_that_is_one_long_line_is_found_in_pieces():
+def test_long_line_is_found_in_pieces():
     text = "x" * 300_000 + " launch code 4711 " + "y" * 300_000
     found = page_of(text, Asked("", query="launch"))
     assert "launch code 4711" in found
     assert len(found) < 3_000
 
 
-def test_what_lies_behind_the_end_is_nothing():
-    assert page_of("short", Asked("", offset_chars=99)) == "[characters 5 to 5 of 5]\n"
-
-
-def test_a_page_with_less_room_than_is_worth_its_frame_says_so():
+def test_page_without_room_says_so():
     text = "a line of the log\n" * 50
     assert page_of(text, Asked(""), LEAST_PAGE_BYTES - 1) == NO_ROOM
     assert page_of(text, Asked(""), LEAST_PAGE_BYTES).startswith("[characters 0 to 200 of 900")

@@ -76,7 +76,7 @@ async def seen(rounds, fields, answer):
     return [event async for event in rounds.streamed(fields, came(streams.response_events(answer)))]
 
 
-async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_that_it_is_offered_to():
+async def test_deployment_in_mid_stream_hides_the_tool():
     """Where a stream fails the Router takes another deployment, which is decided about once the stream has begun."""
     fields = with_request_id(ASKED)
     texts = Texts()
@@ -95,7 +95,7 @@ async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_tha
     assert texts.offered == set()
 
 
-async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_that_was_offered_the_tool():
+async def test_further_answer_may_ask_again():
     """A further request that was fitted before its deployment was chosen has the tool from the one before."""
     for is_stream in (False, True):
         fields, texts = offered({**ASKED, "stream": is_stream})
@@ -105,7 +105,7 @@ async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_tha
         assert texts.asked == [request_id_of(fields)] * 2
 
 
-async def test_where_the_second_further_call_fails_the_client_has_what_was_said_in_order_and_no_trace():
+async def test_failed_further_call_keeps_what_was_said():
     """Whole it is marked as cut off; of a stream nothing is taken back, and the error follows."""
     broken = ConnectionError("the model is gone")
     for is_stream in (False, True):
@@ -128,7 +128,7 @@ async def test_where_the_second_further_call_fails_the_client_has_what_was_said_
         assert texts.offered == set()
 
 
-async def test_a_client_that_leaves_takes_the_further_call_along():
+async def test_leaving_client_ends_the_further_call():
     begun, left = asyncio.Event(), asyncio.Event()
 
     async def further():
@@ -152,7 +152,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
 
 
 @pytest.mark.parametrize("size", [1, 1_000_000])
-async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_tool_as_they_are(size):
+async def test_arguments_of_any_size_reach_the_tool(size):
     arguments = {"handle": "x" * size}
     looks = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, arguments)]), 10, 0)
     fields, texts = offered(ASKED)
@@ -166,7 +166,7 @@ OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None
 
 
 @pytest.mark.parametrize("tools", [[OWN, OURS], [OWN], None], ids=["ours", "the client's", "none"])
-async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(tools):
+async def test_answer_without_hidden_calls_loses_only_the_tool(tools):
     unheard = {"type": "unheard", "id": "u", "detail": None}
     answer = ResponsesAPIResponse(
         **{**KNOWS, "output": [*KNOWS["output"], unheard], "safety_identifier": None, "tools": tools}
@@ -187,14 +187,14 @@ READ = {"type": "function", "function": {"name": "read_file"}}
 CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}], "tools": [READ]}
 
 
-async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
+async def test_unreadable_end_reaches_the_client():
     text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
     end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
     fields, texts = offered(CHAT)
     assert [chunk async for chunk in rounds_of(texts).streamed(fields, came([text, end]))] == [text, end]
 
 
-async def test_the_end_of_a_text_stream_that_cannot_be_joined_reaches_the_client_whole():
+async def test_unreadable_text_stream_reaches_the_client():
     """As of a server whose text is no text: the events that say why the answer ended are not lost."""
     start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ["hi"]}}
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "!"}}
@@ -204,23 +204,7 @@ async def test_the_end_of_a_text_stream_that_cannot_be_joined_reaches_the_client
     assert [chunk async for chunk in rounds_of(texts).streamed(fields, came(sent))] == sent
 
 
-async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
+async def test_unreadable_answer_reaches_the_client():
     answer = {**HEAD, "choices": ["none"], "usage": {}}
     fields, texts = offered(CHAT)
     assert await rounds_of(texts).whole(fields, answer) == answer
-
-
-async def test_a_usage_that_cannot_be_read_stays_and_the_call_beside_it_is_hidden():
-    choice = {"index": 0, "message": {"role": "assistant", "content": "hi", "tool_calls": CALLS}, "finish_reason": "length"}
-    fields, texts = offered(CHAT)
-    shown = await rounds_of(texts).whole(fields, {**HEAD, "choices": [choice], "usage": "none"})
-    assert shown == {**HEAD, "choices": [{**choice, "message": {"role": "assistant", "content": "hi"}}], "usage": "none"}
-
-
-async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
-    """As where a deployment's own settings ask for several."""
-    fields, texts = offered(CHAT)
-    pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": ""}} for call_id in ("a", "b")]
-    pieces += [{"index": 0, "function": {"arguments": f'{{"path": "{n}"}}'}} for n in range(2)]
-    chunks = [{**HEAD, "choices": [{"index": n % 2, "delta": {"tool_calls": [p]}}]} for n, p in enumerate(pieces)]
-    assert [chunk async for chunk in rounds_of(texts).streamed(fields, came(chunks))] == chunks

@@ -7,14 +7,13 @@ from collections import Counter
 import pytest
 from archived import by_handle, got, settled, stored
 from redis_process import RedisProcess
-from waits import until
 
 from ctx_hooks.addons.retrieval.archive import archive as archive_module
 from ctx_hooks.addons.retrieval.archive import redis as redis_store
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.archive.redis import Redis, key_of
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.store import sealing, shared_store
+from ctx_hooks.store import sealing
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
@@ -65,7 +64,7 @@ async def test_every_key_expires(archive, tenant, client):
         assert 6 * DAY_SECONDS < await client.ttl(key) <= 7 * DAY_SECONDS
 
 
-async def test_a_longer_retention_of_another_policy_is_not_cut_short(archive, tenant, client):
+async def test_longer_retention_is_kept(archive, tenant, client):
     for days in (30, 1):
         settings = ArchiveSettings(backend="redis", retention_days=days)
         await stored(archive, settings, tenant, {f"{days:012}".replace("0", "b").replace("1", "c"): "a text"})
@@ -74,7 +73,7 @@ async def test_a_longer_retention_of_another_policy_is_not_cut_short(archive, te
         assert await client.ttl(key) > 29 * DAY_SECONDS
 
 
-async def test_an_expired_text_is_not_available_and_leaves_the_index_with_the_next_one(archive, redis_cache, tenant, client):
+async def test_expired_text_leaves_the_index(archive, redis_cache, tenant, client):
     name = tenant_name(tenant)
     await expired(client, redis_cache, tenant, "b" * 12)
     assert await archive.get(SETTINGS, tenant, "b" * 12) is None
@@ -101,7 +100,7 @@ async def test_tenant_has_its_own_bound(archive, tenant, client, monkeypatch):
 
 @pytest.mark.parametrize("wrong", ["set", "hset", "zadd"])
 @pytest.mark.parametrize("key", ["", ":sizes", ":" + "b" * 12], ids=["index", "sizes", "text"])
-async def test_a_key_of_a_wrong_type_costs_no_request_its_answer_and_is_replaced(archive, tenant, client, key, wrong):
+async def test_key_of_a_wrong_type_is_replaced(archive, tenant, client, key, wrong):
     name = key_of(tenant_name(tenant)) + key
     values = {"set": ["x"], "hset": ["total", "x"], "zadd": [{"x": 1}]}
     await getattr(client, wrong)(name, *values[wrong])
@@ -110,14 +109,14 @@ async def test_a_key_of_a_wrong_type_costs_no_request_its_answer_and_is_replaced
     assert await archive.get(SETTINGS, tenant, "b" * 12) == "a text"
 
 
-async def test_a_value_that_is_larger_than_any_text_is_not_even_sent(archive, tenant, client):
+async def test_too_large_value_is_not_sent(archive, tenant, client):
     await client.set(f"{key_of(tenant_name(tenant))}:{'b' * 12}", b"x" * 10_000_000)
     before = (await client.info("stats"))["total_net_output_bytes"]
     assert await archive.get(SETTINGS, tenant, "b" * 12) is None
     assert (await client.info("stats"))["total_net_output_bytes"] - before < 1_000_000
 
 
-async def test_a_foreign_a_guessed_and_an_expired_handle_take_the_same_commands(archive, redis_cache, tenant, client):
+async def test_unavailable_handles_take_the_same_commands(archive, redis_cache, tenant, client):
     await expired(client, redis_cache, tenant, "b" * 12)
     await stored(archive, SETTINGS, tenant, {"c" * 12: "a text"})
     taken = []
@@ -130,7 +129,7 @@ async def test_a_foreign_a_guessed_and_an_expired_handle_take_the_same_commands(
 
 
 @pytest.mark.usefixtures("patient")
-async def test_with_a_namespace_of_litellms_every_key_has_it(redis_server, client):
+async def test_keys_have_the_namespace_of_litellm(redis_server, client):
     from litellm.caching.redis_cache import RedisCache
 
     cache = RedisCache(host="127.0.0.1", port=redis_server.port, namespace="ours")
@@ -197,26 +196,3 @@ class TestARedisThatFails:
         await settled(archive)
         end()
         assert told == {"dropped": 94, "stored": 6}
-
-
-@pytest.mark.usefixtures("patient")
-async def test_a_redis_that_has_failed_is_read_again_as_soon_as_the_shared_store_reads_it(redis_cache, tenant, monkeypatch):
-    """All who use it have one breaker."""
-    monkeypatch.setattr(shared_store, "PAUSE_SECONDS", 0.0)
-    is_broken = []
-
-    class Cache:
-        def async_register_script(self, script):
-            if is_broken:
-                raise ConnectionError("down")
-            return redis_cache.async_register_script(script)
-
-    store = SharedStore(Cache)
-    archive = Archive(store, b"")
-    await stored(archive, SETTINGS, tenant, {"b" * 12: "a text"})
-    is_broken.append(True)
-    assert await archive.get(SETTINGS, tenant, "b" * 12) is None
-    is_broken.clear()
-    await archive.get(SETTINGS, tenant, "b" * 12)  # nobody waits for it: it shows that Redis is fast again
-    await until(lambda: not store.tasks)
-    assert await archive.get(SETTINGS, tenant, "b" * 12) == "a text"
