@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.compaction.selection import bm25
@@ -100,8 +99,7 @@ def definition(fmt: Format) -> Mapping[str, Any]:
     return {"type": "function", **function, "strict": False}  # OpenAI's default is true, which allows of no optional field
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What a call asks for: the lines of a text that match the query, or else a page; the handle "" names no text."""
 
     handle: str
@@ -147,7 +145,12 @@ def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
 
 
 def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
-    found = list(_numbered_lines(text))
+    """Yield the lines that match best after their offsets; a long line counts in pieces."""
+    found, start = [], 0
+    for line in text.splitlines(keepends=True):
+        pieces = range(0, len(line), LONGEST_LINE_CHARS)
+        found += [(start + at, line[at : at + LONGEST_LINE_CHARS].strip()) for at in pieces]
+        start += len(line)
     scores = bm25.rank(query, [line for _, line in found])
     for n in sorted(range(len(found)), key=lambda n: -scores[n]):
         line = f"{found[n][0]}: {found[n][1]}"
@@ -155,15 +158,6 @@ def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
         if scores[n] <= 0 or limit_chars < 0:
             return
         yield line
-
-
-def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line of a text after its offset, a long one in pieces."""
-    start = 0
-    for line in text.splitlines(keepends=True):
-        for at in range(0, len(line), LONGEST_LINE_CHARS):
-            yield start + at, line[at : at + LONGEST_LINE_CHARS].strip()
-        start += len(line)
 
 
 def _number(value: Any, otherwise: int) -> int:
