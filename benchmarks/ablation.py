@@ -116,9 +116,7 @@ def parts() -> dict[str, Part]:
         "pasted blocks": _set(scoring, "block_segments", lambda text, *_: segments.segments(text)),
         "newest exchanges whole": _set(select, "keep_recent_tokens_of", lambda *_: 0),
         "value of used names": _set(order, "USED_VALUE", 1.0),
-        "names of the newest answers": _set(
-            order, "nearness", lambda _, texts: [{} for _ in texts], order.nearness, order.places
-        ),
+        "names of the newest answers": _set(order, "NEWEST_NAMES", 0),
         "relevant dialogue": _without(select.Selector, "_relevant_dialogue", lambda *_, **__: ()),
         "filling the rest": _without(select.Selector, "_fill", lambda *_: None),
         "neighbours in BM25": _set(bm25, "MOST_NEIGHBOURS", 0),

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ctx_hooks.compaction.selection.segments import Segments, remembered, with_cover
+from ctx_hooks.compaction.selection.segments import Segments, remembered, segments_at
 from ctx_hooks.runtime.content_cache import digest
-from ctx_hooks.texts.identifiers import identifiers
 
 LEAST_PIECE_CHARS = 500
 """Smaller pieces of a block would cost more placeholders and headings than text."""
@@ -64,9 +63,7 @@ def block_segments(text: str, most_chars: int, apart: Sequence[tuple[int, int]] 
     """Return the blocks of `text` as segments; the spans `apart` are segments of their own."""
 
     def analyse() -> Segments:
-        bounds = sorted({0, *(end for _, end in blocks(text, most_chars)), *(bound for span in apart for bound in span)})
-        spans = list(pairwise(bounds))
-        return with_cover(spans, [set(identifiers(text[a:b])) for a, b in spans])
+        return segments_at(sorted({end for _, end in blocks(text, most_chars)}.union(*apart) - {0}))
 
     return remembered((digest(text), most_chars, tuple(apart)), analyse)
 
@@ -113,7 +110,7 @@ def _starts(lines: Sequence[_Line]) -> Iterator[int]:
     for first, last, _ in _enclosed(lines):
         yield from _paragraphs(lines, behind, first)
         yield first - 1 if first and _is_title(lines, first - 1) else first
-        yield last + 1 if last + 1 < len(lines) else first
+        yield from [last + 1] * (last + 1 < len(lines))
         behind = last + 1
     yield from _paragraphs(lines, behind, len(lines))
 

@@ -1,6 +1,6 @@
 """The pieces of the older exchanges that could be kept, and the cost of each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ctx_hooks.compaction import tool_arguments
@@ -8,9 +8,8 @@ from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
-from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_left
-from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -58,7 +57,6 @@ class Item:
     Attributes:
         frame_tokens: about the tokens of its frame, without any line: short arguments, placeholders.
         whole_tokens: the tokens of the whole exchange.
-        identifiers: the identifiers of the frame.
         sources: the parts that its lines come from.
         spoken: whether it is plain dialogue, without calls or results.
         is_answer: whether it is an answer of which at least the frame stays.
@@ -67,7 +65,6 @@ class Item:
     messages: range
     frame_tokens: float
     whole_tokens: float
-    identifiers: tuple[str, ...]
     sources: tuple[Source, ...]
     spoken: bool
     is_answer: bool = False
@@ -108,20 +105,6 @@ def _text_to_shorten(part: Part) -> str:
     return part.text if len(part.text) > (WHOLE_TEXT_CHARS if isinstance(part, Text) else WHOLE_RESULT_CHARS) else ""
 
 
-def identifiers_of(messages: Iterable[Message]) -> set[str]:
-    """Return the identifiers in the messages' texts, calls and results."""
-    found: set[str] = set()
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                found.update(identifiers(part.arguments))
-            elif isinstance(part, ToolResult):
-                found.update(segments(part.text).identifiers)
-            elif isinstance(part, Text):
-                found.update(identifiers(part.text))
-    return found
-
-
 def _item(
     conversation: Conversation,
     exchange: range,
@@ -133,7 +116,6 @@ def _item(
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
     placeholder_tokens = PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.archives else 0)
-    named: dict[str, None] = {}
     positions = [(i, k) for i, message in zip(exchange, messages, strict=True) for k in range(len(message.parts))]
     for i, k in positions:
         part, source = conversation.messages[i].parts[k], sources.get((i, k))
@@ -144,13 +126,10 @@ def _item(
             short = short_arguments(part, budget)
             if short is not part.arguments:
                 frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
-            named.update(dict.fromkeys(identifiers(short)))
         elif isinstance(part, Reasoning):
             left = reasoning_left(conversation, i, part, is_wanted=budget.wants_reasoning)
             frame -= counter.part(part, conversation.format) - (counter.part(left, conversation.format) if left else 0)
-        elif isinstance(part, (Text, ToolResult)):
-            named.update(dict.fromkeys(identifiers(part.text)))
     is_answer = any(conversation.messages[i].role == "assistant" for i, k in positions if (i, k) in words)
     spoken = not any(m.calls or m.results for m in messages)
     found = tuple(sources[position] for position in positions if position in sources)
-    return Item(exchange, max(1.0, frame), whole, tuple(named), found, spoken, is_answer)
+    return Item(exchange, max(1.0, frame), whole, found, spoken, is_answer)

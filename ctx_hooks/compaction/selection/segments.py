@@ -1,19 +1,16 @@
-"""The segments of a text, the units of selection: spans that a reader can follow, and the identifiers in each."""
+"""The segments of a text, the units of selection: spans that a reader can follow."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from array import array
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 from sys import getsizeof
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ctx_hooks.compaction.selection.records import record_spans
 from ctx_hooks.runtime.content_cache import ContentCache, digest
-from ctx_hooks.texts.identifiers import names_bytes, telling, words_in
 from ctx_hooks.texts.pieces import lines
 
 LONGEST_SEGMENT_CHARS = 1_600
@@ -33,7 +30,6 @@ _BEGINS = re.compile(
 """The start of a hunk, a section, a definition or a record, at the left edge."""
 _NUMBERED = re.compile(r"\s{0,8}\d{1,6}(?:→|:|\t|\||\. ) ?")
 """A line number that a tool has added."""
-Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +38,16 @@ class Segments:
 
     Attributes:
         bounds: the start of each segment, and the end of the last one: they cover the text.
-        cover: the segments with identifiers that the text has not shown before, densest first.
-        added: how many identifiers each of these brings.
-        identifiers: every identifier of the text once, in the order in which the cover brings them.
         records: the numbers of the segments that are records of a structured text; the others are before and after them.
     """
 
-    bounds: Integers
-    cover: Integers
-    added: Integers
-    identifiers: tuple[str, ...]
+    bounds: array[int]
     records: range = range(0)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
         """The beginning and end of each segment."""
-        return list(pairwise(self.bounds.tolist()))
-
-    @property
-    def size_bytes(self) -> int:
-        """The used memory."""
-        return sum(map(getsizeof, (self, self.bounds, self.cover, self.added))) + names_bytes(self.identifiers)
+        return list(pairwise(self.bounds))
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -73,40 +58,25 @@ _segments: ContentCache[Segments] = ContentCache()
 
 def segments(text: str) -> Segments:
     """Return the segments of `text`; remembered by content."""
-    return remembered(digest(text), lambda: _analyse(text))
+
+    def analyse() -> Segments:
+        if not (found := record_spans(text)):
+            return segments_at(end for _, end in segment_spans(text))
+        head, tail = found[0][0], found[-1][1]
+        ends = (*[head] * (head > 0), *(end for _, end in found), *[len(text)] * (tail < len(text)))
+        return Segments(segments_at(ends).bounds, range(head > 0, (head > 0) + len(found)))
+
+    return remembered(digest(text), analyse)
+
+
+def segments_at(ends: Iterable[int]) -> Segments:
+    """Return segments with these ends, in order."""
+    return Segments(array("l", (0, *ends)))
 
 
 def remembered(key: Hashable, analyse: Callable[[], Segments]) -> Segments:
     """Return the result of `analyse`, remembered by a key of the text and all else that it depends on."""
-    return _segments.get(key, analyse, lambda found: found.size_bytes)
-
-
-def _analyse(text: str) -> Segments:
-    found = record_spans(text)
-    head, tail = (found[0][0], found[-1][1]) if found else (0, 0)
-    before = [(0, head)] if head else []
-    after = [(tail, len(text))] if tail < len(text) else []
-    spans = [*before, *found, *after] if found else segment_spans(text)
-    words = words_in(text, spans)
-    names = set(telling(chain.from_iterable(words)))
-    segments = with_cover(spans, [names.intersection(of_segment) for of_segment in words])
-    return replace(segments, records=range(len(before), len(before) + len(found)))
-
-
-def with_cover(spans: Sequence[tuple[int, int]], names: Sequence[AbstractSet[str]]) -> Segments:
-    """Return the segments of a text at `spans`, with the identifiers of each from `names`."""
-    dense = sorted((-len(names[n]) / (end - start + 1), n) for n, (start, end) in enumerate(spans) if names[n])
-    seen: set[str] = set()
-    cover, added, identifiers = [], [], []
-    for _, n in dense:
-        new = names[n] - seen
-        if new:
-            seen |= new
-            cover.append(n)
-            added.append(len(new))
-            identifiers += sorted(new)
-    bounds = (0, *(end for _, end in spans))
-    return Segments(np.array(bounds, np.int32), np.array(cover, np.int32), np.array(added, np.int32), tuple(identifiers))
+    return _segments.get(key, analyse, lambda found: getsizeof(found.bounds))
 
 
 def segment_spans(text: str) -> list[tuple[int, int]]:

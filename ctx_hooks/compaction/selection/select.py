@@ -13,18 +13,16 @@ from itertools import accumulate, takewhile
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
 from ctx_hooks.compaction.selection.order import Row, rows_of
-from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
+from ctx_hooks.compaction.selection.scoring import items_of
 from ctx_hooks.compaction.selection.user_words import Position, asks, free_tokens, user_words
-from ctx_hooks.conversation.model import Conversation, Message, Text
-from ctx_hooks.conversation.protection import protected
+from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall
+from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
 
 DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room for the newest turns of plain dialogue: any turn may contain the answer to a question."""
 FRAMES_FRACTION = 0.5
 """Share of the room for the frames of exchanges."""
-NEWEST_NAMES = 24
-"""So many names in the newest answers say what the assistant works on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +199,17 @@ class Selector:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
     def _rows(self, whole: Collection[int], framed: Collection[int]) -> list[Row]:
-        """Return the segments of the `framed` exchanges, valued by what neither frames nor whole exchanges have."""
-        messages = self._conversation.messages
-        recorded = {n for n in range(len(self.items)) if self._is_recorded(n)}
-        kept = [messages[i] for i in protected(self._conversation)]
-        kept += [message for n in (*whole, *recorded) for message in self._messages(n)]
-        used = identifiers_of(m for m in messages if m.role == "assistant")
-        spoken = (m for m in reversed(messages) if m.role == "assistant")
-        newest = dict.fromkeys(name for message in spoken for name in sorted(identifiers_of([message])))
-        shown = identifiers_of(kept).union(*(self.items[n].identifiers for n in framed))
-        opened = [(n, self.items[n]) for n in sorted(framed) if n not in recorded and n not in whole]
-        return list(rows_of(opened, list(newest)[:NEWEST_NAMES], used, shown))
+        """Return the segments of the `framed` exchanges in their order."""
+        said = (m for m in reversed(self._conversation.messages) if m.role == "assistant")
+        texts = (
+            p.arguments if isinstance(p, ToolCall) else p.text
+            for m in said
+            for p in m.parts
+            if isinstance(p, (Text, ToolCall))
+        )
+        used = dict.fromkeys(name for text in texts for name in sorted(identifiers(text)))
+        opened = [(n, self.items[n]) for n in sorted(framed) if n not in whole and not self._is_recorded(n)]
+        return rows_of(opened, list(used))
 
 
 def _newest(prices: Mapping[int, float], room_tokens: float) -> tuple[int, ...]:

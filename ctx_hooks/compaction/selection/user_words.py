@@ -2,8 +2,7 @@
 
 All words stay up to a share of the goal. Beyond it, form and repetition separate typed text from pasted text and from the
 client's wrapping: a long element or fence, or one that opens in several messages, is not typed. In a long text, typed parts
-are the sentences at either end, short separate paragraphs, and directives. A mistake is cheap: text wrongly taken for typed
-costs some room, and text wrongly taken for pasted may still be selected by value.
+are the sentences at either end, directives, and prose among lines that are none. A list stays or goes whole.
 
 Directives and statements with a figure, a name or a place stay first, the newest before the older. Then other words and
 repeated directives; last come other repeated texts.
@@ -21,20 +20,15 @@ from ctx_hooks.conversation.protection import newest_words, older_messages
 from ctx_hooks.texts.statements import LONGEST_SENTENCE_CHARS, corrections, directs, sentences, tells
 from ctx_hooks.tokens.budget import Budget
 
-WORDS_FRACTION = 0.3
+WORDS_FRACTION = 0.4
 """The share of the goal that users' words may always have. In recorded sessions of agents they are .001 to .01 of the
 context; Codex keeps up to 20,000 tokens of them."""
-MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.6, 0.08
-"""They get at most the first share of the goal's room beside protected text, and at least the second of the whole goal."""
-TELLING_FRACTION, MOST_TELLING_FRACTION = 0.4, 0.65
-"""The same for directives and statements: nobody can find a lost rule or figure again."""
-NEWEST_FRACTION, FREE_OF_NEWEST_TOKENS = 0.25, 1_000
-"""If no tool was used and nobody asks, directives and statements may use the room beside protected text, except this
-fraction of it above so many tokens: no tool finds them again. The fraction is for answers and the newest turns."""
-SAID_FRACTION = 0.5
-"""Share of that room for all words in such a conversation."""
-RECORD_TOKENS, ENTRY_TOKENS = 50, 3
-"""Fixed cost of the record of words, and of each text in it: its speaker and a line break."""
+MOST_FREE_FRACTION = 0.65
+"""If a request has to fit the window at once, they get at most this share of the room beside protected text."""
+TELLING_FRACTION = 0.9
+"""The share of that room for directives and statements if no tool was used and nobody asks: nobody can find them again."""
+ENTRY_TOKENS = 3
+"""The cost of a text's speaker and line break in a record."""
 LONGEST_TYPED_CHARS = 2_000
 """A longer text, or element in it, is seldom typed."""
 LARGEST_WHOLE_FRACTION = 0.5
@@ -44,15 +38,12 @@ OPENING_FRACTION = 0.5
 before the first answer. Agents without the provider's tools get every result as a user's turn."""
 EDGE_SENTENCES = 3
 """So many sentences at either end of a long text are the user's: pasted text is between or beside them."""
-LONGEST_ASIDE_CHARS = 300
-"""A separate paragraph up to this length in a long text is the user's."""
+MOST_PROSE_FRACTION = 0.2
+"""In a text with less prose the prose is the user's."""
 REPEATED_TIMES = 3
-"""A text repeated so often is a habit, such as "go on", and no news."""
-REPEATED_TAG = 3
-"""An element whose name occurs in so many messages comes from the client."""
-TELLING, SAID, REST, REPEATED = 0, 1, 4, 6
-"""Ranks: short directives and statements; other short texts; typed text that is neither short, at an end, a directive nor an
-aside; repeated texts."""
+"""A text repeated so often is a habit, such as "go on", and no news; an element in so many messages is the client's."""
+TELLING, SAID, OWN, REST, REPEATED = range(5)
+"""Ranks: short directives and statements; other short texts; the user's part of a long text; the rest of it; repetitions."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """Elements and fences for text that users paste."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -61,8 +52,8 @@ Position: TypeAlias = tuple[int, int]
 
 
 _CODE = re.compile(r"^(?://|/\*|\*/|<!--|--\s)|[;{}(\[,]$")
-"""Lines of code by their shape: indented, a comment, or with an end that no sentence has. Directives in them are not the
-user's, and dozens of them displaced the user's last sentence."""
+"""Lines of code: a comment, or with an end that no sentence has. Directives in them are not the user's."""
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
 
 
 class _Piece(NamedTuple):
@@ -83,19 +74,16 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     times = Occurrences(text for _, text in said)
     texts = {position: text for text, position in {text: position for position, text in said}.items()}
     typed = _typed_spans(texts)
-    goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
-    least_tokens = goal_tokens * LEAST_WORDS_FRACTION
+    free = free_tokens(conversation, budget)
+    room_tokens = budget.goal_tokens * WORDS_FRACTION
     if budget.cut_newest and free > 0:  # then nothing else can make room, and records that do not fit would lose all words
-        least_tokens = min(least_tokens, free * MOST_TELLING_FRACTION)
-    room_tokens = max(least_tokens, min(goal_tokens * WORDS_FRACTION, free * MOST_FREE_FRACTION))
+        room_tokens = min(room_tokens, free * MOST_FREE_FRACTION)
+    most_tokens = {}
+    if not (asks(conversation) or any(m.calls or m.results for m in conversation.messages)):
+        most_tokens[TELLING] = free * TELLING_FRACTION
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
     if sum(chars_of(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}
-    telling_tokens = min(goal_tokens * TELLING_FRACTION, free * MOST_TELLING_FRACTION)
-    if not (asks(conversation) or any(m.calls or m.results for m in conversation.messages)):
-        telling_tokens = free - RECORD_TOKENS - NEWEST_FRACTION * max(0, free - FREE_OF_NEWEST_TOKENS)
-        room_tokens = max(room_tokens, telling_tokens * SAID_FRACTION)
-    most_tokens = {TELLING: max(room_tokens, telling_tokens)}
     answered = next((i for i, message in enumerate(conversation.messages) if message.role == "assistant"), 0)
     task = max((position for position in texts if position[0] < answered), default=None)
     found: list[_Piece] = []
@@ -108,7 +96,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     corrections_of = {stated[n]._replace(rank=SAID): stated[later] for n, later in corrected.items()}
     uncorrected = (p for n, p in enumerate(stated) if n not in corrected)
     found = [*(p for p in found if p.rank != TELLING), *uncorrected, *corrections_of]
-    opening = [p for p in found if p.position == task or (p.position[0] < answered and p.rank < REST)]
+    opening = [p for p in found if p.position == task or (p.position[0] < answered and p.rank <= OWN)]
     opening.sort(key=lambda p: (-p.position[0], p.rank, p.start))
     ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
     spare_tokens = room_tokens * (1 - OPENING_FRACTION)
@@ -155,7 +143,7 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     times = Occurrences(tag for found in blocks.values() for tag in {tag for *_, tag in found if tag not in NO_ELEMENTS})
     typed = {}
     for position, text in texts.items():
-        spans = _without(((0, len(text)),), [found for found in blocks[position] if times[found[2]] >= REPEATED_TAG])
+        spans = _without(((0, len(text)),), [found for found in blocks[position] if times[found[2]] >= REPEATED_TIMES])
         typed[position] = tuple((a, b) for a, b in spans if text[a:b].strip())
     return typed
 
@@ -163,31 +151,39 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
 def _pieces(
     position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool, repeated: bool
 ) -> Iterator[_Piece]:
-    """Yield the spans of a text that may stay, by rank.
-
-    0 directives and statements in short texts, 1 other short texts, 2 the ends of a long text and its directives, 3 asides,
-    4 other typed text, 5 long elements that are no files, 6 repeated texts without a directive. In the opening of the
-    conversation clients enclose the user's words in elements: there these count as typed.
-    """
+    """Yield the spans of a text that may stay. In the opening clients enclose the user's words in elements."""
     if chars_of(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
         yield from _short_pieces(position, text, typed, repeated=repeated)
         return
-    long = [found for found in enclosed(text) if found[1] - found[0] > LONGEST_TYPED_CHARS or found[2] in FILE_TAGS]
+    longest = dict.fromkeys(FENCES, LONGEST_SENTENCE_CHARS) | dict.fromkeys(FILE_TAGS, 0)
+    long = [found for found in enclosed(text) if found[1] - found[0] > longest.get(found[2], LONGEST_TYPED_CHARS)]
     pasted = [found for found in long if found[2] in NO_ELEMENTS or not opens]
-    for a, b, tag in pasted:
-        if tag not in NO_ELEMENTS and b - a <= most_chars:
-            yield _Piece(5, position, a, b)
+    yield from (_Piece(REST, position, a, b) for a, b, tag in pasted if tag not in NO_ELEMENTS and b - a <= most_chars)
     found = [sentence for a, b in _without(typed, pasted) for sentence in sentences(text, a, b)]
+    is_prose = [_is_prose(text[a:b].strip()) for a, b in found]
+    is_rare = sum(is_prose) <= MOST_PROSE_FRACTION * len(found)
+    listed = _Piece(REST, position, 0, 0)
     for number, (start, end) in enumerate(found):
         rank = REST
         if end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
             is_code = text[max(0, start - 2) : start].isspace() and text[start - 1] != "\n"
             is_code = is_code or _CODE.search(text[start:end].strip()) is not None
-            if min(number, len(found) - 1 - number) < EDGE_SENTENCES or (directs(text, start, end) and not is_code):
-                rank = 2
-            elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
-                rank = 3
-        yield _Piece(rank, position, start, end)
+            is_own = not is_code and (directs(text, start, end) or (is_rare and is_prose[number]))
+            rank = OWN if is_own or min(number, len(found) - 1 - number) < EDGE_SENTENCES else REST
+        if listed.end == start and _ITEM.match(text, start) and end - listed.start <= LONGEST_TYPED_CHARS:
+            listed = _Piece(min(rank, listed.rank), position, listed.start, end)
+            continue
+        if listed.end:
+            yield listed
+        listed = _Piece(rank, position, start, end)
+    if listed.end:
+        yield listed
+
+
+def _is_prose(line: str) -> bool:
+    """Whether a line looks like a sentence: it begins with a letter that is not small and ends like one."""
+    is_ended = line.endswith(("。", "！", "？")) or (line.endswith((".", "!", "?")) and line.count(" ") > 1)
+    return is_ended and line[0].isalpha() and not line[0].islower()
 
 
 def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool) -> Iterator[_Piece]:

@@ -6,10 +6,10 @@ mistake there would advise the model to repeat a call that writes.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from sys import getsizeof
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.summary import shell
@@ -19,6 +19,7 @@ from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.json_text import parsed
 
 Kind = Literal["changed", "read", "ran", "planned"]
+Command: TypeAlias = tuple[tuple[str, ...], frozenset[str]]
 
 RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 """Keys for a command that an agent has left running (Codex's write_stdin, Claude Code's BashOutput)."""
@@ -56,12 +57,6 @@ _CHANGES = re.compile(
 _PATCHED = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,300})$|^\+\+\+ (?:b/)?([^\s/].{0,300})$", re.MULTILINE
 )
-_PATCHING = re.compile(
-    r"(?:^|[\n;&|({])\s{0,40}(?:\S{0,200}/)?(?:apply_patch|patch|git (?:apply|am))\b(?!.*--(?:check|dry-run|stat))"
-)
-"""The commands that take a patch."""
-_PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
-"""Redirections and pipes after a command do not say what was run."""
 _FIGURE = re.compile(r"\d+")
 
 
@@ -75,9 +70,9 @@ class Action:
         files: the files that it changed or read.
         outcome: how it ended: an exit status and its reason, or the last output of a run; "" if not known.
         failed: whether it ended badly.
-        ended: whether it certainly ended by itself: a running or stopped command has fixed nothing.
+        ended: whether all of it certainly ran to its end: else it has fixed nothing, as beside `||`.
         index: the index of the message that made the call.
-        same: equal for equal actions: a command without pipes and redirections, a call without figures.
+        commands: what it ran, each as its words and its files: a call is one word, without figures.
     """
 
     kind: Kind
@@ -86,7 +81,7 @@ class Action:
     outcome: str
     failed: bool
     index: int
-    same: str
+    commands: tuple[Command, ...]
     ended: bool = True
 
 
@@ -138,7 +133,12 @@ def action_of(call: ToolCall, result: ToolResult | None) -> Action:
 
 
 def _action_bytes(action: Action) -> int:
-    texts = (action.what, action.outcome, action.same, *action.files)
+    texts = (
+        action.what,
+        action.outcome,
+        *action.files,
+        *(word for command in action.commands for part in command for word in part),
+    )
     return getsizeof(action) + getsizeof(action.files) + sum(map(getsizeof, texts))
 
 
@@ -147,8 +147,9 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     values = given if isinstance(given, dict) else {}
     command = shell.command_of(values)
     script = shell.without_documents(command)
-    acting = shell.acting(script)
-    changed = _changed(call, values, command, script)
+    parts = shell.parts_of(script)
+    acting = shell.acting(script, parts)
+    changed = _changed(call, values, command, parts)
     plan = _plan(values)
     if changed:
         kind: Kind = "changed"
@@ -159,16 +160,23 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     else:
         kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
     if command:
-        line = " ".join((acting or script).split("\n", 1)[0].split())
-        what, same = tool_arguments.beginning(line, LONGEST_CHARS), line if "||" in line else _PIPED.split(line)[0]
+        what = tool_arguments.beginning((acting or script).split("\n", 1)[0], LONGEST_CHARS)
+        commands = tuple([_command(part.words) for part in parts if part.acts and part.joint != "|"])
     else:
         what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
-        same = _FIGURE.sub("0", what)
-    failed, outcome = outcome_of(result, kind, masked=shell.masks_status(acting))
+        commands = (((_FIGURE.sub("0", what),), frozenset()),)
+    failed, outcome = outcome_of(result, kind, masked=any(part.joint not in ("", "&&") for part in parts))
     files = changed
     if kind == "read":
-        files = tuple(dict.fromkeys(shell.read_files(script))) if command else tool_arguments.paths(call.arguments)
-    return Action(kind, what, files, outcome, failed, 0, same)
+        shown = tuple(dict.fromkeys(file for part in parts for file in part.shown()))
+        files = shown if command else tool_arguments.paths(call.arguments)
+    is_sure = not any(part.joint == "||" for part in parts)
+    return Action(kind, what, files, outcome, failed, 0, commands, is_sure)
+
+
+def _command(words: Sequence[str]) -> Command:
+    files = frozenset(word for word in words if "/" in word or "." in word)
+    return tuple(word for word in words if word not in files), files
 
 
 def _reads(tool: str) -> bool:
@@ -206,11 +214,11 @@ def _words(tool: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
 
 
-def _changed(call: ToolCall, values: Mapping[str, Any], command: str, script: str) -> tuple[str, ...]:
-    """Return the files that a call adds, edits, moves or deletes."""
+def _changed(call: ToolCall, values: Mapping[str, Any], command: str, parts: Sequence[shell.Part]) -> tuple[str, ...]:
+    """Return the files that a call adds, edits or moves."""
     if command:
-        patch = command if _PATCHING.search(script) else ""
-        found = [_patched(m) for m in _PATCHED.finditer(patch)] or list(shell.written_files(script))
+        patched = [_patched(m) for m in _PATCHED.finditer(command)] if any(part.patches for part in parts) else []
+        found = patched or [file for part in parts for file in part.written()]
     elif values.get("command") in shell.VIEWS or not _CHANGES.search(call.name):
         found = []
     else:  # a patch in a file that is written is only its content
@@ -234,33 +242,28 @@ def _plan(values: Mapping[str, Any]) -> str:
     return " ".join(text[: 2 * PLAN_CHARS].split())[:PLAN_CHARS] if isinstance(text, str) else ""
 
 
-def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
-    """Yield the failures that no later success has fixed, in order.
+def still_failing(actions: Sequence[Action]) -> list[Action]:
+    """Return the failures that no later success has fixed, in order.
 
-    A success fixes failed changes of the same files, and failures of the same command for all or some of its files. If it
-    names no files, it fixes all failures of the command. All commands joined by `&&` have succeeded; of those joined by `||`
-    nobody knows.
+    A success fixes failed changes of the same files, and a failed run of which it runs every command, with any words before
+    it, for at least the same files or for all. A later failure of the same replaces an earlier one.
     """
-    failing: dict[object, dict[frozenset[str], Action]] = {}
+    failing: list[Action] = []
     for action in actions:
         if action.kind in ("ran", "changed") and (action.ended or action.failed):
-            parts = () if action.failed or "||" in action.same else action.same.split(" && ")
-            for done in dict.fromkeys((*parts, action.same)):
-                of_its_kind, files = _scope(action, done)
-                known = failing.setdefault(of_its_kind, {})
-                for cured in [k for k in known if k == files or (not action.failed and (not files or k < files))]:
-                    del known[cured]
-            if action.failed:
-                known[files] = action
-                if len(known) > shell.MOST_FILES:
-                    del known[next(iter(known))]
-    yield from sorted((action for known in failing.values() for action in known.values()), key=lambda action: action.index)
+            failing = [f for f in failing if not _settles(action, f)][-shell.MOST_FILES :]
+            failing += [action] * action.failed
+    return failing
 
 
-def _scope(action: Action, done: str) -> tuple[object, frozenset[str]]:
-    """Return the action and its files: of a command, the words that are no paths, and the paths."""
-    if action.kind == "changed":
-        return action.files, frozenset()
-    words = done.split()
-    files = frozenset(word for word in words if "/" in word or "." in word)
-    return tuple(word for word in words if word not in files), files
+def _settles(action: Action, failed: Action) -> bool:
+    if "changed" in (action.kind, failed.kind):
+        return (action.kind, action.files) == (failed.kind, failed.files)
+    if action.failed:
+        return action.commands == failed.commands
+    return bool(failed.commands) and all(any(_covers(c, d) for c in action.commands) for d in failed.commands)
+
+
+def _covers(command: Command, failed: Command) -> bool:
+    short, long = sorted((command[0], failed[0]), key=len)
+    return long[len(long) - len(short) :] == short != () and (not command[1] or failed[1] <= command[1])

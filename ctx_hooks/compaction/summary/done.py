@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter as Occurrences
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ctx_hooks.compaction.summary.actions import Action, still_failing
 from ctx_hooks.conversation import placeholders
@@ -67,14 +67,14 @@ def _changed(actions: Sequence[Action], failing: Collection[int], language: Lang
     ]
 
 
-def _last(found: Sequence[tuple[str, Action]]) -> list[tuple[str, Action]]:
+def _last(found: Sequence[tuple[Any, Action]]) -> list[tuple[Any, Action]]:
     """Return each name once, at its last place."""
     return [found[n] for n in sorted({name: n for n, (name, _) in enumerate(found)}.values())]
 
 
 def _ran(actions: Sequence[Action]) -> list[Entry]:
     """Return each command once, at its last run, with how it ended, unless that run is known to have failed."""
-    return [_ended(a) for _, a in _last([(a.same, a) for a in actions if a.kind == "ran"]) if not a.failed]
+    return [_ended(a) for _, a in _last([(a.commands or a.what, a) for a in actions if a.kind == "ran"]) if not a.failed]
 
 
 def _ended(action: Action) -> Entry:

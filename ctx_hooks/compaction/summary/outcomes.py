@@ -1,7 +1,7 @@
 """How a call ended, by its result: whether it failed and why, else the outcome of a run."""
 
 import re
-from itertools import chain, islice, takewhile, zip_longest
+from itertools import islice
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import ToolResult
@@ -12,10 +12,8 @@ ENDS_CHARS = 400
 STATUS_PLACE_CHARS = 10
 """A status this early in a result is its overall status ("Process exited with code 1"); otherwise the last one counts."""
 OUTCOME_CHARS = 200
-"""The longest quoted reason of a failed call: the names of a few tests, and the message of the first."""
-MOST_TESTS, TEST_CHARS = 3, 80
-TEST_OUTPUT_CHARS = 4_000
-"""How far from a failing test's name the search for its message goes."""
+"""The longest quoted reason of a failed call: what an error message usually has."""
+MOST_REASONS = 2
 ENDING_CHARS = 120
 """The longest quotation of the end of a call's output."""
 OUTPUT = "\nOutput:\n"
@@ -33,6 +31,8 @@ _TALLY = re.compile(
 _BAD_END = re.compile(r"abort|crash|error|fail|fault|kill|panic", re.IGNORECASE)
 """A bad ending in a last line, which is quoted beside the tally of the earlier runs."""
 _SAYING = re.compile(r"\w")
+_LABELLED = re.compile(r"[A-Z]\w*(?: \w+){0,3}: [\w.]+(?: \w+)?")
+"""A line such as "Timeout limit: 30 seconds" after an output is the tool's own."""
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
     re.IGNORECASE,
@@ -45,23 +45,8 @@ _TROUBLE = re.compile(
 )
 _LOCATED = re.compile(r"^[ \t]{0,40}(?:\[[\w:.-]{1,40}\] )?[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
 """Messages of compilers, linters and failing tests on a line of a file; some runners put a task's name before them."""
-_FAILING_TEST = re.compile(
-    r"^[ \t]{0,16}(?:--- FAIL: |FAILED (?=\S{0,400}[./:])|\(fail\) |not ok \d{1,6} (?:- )?|(?:FAIL|ERROR): (?=test)|"
-    r"[✗✖×✕●] {1,2}|FAIL {1,2}(?=\S{0,400}[./])|test (?=\S{1,200} \.\.\. FAILED))(?P<name>\S.{0,200})",
-    re.MULTILINE,
-)
-"""The name of a failing test in Go, pytest, Bun, TAP, unittest, Vitest, Jest and Cargo."""
-_BEHIND_NAME = re.compile(r"(?: [\[(]?[\d.,]{1,12} ?m?s[\])]?| \.\.\. FAILED)$")
-_SAYS = re.compile(
-    r"^[ \t]{0,16}(?:E {1,7})?[\w.]{0,80}(?:[Ee]rror|Exception)\b[^:\n]{0,20}:|\bexpect\(|^\s{0,16}→ |panicked at "
-)
-"""The reason of a failing test in pytest, Bun, Jest, Vitest and Cargo."""
-_COMPLAINT = re.compile(
-    r"\b(?:expected|want|should|got|fail\w*|error|must|unexpected|cannot|could not|not)\b", re.IGNORECASE
-)
 _SOURCE = re.compile(r"[ \t>+-]{0,12}\d{1,7} ?[|│]|[+-]\s")
 """Beginnings of source or diff lines: these may name an error that the program itself defines."""
-_INDENTED = re.compile(r"[ \t]")
 _MISSING = re.compile(r"^\w*make(?:\[\d+\])?: \*\*\* (?!\[).+", re.MULTILINE)
 """Make names what is missing; its later bracketed lines only name the failed target."""
 
@@ -102,32 +87,11 @@ def _status(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """Return a failing test with its message, and other tests, else the first line that locates or explains a failure."""
-    first = _FAILING_TEST.search(text)
-    if first is not None:
-        found = islice(_FAILING_TEST.finditer(text, first.start()), 2 * MOST_TESTS)
-        name, *others = dict.fromkeys(_BEHIND_NAME.sub("", test["name"]).strip()[:TEST_CHARS] for test in found)
-        said = _said_beside(text, first)
-        return "; ".join([f"{name}: {said}" if said else name, *others[: MOST_TESTS - 1]])
-    located = _LOCATED.search(text) or _MISSING.search(text)
-    line = located[0] if located else next(filter(_explains, error_lines(text)), "")
-    return _with_next(text, text.find(line), line)
-
-
-def _said_beside(text: str, test: re.Match[str]) -> str:
-    """Return the reason of a failing test that is nearest to its name: Bun prints it before the name, most runners after it.
-
-    Go prints a test's output below its name, or above it with `-v`: the last complaint counts.
-    """
-    start = max(0, test.start() - TEST_OUTPUT_CHARS)
-    before = text[start : test.start()].split("\n")[:-1]
-    behind = text[test.end() : test.end() + TEST_OUTPUT_CHARS].split("\n")[1:]
-    own = [*takewhile(_INDENTED.match, behind)][::-1] or takewhile(_INDENTED.match, reversed(before))
-    written = [line for line in own if _LOCATED.match(line)]
-    reasons = [*filter(_COMPLAINT.search, written), *written][:1]
-    beside = chain(*zip_longest(reversed(before), behind, fillvalue=""))
-    line = next(chain(reasons, (line for line in beside if _LOCATED.match(line) or _SAYS.search(line))), "")
-    return _with_next(text, text.find(line, start), line)
+    """Return the first line that locates a failure, else the first two that explain it."""
+    if located := _LOCATED.search(text) or _MISSING.search(text):
+        return _with_next(text, located.start(), located[0])
+    lines = islice(filter(_explains, error_lines(text)), MOST_REASONS)
+    return "; ".join(_with_next(text, text.find(line), line) for line in lines)
 
 
 def _explains(line: str) -> bool:
@@ -156,6 +120,8 @@ def _ending(text: str, *, tallies: bool = False) -> str:
     head, tail = text[begin : begin + ENDS_CHARS].rpartition("\n")[0], text[-ENDS_CHARS:]
     ends = text[begin:] if is_short else f"{head}\n{tail[tail.find(chr(10)) + 1 :]}"
     lines = [" ".join(s.split()) for s in ends.split("\n") if _SAYING.search(s) and not _STATUS.search(s)]
+    while lines and _LABELLED.fullmatch(lines[-1]) and not (_TALLY.search(lines[-1]) or _BAD_END.search(lines[-1])):
+        lines.pop()
     told = [line for line in lines if _TALLY.search(line)]
     if told and not tallies and lines[-1] not in told and _BAD_END.search(lines[-1]):
         told.append(lines[-1][:ENDING_CHARS])

@@ -1,6 +1,6 @@
 """A selection pays for what it takes: never more than its room, and nothing is paid for that adds nothing."""
 
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import pytest
 from strategies import every_format
@@ -10,12 +10,11 @@ from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.order import rows_of
 from ctx_hooks.compaction.selection.scoring import Item, Source
-from ctx_hooks.compaction.selection.segments import with_cover
+from ctx_hooks.compaction.selection.segments import segments_at
 from ctx_hooks.compaction.selection.select import Selector
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import agent_session
-from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -66,32 +65,28 @@ def items_with(*exchanges):
     items = []
     for n, lines in enumerate(exchanges):
         text = "".join(f"{line}\n" for line in lines)
-        ends = list(accumulate(len(line) + 1 for line in lines))
-        found = with_cover(list(pairwise((0, *ends))), [set(identifiers(line)) for line in lines])
+        found = segments_at(accumulate(len(line) + 1 for line in lines))
         source = Source((n, 0), text, found, 0.25)
-        items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), spoken=False))
+        items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (source,), spoken=False))
     return tuple(items)
 
 
-def in_order(items, newest=(), used=()):
+def in_order(items, used=()):
     """Return the rows of the items in order: the number of the item, and the line's own number."""
-    return [(row.item, row.segment) for row in rows_of(enumerate(items), newest, {*used}, frozenset())]
+    return [(row.item, row.segment) for row in rows_of(enumerate(items), used)]
 
 
-def test_an_identifier_counts_for_one_line_alone():
+def test_names_that_few_lines_have_are_worth_more():
     items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
-    assert in_order(items) == [(0, 0), (1, 1)]
+    assert in_order(items) == [(1, 1), (0, 0), (1, 0), (0, 1)]
 
 
-def test_an_identifier_that_the_assistant_has_used_has_more_value():
-    items = items_with(["a_10 b_20 c_30"], ["d_40 and so on, for some words more than there"])
-    assert in_order(items) == [(0, 0), (1, 0)]
-    assert in_order(items, used={"d_40"}) == [(1, 0), (0, 0)]
-
-
-def test_names_of_newest_answers_count_in_every_line():
-    items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
-    assert set(in_order(items, newest=["a_10"])[:2]) == {(0, 0), (0, 1)}
+def test_used_names_are_worth_more_in_every_line():
+    items = items_with(
+        ["a_10 b_20 c_30"], ["d_40 and so on, for some words more than there"], ["d_40 and so on, for some words"]
+    )
+    assert in_order(items)[0] == (0, 0)
+    assert in_order(items, used=["d_40"])[2] == (0, 0)
 
 
 @every_format

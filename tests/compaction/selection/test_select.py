@@ -7,7 +7,6 @@ import pytest
 from strategies import called
 
 import ctx_hooks
-from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.texts.identifiers import identifiers
 
 
@@ -110,7 +109,7 @@ def test_a_name_behind_an_escape_is_read_without_it():
     """In JSON a line break before a name is the letter "n"; in a path of Windows that letter is the name's."""
     arguments = json.dumps({"cmd": "cat <<EOF_1\nEOF_1\n\tsrc/a.py", "path": r"C:\repo\new_file.py"})
     assert {"EOF_1", "src/a.py", "new_file.py"} <= set(identifiers(arguments))
-    assert not {"nEOF_1", "tsrc/a.py", "nsrc/a.py"} & {*identifiers(arguments), *segments(arguments).identifiers}
+    assert not {"nEOF_1", "tsrc/a.py", "nsrc/a.py"} & {*identifiers(arguments)}
     assert "new_file.py" in identifiers(r"See C:\repo\new_file.py")
     printed = json.dumps({"notes": json.dumps("Why EOF_1\nNonGoals and more")})
     assert {"EOF_1", "NonGoals"} <= set(identifiers(f"Output: {printed}"))

@@ -8,7 +8,7 @@ from hostile_texts import behind_header, kinds
 
 from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.compaction import tool_arguments
-from ctx_hooks.compaction.selection import bm25, order, segments
+from ctx_hooks.compaction.selection import bm25, segments
 from ctx_hooks.compaction.steps.oversized_results import on_arrival
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.runtime import content_cache
@@ -20,7 +20,6 @@ from ctx_hooks.tokens.counter import Counter
 CHARS = 40_000
 MOST_SECONDS = 3.0
 """For one reader: 30 times what the slowest takes, an eighth of what all pairs of characters take at 30 ns each."""
-WORDS = ("alpha", "worker", "line", "return", "error", "日志")
 
 BUDGET = Budget(4_000, 4_000, Counter("o200k_base"))
 
@@ -34,7 +33,6 @@ READERS = {
     "cut": lambda text: on_arrival(called(text).__getitem__, 1, BUDGET), "identifiers": identifiers,
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
     "stems": bm25.stems,
-    "places of names": lambda text: list(order.places(WORDS, text, segments.segments(text))),
     "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_arguments.digest,
     "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en", lambda _: None),
     "shortened content": lambda text: tool_arguments.shortened(json.dumps({"content": text}), 100, "en", lambda _: None),

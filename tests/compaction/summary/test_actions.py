@@ -35,10 +35,6 @@ def calls(*steps):
     ("bash", {"command": "printf x | tee -a out/x.log"}, ["out/x.log"]),
     ("str_replace_editor", {"command": "str_replace", "path": "a.c", "old_str": "x"}, ["a.c"]),
     ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
-    ("bash", {"command": "O=/t/a.md\nls\ncat > \"$O\" <<'EOF'\nrm -rf y\nEOF\necho 1 >b.txt"}, ["/t/a.md", "b.txt"]),
-    ("bash", {"command": "f=src/x.py; sed -i 's/a/b/' $f; f=y.py && touch \"${f}\""}, ["src/x.py", "y.py"]),
-    ("bash", {"command": "L='a b'; for f in $L; do sed -i '' -e '/x/d' \"src/$f.py\"; done"}, ["src/a.py", "src/b.py"]),
-    ("bash", {"command": "d=/r; p=$d/p.md; cp \"t.md\" $p; rm -f '$p' \"q q\""}, ["/r/p.md"]),
     ("bash", {"command": 'sed -i s/a/b/ c.py && sed -i.bak "/x/d" d.py'}, ["c.py", "d.py"]),
 ])  # fmt: skip
 def test_changed_files_are_known_from_every_way_of_changing_them(name, given, files):
@@ -48,9 +44,10 @@ def test_changed_files_are_known_from_every_way_of_changing_them(name, given, fi
 
 @pytest.mark.parametrize("command", [
     "f=$(mktemp); echo x > $f", "echo x > $OUT/a.py", "for f in *.py; do rm $f; done", "f=a.py; f=$(pick); rm $f",
-    'for f in $(ls); do cat > "out/$f"; done', "docker run --rm image", "node -e x=>yes", 'rg "rm" src/a.py && make',
+    'for f in $(ls); do cat > "out/$f"; done', "docker run --rm image", 'rg "rm" src/a.py && make',
+    "rm -f .git/index.lock",
     "f=a.py; rm ${f%.py}.md", "rm src/{a,b}.py ab[12].c", "for f in a.py $X; do rm $f; done", "rm src/$x",
-    'echo "1 << EOF"\nmake', "L=(a b); rm $L", "docker rm -f web", "aws s3 cp a.txt s3://b/c", "cp a.py $DEST",
+    "L=(a b); rm $L", "docker rm -f web", "aws s3 cp a.txt s3://b/c", "cp a.py $DEST",
     'cp a.py "d d/x"', "cp -t dest a.py b.py", "ssh h rm x.py", "if [[ $a > b.py ]]; then make; fi",
     f'git commit -m "{"x " * 1_100} rm src/a.py"', 'git commit -m "it\\"s a > b.py x"', "# a > b.py, don't\nmake",
     "make <<EOF\nrm a.py\n", "python - <<'END-1'\nrm a.py\nEND-1", "sh -x <<'EOF'\n    EOF\n    rm a.py\nEOF",
@@ -120,7 +117,7 @@ def test_a_status_of_another_command_hides_no_failure(command, result):
     ("cd a && fd -x pay", "fd -x pay"), ("git branch x", "git branch x"),
     ("diff <(pay x) b", "diff <(pay x) b"), ('echo "a\\" b"; pay "x"', 'pay "x"'),
     (f'echo "{"x" * 2_100}"; pay x; ls "y"', 'pay x; ls "y"'),
-    ("source pay.sh && ls", "source pay.sh && ls"), ("ls # don't\npay x # won't", "pay x # won't"), ("ls >& x", "ls >& x"),
+    ("ls # don't\npay x # won't", "pay x # won't"), ("ls >& x", "ls >& x"),
     ("ls " + "y" * 9_000 + "; pay x", "ls " + "y" * 156 + "…"),
     ('echo "$(pay x)"', 'echo "$(pay x)"'), ("git branch -D x", "git branch -D x"), ("ls | sort -o a", "ls | sort -o a"),
 ])  # fmt: skip
@@ -133,7 +130,7 @@ def test_a_command_is_told_from_where_it_does_more_than_read(command, what):
     "echo '=== a > b' && ls docs 2>/dev/null || true", "cat <<'EOF' | head 2>&1\nmake\nEOF",
     "for f in a b; do sed -n 1,9p $f; done", "cd /x; git log 2>&1 && git status >/dev/null || sleep 5",
     "ls &>/dev/null; find . -name '*.py' | xargs -n 1 grep -l 'a|b' | sort -u | sed 's/a/b/' | head -5",
-    "find . -exec grep -l x {} +", "env | grep PATH", "git branch -a | cat", "ls # rm a.py", "grep -rn rm src/a.py",
+    "env | grep PATH", "ls # rm a.py", "grep -rn rm src/a.py",
     "# don't ask\nls src", "echo 'it'\\''s; rm a.py'", "echo rm a.py",
 ])  # fmt: skip
 def test_a_command_of_which_every_part_reads_only_reads(command):
@@ -143,7 +140,7 @@ def test_a_command_of_which_every_part_reads_only_reads(command):
 
 @pytest.mark.parametrize(("command", "files"), [
     ("cd /x && sed -n '1,80p' src/a.ts | head -5 && printf '\\n' && cat \"b.md\" 2>/dev/null", ["src/a.ts", "b.md"]),
-    ("D=docs; for f in a b; do head -n 20 $D/$f.md; done", ["docs/a.md", "docs/b.md"]), ("rg -n 'x.y' src", []),
+    ("rg -n 'x.y' src", []),
     ("cat $(ls) *.md | wc -l", []),
 ])  # fmt: skip
 def test_files_that_a_command_shows_are_read(command, files):
@@ -171,6 +168,7 @@ def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
      "Test Files 3 passed (3); Tests 41 passed | 2 skipped"), ("1" * 999 + " passed\nbye", "bye"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + "Segmentation fault", "12 passed in 0.3s; Segmentation fault"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + f"fault {'x' * 200}", f"fault {'x' * 114}"),
+    ("done\nTimeout limit: 30 seconds", "done"),
     ("a.py:1: AssertionError\nFAILED\n1 failed, 12 passed", "a.py:1: AssertionError (1 failed, 12 passed)"),
 ])  # fmt: skip
 def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
@@ -178,66 +176,24 @@ def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
     assert action.outcome == outcome
 
 
-GO = """=== RUN   TestSum
-    sum_test.go:12: starting with 3 numbers
-    helper.go:8: want a second try
-    sum_test.go:31: Sum() = 5, want 6
-    sum_test.go:40: state written
---- FAIL: TestSum (0.02s)
-FAIL
-FAIL\texample.org/sum\t0.5s"""
-GO_BELOW = """--- FAIL: TestSum (0.02s)
-    sum_test.go:12: starting with 3 numbers
-    sum_test.go:31: Sum() = 5, want 6
-    sum_test.go:40: state written
-=== RUN   TestMore
-    more_test.go:7: expected nothing
---- FAIL: TestMore (0.00s)"""
-BUN = """306 |     const error = result.errors.find(
-error: expect(received).toEqual(expected)
--   "severity": "error",
-(fail) sums > adds [0.52ms]
-(pass) sums > leaves undefined [0.01ms]"""
-VITEST = """ FAIL  src/sum.test.ts > sums > adds
-AssertionError: expected 5 to be 6 // Object.is equality
- ❯ src/sum.test.ts:12:5"""
-JEST = """  ● sums › adds
-
-    expect(received).toBe(expected) // Object.is equality
-
-    Expected: 6"""
-CARGO = """test tests::adds ... FAILED
-
----- tests::adds stdout ----
-thread 'tests::adds' panicked at src/lib.rs:10:9:
-assertion `left == right` failed"""
-PYTEST = """    def test_adds():
->       assert add(2, 3) == 6
-E       assert 5 == 6
-FAILED tests/test_sum.py::test_adds - assert 5 == 6
-FAILED tests/test_sum.py::test_more - KeyError: 'x'"""
-
-
 @pytest.mark.parametrize(("output", "why"), [
-    (GO, "TestSum: sum_test.go:31: Sum() = 5, want 6"), (GO_BELOW, "TestSum: sum_test.go:31: Sum() = 5, want 6; TestMore"),
-    (BUN, "sums > adds: error: expect(received).toEqual(expected)"),
-    (VITEST, "src/sum.test.ts > sums > adds: AssertionError: expected 5 to be 6 // Object.is equality"),
-    (JEST, "sums › adds: expect(received).toBe(expected) // Object.is equality"),
-    (CARGO, "tests::adds: thread 'tests::adds' panicked at src/lib.rs:10:9: assertion `left == right` failed"),
-    (PYTEST, "tests/test_sum.py::test_adds - assert 5 == 6; tests/test_sum.py::test_more - KeyError: 'x'"),
+    ("E       assert 5 == 6\nFAILED tests/test_sum.py::test_adds - assert 5 == 6\nFAILED tests/test_sum.py::test_more",
+     "E       assert 5 == 6; FAILED tests/test_sum.py::test_adds - assert 5 == 6"),
+    (" FAIL  src/sum.test.ts > adds\nAssertionError: expected 5 to be 6", "AssertionError: expected 5 to be 6"),
+    ("--- FAIL: TestSum (0.02s)\n    sum_test.go:31: Sum() = 5, want 6\nFAIL", "sum_test.go:31: Sum() = 5, want 6"),
     ("[lint] ERROR task failed\n[lint] cmd/main.go:8:2: x is unused", "[lint] cmd/main.go:8:2: x is unused"),
     ("make[1]: *** No rule to make target 'all'.  Stop.\nmake: *** [Makefile:9: build] Error 2",
      "make[1]: *** No rule to make target 'all'.  Stop."),
 ])  # fmt: skip
-def test_of_failing_tests_their_names_stand_and_why_the_first_fails(output, why):
+def test_failure_says_where_it_is_or_its_first_reasons(output, why):
     (action,) = actions_of(calls(("bash", {"command": "make test"}, f"Process exited with code 1\nOutput:\n{output}")))
-    assert action.outcome.startswith(f"exit 1 {why}")
+    assert action.outcome.removeprefix("exit 1 ").strip().startswith(why)
 
 
 @pytest.mark.parametrize(
     "text", ["--- FAIL: x\n" * 90_000, "FAILED " + "x" * 1_000_000, "E " * 500_000, "✗ a.b:1: " * 100_000]
 )
-def test_why_tests_fail_is_found_in_linear_time(text):
+def test_reasons_are_found_in_linear_time(text):
     started = time.process_time()
     actions_of(calls(("bash", {"command": "make test"}, f"Process exited with code 1\nOutput:\n{text}")))
     assert time.process_time() - started < 2
@@ -258,6 +214,7 @@ def test_what_a_command_does_is_found_in_linear_time(unit):
 @pytest.mark.parametrize(("cure", "is_cured"), [
     ("pytest -q a.py b.py", True), ("pytest -q c.py a.py b.py", True), ("pytest -q", True), ("pytest -q b.py a.py", True),
     ("pytest -q a.py", False), ("make && pytest -q", True), ("make || pytest -q", False),
+    ("cd /x && TZ=UTC timeout 60 pytest -q a.py b.py | tail", True), ("uv run pytest -q a.py b.py", True),
     ("pytest -x a.py b.py", False), ("ruff a.py b.py", False),
 ])  # fmt: skip
 def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cured):
