@@ -48,8 +48,8 @@ ANSWER = AnswerEvent(
 FAILURE = FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
 OVERFLOW = OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
 SUMMARY = SummaryEvent(
-    name="after_summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", summary_mode="background",
-    messages=40, calls=2, outcome="accepted", input_tokens=8_000, output_tokens=600, dollars=0.004, milliseconds=2_500.0,
+    name="summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", messages=40, calls=2,
+    outcome="accepted", reason="", dollars=0.004, milliseconds=2_500.0,
 )  # fmt: skip
 RETRIEVAL = RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000)
 ARCHIVE = ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
@@ -66,10 +66,7 @@ EVENTS = [
     replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None, rereads={"read": 2}), FAILURE, OVERFLOW,
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     SUMMARY,
-    replace(
-        SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None,
-        dollars=None,
-    ),
+    replace(SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", dollars=None),
     RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, START, FAULT,
     replace(FAULT, consequence="", sink="event file"), IGNORED,
 ]  # fmt: skip

@@ -167,10 +167,9 @@ class _Assembly:
         summary, length = compaction.summary, compaction.length
         if not (length and self._forms.conversation):
             return None
-        is_new = summary is None or self._base_of(cut, summary) is None
         takes_new = not is_current(summary, length) or self._cut_points.begins_anew(cut)
         free_tokens = self._cut_points.free_tokens(cut) if takes_new else None
-        return Choice(self._forms.digest(length), "" if summary is None else summary.prefix, length, is_new, free_tokens)
+        return Choice(self._forms.digest(length), "" if summary is None else summary.prefix, length, free_tokens)
 
     def _base_of(self, cut: Cut, summary: WrittenSummary | None) -> Cut | None:
         """Return the compaction that one with this summary builds on; None if it starts from the first message."""

@@ -27,7 +27,7 @@ logger = logging.getLogger("ctx_hooks")
 OWN = {
     "retrieval": "ctx_hooks.addons.retrieval.addon:Retrieval",
     "compaction_api": "ctx_hooks.addons.compaction_api.addon:CompactionApi",
-    "summaries": "ctx_hooks.addons.summaries.flights:SummaryFlights",
+    "summaries": "ctx_hooks.addons.summaries.addon:ModelSummaries",
 }
 """The optional parts of the package, by name: a module, and what makes an `Addon` from a `Core`."""
 LOAD_SECONDS = 30.0

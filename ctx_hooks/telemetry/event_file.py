@@ -21,7 +21,7 @@ from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.telemetry.listeners import EVENTS, Event
 from ctx_hooks.tokens.usage import Billed
 
-NOT_WRITTEN = frozenset({"before_compaction", "after_compaction", "before_summary"})
+NOT_WRITTEN = frozenset({"before_compaction", "after_compaction"})
 """Their figures are in the decision, and in the event after the summary."""
 WRITTEN = tuple(name for name in EVENTS if name not in NOT_WRITTEN)
 MOST_WAITING = 4_096

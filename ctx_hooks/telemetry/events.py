@@ -206,19 +206,16 @@ class FailureEvent(RequestEvent):
 
 @dataclass(frozen=True, slots=True)
 class SummaryEvent(RequestEvent):
-    """A summary that a model is about to write, or has written."""
+    """A summary that a model was asked for."""
 
-    name: Literal["before_summary", "after_summary"]
+    name: Literal["summary"]
     summary_model: str = field(metadata=shown("log"))
-    summary_mode: Literal["background", "blocking"] = field(metadata=shown("log"))
     messages: int = field(metadata=shown("log"))
-    calls: int = field(default=0, metadata=shown("log"))
-    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = field(default="", metadata=shown("log", SUMMARIES))
-    reason: str = field(default="", metadata=shown("log"))
-    input_tokens: int | None = field(default=None, metadata=shown("log"))
-    output_tokens: int | None = field(default=None, metadata=shown("log"))
-    dollars: float | None = field(default=None, metadata=shown("log", DOLLARS))
-    milliseconds: float | None = field(default=None, metadata=shown("log"))
+    calls: int = field(metadata=shown("log"))
+    outcome: Literal["accepted", "rejected", "failed"] = field(metadata=shown("log", SUMMARIES))
+    reason: str = field(metadata=shown("log"))
+    dollars: float | None = field(metadata=shown("log", DOLLARS))
+    milliseconds: float = field(metadata=shown("log"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,8 @@
 """A model writes what stands for removed exchanges, once for all workers; whatever it does, every request is answered."""
 
-import http.client
 import json
 import random
 
-import httpx
 import pytest
 from configurations import GENERAL, PATIENT, PLUGIN, configuration, deployment, importable
 from proxies import Proxy
@@ -14,14 +12,13 @@ from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
 from ctx_hooks.testing.conversations import source_text
 
 WINDOW = 3_000
-ABOVE_SOFT_MARK, COMPACTED = 24, 40
-"""Turns of the conversation: at the one its requests are above half of the budget, at the other above the whole."""
-TIMEOUTS_SECONDS = {"hangs": 2.0, "leased": 2.0}
+ABOVE_SOFT_MARK, COMPACTED = 34, 40
+"""Turns of the conversation: at the one its requests are near the budget, at the other above it."""
+TIMEOUTS_SECONDS = {"hangs": 2.0}
 PATIENT_SECONDS = 60.0
 """Of those that answer: a busy machine is no bad summariser."""
-MODES = ("background", "blocking")
 BAD = ("hangs", "fails", "refuses")
-MODELS = ("answers", "leased", "narrow", *BAD)
+MODELS = ("answers", *BAD)
 """The window of a model that asks for what was cut."""
 PRICES = {"input_cost_per_token": 1e-6, "cache_read_input_token_cost": 1e-6, "output_cost_per_token": 4e-6}
 """LiteLLM 1.100 takes what the prompt cache serves for free where no price of it is set, later ones for input."""
@@ -34,7 +31,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 KEYS = {
     "sk-limited": {"rpm_limit": 1},
     "sk-spent": {"max_budget": 1.0, "spend": 2.0},
-    "sk-restricted": {"models": ["answers-background", "answers-blocking"]},
+    "sk-restricted": {"models": ["by-answers"]},
 }
 
 async def user_api_key_auth(request, api_key):
@@ -53,16 +50,14 @@ class Log(CustomLogger):
 def tell(event):
     print("summary", json.dumps([event.outcome, event.reason, event.call.call_id]), flush=True)
 
-ctx_hooks.on("after_summary", tell)
+ctx_hooks.on("summary", tell)
 log = Log()
 """
 
 
 @pytest.fixture(scope="module")
 def provider():
-    settings = ProviderSettings(
-        window_tokens=WINDOW, windows={**dict.fromkeys(MODELS, 200_000), "narrow": 2_200}, failing_models=["fails"]
-    )
+    settings = ProviderSettings(window_tokens=WINDOW, windows=dict.fromkeys(MODELS, 200_000), failing_models=["fails"])
     with FakeProvider(settings, summariser) as running:
         yield running
 
@@ -72,28 +67,19 @@ def _fresh_provider(provider):
     provider.reset(held_models=["hangs"], failing_models=["fails"])
 
 
-def group(model, mode):
-    return f"{model}-{mode}"
-
-
-def policy(model, mode):
-    return {
-        "model": model,
-        "mode": mode,
-        "timeout_seconds": TIMEOUTS_SECONDS.get(model, PATIENT_SECONDS),
-        "soft_fraction": 0.5,
-    }
+def policy(model):
+    return {"model": model, "timeout_seconds": TIMEOUTS_SECONDS.get(model, PATIENT_SECONDS)}
 
 
 def started(provider, folder, redis):
     """Return a proxy whose groups have a model that writes summaries; it shares what it knows through Redis."""
-    groups = {group(model, mode): {"summary": policy(model, mode)} for model in MODELS for mode in MODES}
+    groups = {f"by-{model}": {"summary": policy(model)} for model in MODELS}
     agents = [
         deployment(provider.url, name, "openai/served", max_input_tokens=WINDOW, **PRICES)
         for name in ["plain", "alone", *groups]
     ]
     agents.append(deployment(provider.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW))
-    groups["claude"] = {"summary": policy("answers", "background")}
+    groups["claude"] = {"summary": policy("answers")}
     writers = (deployment(provider.url, model, f"openai/{model}", max_input_tokens=200_000, **PRICES) for model in MODELS)
     config = configuration(provider.url, *agents, *writers, callback_settings={"ctx_hooks": {"models": groups}})
     config["litellm_settings"] = {"callbacks": [PLUGIN, "parts.log"]}
@@ -188,6 +174,11 @@ def id_of(answer):
     return answer.headers["x-litellm-call-id"]
 
 
+def in_background(proxy, seed, model):
+    """Have a summary begun in the background, and wait until it is over."""
+    return summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, f"by-{model}"))
+
+
 def plain(proxy, provider, seed, turns):
     """Return what is sent of the same request where no model writes summaries."""
     provider.reset()
@@ -197,8 +188,8 @@ def plain(proxy, provider, seed, turns):
 
 
 @pytest.mark.parametrize(("path", "field", "model"), [
-    ("/v1/chat/completions", "messages", "answers-background"), ("/v1/messages", "messages", "claude"),
-    ("/v1/responses", "input", "answers-background"),
+    ("/v1/chat/completions", "messages", "by-answers"), ("/v1/messages", "messages", "claude"),
+    ("/v1/responses", "input", "by-answers"),
 ], ids=["chat", "messages", "responses"])  # fmt: skip
 def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compaction(proxy, provider, seed, path, field, model):
     for turns in (ABOVE_SOFT_MARK, COMPACTED):
@@ -214,35 +205,26 @@ def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compactio
     assert len(asked_for(provider, seed)) == 1
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_summary(proxies, provider, seed, mode):
-    for turns in (8, 16, ABOVE_SOFT_MARK, 32):
+def test_two_workers_send_same_bytes_and_ask_for_one_summary(proxies, provider, seed):
+    for turns in (8, 16, ABOVE_SOFT_MARK, COMPACTED, 56, 72):
         for proxy in proxies if turns % 16 else reversed(proxies):
-            answered(proxy, seed, turns, group("answers", mode))
+            answer = answered(proxy, seed, turns, "by-answers")
+            if turns == ABOVE_SOFT_MARK and len(asked_for(provider, seed)) == 0:
+                assert summary_of(proxy, answer) == ("accepted", "")
         one, two = sent(provider)[-2:]
         assert one == two, turns
-    assert len(asked_for(provider, seed)) == (mode == "background")
-    for turns in (COMPACTED, 56, 72):
-        for proxy in proxies:
-            answered(proxy, seed, turns, group("answers", mode))
-        one, two = sent(provider)[-2:]
-        assert one == two, turns
-        assert MARK in one
+        assert (MARK in one) == (turns >= COMPACTED)
+        assert turns != COMPACTED or len(asked_for(provider, seed)) == 1
 
 
-def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):
-    provider.configure(held_models=["leased"])
-    leaving, call = http.client.HTTPConnection(httpx.URL(proxy.url).netloc.decode()), f"leaves {seed}"
-    body = json.dumps(payload(seed, COMPACTED, group("leased", "blocking")))
-    headers = {"Authorization": "Bearer sk-one", "Content-Type": "application/json", "x-litellm-call-id": call}
-    leaving.request("POST", "/v1/chat/completions", body, headers)
-    provider.wait_until(lambda requests: "leased" in [r["model"] for r in requests])
-    leaving.close()
-    proxy.wait_until(lambda: summaries_of(proxy, call), "a summary to be over")
-    ((outcome, _),) = summaries_of(proxy, call)
-    assert outcome == "failed", "it was waited for to the end, and not cancelled"
-    provider.configure(held_models=[])
-    answered(proxy, seed, COMPACTED, group("leased", "blocking"))
+@pytest.mark.parametrize("model", BAD)
+def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider, seed, model):
+    expected = plain(proxy, provider, seed, COMPACTED)
+    provider.reset()
+    outcome, reason = in_background(proxy, seed, model)
+    assert outcome == ("failed" if model in {"hangs", "fails"} else "rejected"), reason
+    answered(proxy, seed, COMPACTED, f"by-{model}")
+    assert sent(provider)[-1] == expected
 
 
 def logged_of(proxy, model, asked):
@@ -258,7 +240,7 @@ def logged_of(proxy, model, asked):
 
 
 def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_what_it_did(proxy, seed):
-    name = group("answers", "background")
+    name = "by-answers"
     before = logged_of(proxy, "alone", id_of(answered(proxy, seed, ABOVE_SOFT_MARK, "alone")))
     answer = answered(proxy, seed, ABOVE_SOFT_MARK, name)
     assert summary_of(proxy, answer) == ("accepted", "")
@@ -278,5 +260,5 @@ def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_w
 @pytest.mark.parametrize("key", ["sk-limited", "sk-spent", "sk-restricted"])
 def test_a_summary_that_its_caller_may_not_have_is_no_error_of_the_request(proxy, provider, seed, key):
     """Over the key's rate, over its budget, or by a model that it may not call."""
-    outcome, reason = summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, group("answers", "background"), key=key))
+    outcome, reason = summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, "by-answers", key=key))
     assert (outcome, asked_for(provider, seed)) == ("failed", []), reason

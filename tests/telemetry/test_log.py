@@ -32,8 +32,8 @@ def lines(caplog):
     (ANSWER, ("event=answer decision=compressed mode=enforce attempts=1 beyond_window=False input_tokens=4400 "
              "cached_tokens=1000 tokens_saved=5500 dollars_saved=0.0123")),
     (FAILURE, "event=failure decision=failed mode=enforce attempts=2"),
-    (SUMMARY, ("event=summary outcome=accepted summary_model=small summary_mode=background messages=40 calls=2 "
-              "input_tokens=8000 output_tokens=600 dollars=0.004 milliseconds=2500.0")),
+    (SUMMARY, ("event=summary outcome=accepted summary_model=small messages=40 calls=2 "
+              "dollars=0.004 milliseconds=2500.0")),
 ], ids=["decision", "answer", "failure", "summary"])  # fmt: skip
 def test_what_was_done_is_a_line_with_its_figures_and_who_asked(event, figures, lines):
     emit(event)

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, field, fields, replace
 
 from prometheus_client import CollectorRegistry
-from told_events import ANSWER, CALL, DECISION, SUMMARY
+from told_events import ANSWER, CALL, DECISION
 
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
@@ -92,13 +92,5 @@ def test_the_metrics_add_it_up_under_the_callers_labels():
     assert registry.get_sample_value("ctx_hooks_last_toy", {"mode": "enforce"}) == 7
 
 
-def test_a_summary_that_is_only_about_to_be_written_is_neither_logged_nor_counted(caplog):
-    attach_sinks(Settings())
-    registry = CollectorRegistry()
-    end = attach("Prometheus", Metrics(registry).listeners)
-    caplog.set_level(logging.INFO, "ctx_hooks")
-    emit(replace(SUMMARY, name="before_summary", calls=0, outcome="", dollars=None, milliseconds=None))
-    end()
-    detach_sinks()
-    assert not caplog.records
-    assert not [s for metric in registry.collect() for s in metric.samples]
+def test_the_event_file_has_it():
+    assert '"toys":7' in to_json(DECIDED)

@@ -20,6 +20,8 @@ from ctx_hooks.runtime.deadline import compression_deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
+DUE_FRACTION = 0.8
+"""Of the budget: above it an answer's input has the next summary written (pi)."""
 WAITING_FRACTION = 0.75
 """A summary that the compaction it was written for has not taken is new enough for the next one."""
 
@@ -42,23 +44,23 @@ class Asking:
     size_bytes: int
 
     def fitted(self, attempt: Attempt) -> "Asking":
-        """Return it with a longest summary for which the budget of its attempt has room."""
+        """Return it with a longest summary for which the budget of its attempt has room, beside the users' words."""
         if attempt.budget_tokens is None:
             return self
-        return replace(self, settings=fitted(self.settings, attempt.budget_tokens))
+        room_tokens = int(summary_tokens(attempt.budget_tokens, most_tokens=math.inf))
+        most_tokens = min(self.settings.max_tokens, room_tokens)
+        return replace(self, settings=self.settings.model_copy(update={"max_tokens": most_tokens}))
 
 
 async def asking_of(request: Request, to: Target) -> Asking | None:
-    """Return a request as one of a conversation that summaries are written of; None where none are.
+    """Return a request as one of a conversation that summaries are written of; None if none are.
 
     Raises:
         MalformedConversationError: a message that has to be read is none.
     """
     settings = to.policy.summary_in_use
-    if settings is None or to.policy.mode != "enforce":
-        return None
-    payer = payer_of(request.call)
-    if payer is None:
+    payer = payer_of(request.call) if settings is not None and to.policy.mode == "enforce" else None
+    if settings is None or payer is None:
         return None
 
     def asking() -> Asking:
@@ -69,22 +71,11 @@ async def asking_of(request: Request, to: Target) -> Asking | None:
     return found if found.conversation else None
 
 
-def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
-    """Return the settings that ask for a summary no longer than the budget has room for.
-
-    That is as long as an extractive one beside the users' words, which stand behind a model's summary in any case. A longer
-    one takes the room of lines that later steps need (`benchmarks/summaries.py`).
-    """
-    room_tokens = summary_tokens(budget_tokens, most_tokens=math.inf)
-    return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(room_tokens))})
-
-
 def conversation_key(messages: MessageReader, tenant: str, settings: SummarySettings) -> str:
-    """Return the key that all summaries of a conversation share; "" where nobody has asked and was answered yet.
+    """Return the key that all summaries of a conversation share; "" if nobody has asked and was answered yet.
 
-    It stands for the messages up to the first answer: sessions that begin with the same request part there. System text is
-    in no key and no prefix: it is sent beside each summary, and clients write the time there. It begins with the tenant's
-    digest, so that an operator can erase all keys of a tenant, and no summary is ever found by another one.
+    It is the digest of the messages up to the first answer, after the tenant's: no other tenant ever finds a summary, and an
+    operator can erase those of one. System text is in no key: no summary is written of it, and clients write the time there.
 
     Raises:
         MalformedConversationError: a message that has to be read is none.
@@ -122,16 +113,10 @@ class SummaryTask:
 
 
 def task_of(history: History, summaries: Summaries, length: int, after: int) -> SummaryTask | None:
-    """Return what is to be summarised so that a summary stands for the first `length` messages.
+    """Return what is to be summarised so that a summary stands for the first `length` messages of a history.
 
-    None where one is known that stands for more than `after` of them, or that no compaction holds yet and stands for
-    WAITING_FRACTION of them: it is used before another one is written.
-
-    Args:
-        history: the conversation as the client sent it.
-        summaries: what is known of it.
-        length: how many messages the summary will stand for: those of the compaction that waits for it, else all.
-        after: how many messages the newest compaction before has but one, 0 for none.
+    None if one is known that stands for more than `after` of them, which the compactions before have, or that no compaction
+    has yet and stands for WAITING_FRACTION of them: it is used before another one is written.
     """
     digests = prefixes(history, summaries.conversation.encode())
     before = newest_within(summaries, digests, length) or WrittenSummary("", 0, "")
@@ -142,18 +127,18 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
     return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, before.text)
 
 
-def is_due(attempt: Attempt, input_tokens: int, soft_fraction: float) -> bool:
+def is_due(attempt: Attempt, input_tokens: int) -> bool:
     """Whether the next summary is begun behind an answer, so that it is there when a compaction takes a new one.
 
-    It is above `soft_fraction` of the budget in any case; before, if another request like the newest exceeds the budget.
+    It is above DUE_FRACTION of the budget, and before if another request like the newest exceeds the budget.
     """
     if attempt.budget_tokens is None:
         return False
-    budget_tokens, factor = attempt.budget_tokens, attempt.known.factor
-    free_tokens = budget_tokens - input_tokens
+    factor = attempt.known.factor
+    free_tokens = attempt.budget_tokens - input_tokens
     if attempt.choice is not None:
         if attempt.choice.free_tokens is None:
             return False
         free_tokens = to_provider(LocalTokens(attempt.choice.free_tokens), factor)
     growth_tokens = to_provider(LocalTokens((attempt.received_tokens or attempt.seen_tokens) - attempt.seen_tokens), factor)
-    return free_tokens < max((1 - soft_fraction) * budget_tokens, growth_tokens)
+    return free_tokens < max((1 - DUE_FRACTION) * attempt.budget_tokens, growth_tokens)

@@ -1,32 +1,27 @@
-"""What the model that writes a summary is asked: the conversation as quoted data, in parts that its window holds.
+"""What the model that writes a summary is asked: the conversation as JSON lines, in parts that its window holds.
 
-The conversation is JSON, a line for each thing said, and each line says who speaks. No text can write a line of its own, so
-what a tool has returned is data whatever it says; only what is asked of the model stands outside these lines.
+No text can write a line of its own, and each line says who speaks: what a tool has returned is data whatever it says.
 """
 
 from collections.abc import Iterator
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask
-from ctx_hooks.addons.summaries.file_states import STATES
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult, is_request
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens
+from ctx_hooks.tokens.units import ProviderTokens
 
 GOAL, USER_WORDS = "Goal", "User's words"
-"""The check finds these two sections by their titles: a summary whose goal is wrong is of no use, and the lines of the other
-are the user's own, to the letter."""
 INSTRUCTIONS = f"""\
 Write these sections, and leave out one that would have nothing in it:
 ## {GOAL}: what the user wants to have in the end
 ## Decisions: what was decided, each with its reason
 ## Findings: what was found out and later work needs: causes, addresses, figures
-## Files: a line for each that matters, as "- `path`: state, and what of it matters"; a state is one of {", ".join(STATES)}
+## Files: a line for each that matters, as "- `path`: changed, deleted or read, and what of it matters"
 ## Open problems: what fails or is not known, and what was tried in vain
 ## Next step
 ## {USER_WORDS}: requests and rules of the user that still bind"""
-"""What a summary says, unless the policy has a prompt of its own."""
 FRAME = """\
 You keep the summary of a long conversation between a user and an assistant that uses tools. The older part of the \
 conversation will be removed: the assistant goes on with its work from your summary.
@@ -46,15 +41,16 @@ point that names others is thrown away.
 - Under `## {user_words}` each line is one quotation in quotation marks, copied to the letter from texts of role `user`. \
 Elsewhere quote in backticks.
 - Use at most {words} words. Answer with the summary and nothing else."""
-"""What holds whatever the summary is to say: what is data, and the form that the check relies on."""
+"""The check relies on its form."""
 OPENING = "The data:"
 CLOSING = "End of the data. Write the summary."
 MOST_RESULT_CHARS = 2_000
-"""Of a tool result so much is summarised (pi), its beginning and its end, and of the arguments of a call."""
+"""Of a tool result (pi) and of a call's arguments: the beginning, and the end, where an error stands."""
 HEAD_FRACTION = 0.8
-"""What a result is about stands at its start, an error at its end."""
 LONGEST_TEXT_CHARS = 8_000
-"""A longer text stands in several lines, so that any part can hold some of it."""
+"""A longer text stands in several lines."""
+PART_FRACTION = 0.7
+"""Of the window: what is one token here is up to 1.4 of other providers."""
 LEAST_PART_TOKENS = 500
 """Parts are no smaller, however small the window: each is a request of its own."""
 WORDS_PER_TOKEN = 0.5
@@ -64,13 +60,15 @@ WORDS_PER_TOKEN = 0.5
 def prompt_of(part: str, before: str, settings: SummarySettings) -> list[dict[str, str]]:
     """Return the chat messages that ask for a summary of one part."""
     lines = (OPENING, *([_line(role="summary", text=before)] if before else []), part, CLOSING)
-    return [{"role": "system", "content": instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
+    return [{"role": "system", "content": _instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
 
 
-def parts_of(task: SummaryTask, settings: SummarySettings, window_tokens: LocalTokens, counter: Counter) -> tuple[str, ...]:
+def parts_of(
+    task: SummaryTask, settings: SummarySettings, window_tokens: ProviderTokens, counter: Counter
+) -> tuple[str, ...]:
     """Return what is to be summarised as JSON lines, in parts that the window holds beside the rest of the request."""
-    held_tokens = window_tokens * (1 - ESTIMATE_ERROR_FRACTION)
-    beside_tokens = counter.text(instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
+    held_tokens = window_tokens * PART_FRACTION
+    beside_tokens = counter.text(_instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
     room_tokens = max(LEAST_PART_TOKENS, int(held_tokens - beside_tokens))
     parts: list[list[str]] = [[]]
     free_tokens = room_tokens
@@ -82,7 +80,7 @@ def parts_of(task: SummaryTask, settings: SummarySettings, window_tokens: LocalT
                 free_tokens = room_tokens
             parts[-1].append(line)
             free_tokens -= tokens
-    return tuple("\n".join(lines) for lines in parts if lines)
+    return ["\n".join(lines) for lines in parts if lines]
 
 
 def role_of(message: Message) -> str:
@@ -94,10 +92,9 @@ def role_of(message: Message) -> str:
     return "user" if message.name is None else "participant"
 
 
-def instructions(settings: SummarySettings, frame: str = FRAME) -> str:
-    """Return what is asked of the model, in a frame that says what is data."""
+def _instructions(settings: SummarySettings) -> str:
     words = int(settings.max_tokens * WORDS_PER_TOKEN)
-    return frame.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
+    return FRAME.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
 
 
 def _lines(message: Message, longest_chars: int) -> Iterator[str]:

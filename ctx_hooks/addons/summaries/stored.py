@@ -1,62 +1,65 @@
-"""The written summaries of conversations, which compaction holds which, and the flight of the next one.
+"""The summaries of conversations and which compaction has which, and who has the next one written.
 
-Known in this process, and to the other workers through LiteLLM's Redis when it has one, a record each. A record
-changes only where it still is as its writer has read it, so of two workers one is first, and the other takes what the first
-has written. Summaries are text of conversations: they are encrypted where the operator has a
-secret, and Redis and each process forget them after KEPT_SECONDS.
+LiteLLM's Redis keeps them for all workers, sealed for the tenant, this process a copy of them; without Redis each worker has
+summaries of its own.
 """
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
+from typing import TypeVar
 
-from ctx_hooks.addons.summaries.record import (
-    LARGEST_VALUE_BYTES,
-    MOST_MESSAGES,
-    NOTHING,
-    Flight,
-    Record,
-    Written,
-    record_of,
-    text_of,
-)
-from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
+from pydantic import TypeAdapter, ValidationError
+
+from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
-from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
+from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 
 KEY_PREFIX = "ctx_hooks:summary_record:"
 KEPT_SECONDS = 3 * 24 * 3600
-"""After the last write: a session that is taken up again after a weekend finds its summary. What is forgotten costs a cache
-rewrite and a call."""
-FLIGHT_TIMEOUT_SECONDS = 5.0
-"""No request is held up by this one. An event loop with a hundred requests takes seconds to hear what Redis has answered,
-and a worker that gives up pays for the same summary once more."""
+"""After the last write: a session that is taken up again after a weekend finds its summary."""
+PAUSE_SECONDS = 600
+"""For so long no worker begins another summary of a conversation, unless the one that was begun is accepted before."""
+WAIT_SECONDS = 5.0
+"""For Redis, where no request waits: a busy event loop takes seconds to hear what it has answered."""
 MOST_CONVERSATIONS = 500
-"""Kept in this process; the one that was used longest ago is forgotten first. With a dozen compactions each, whose summaries
-are as long as the budget allows (2 to 8 KB), these are some 50 MB."""
+"""In this process: some 50 MB, with a dozen summaries of 2 to 8 KB each."""
+MOST_OF_A_CONVERSATION = 64
+"""Compactions, and summaries, the newest. A session has a dozen for each model, window and policy that it is sent to."""
 LARGEST_RECORD_BYTES = 2_000_000
-"""Of a conversation in Redis; as many compactions as are kept, each with a longest summary in Chinese, have 1.6 MB."""
+"""MOST_OF_A_CONVERSATION summaries of 8,000 tokens of Chinese have 1.6 MB."""
 HANDLE = "summaries"
 """What a record is sealed under."""
+BEGIN = "return redis.call('SET', KEYS[1], '', 'NX', 'EX', ARGV[1])"
+END = "return redis.call('DEL', KEYS[1])"
+_RECORD = TypeAdapter(Summaries)
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Kept:
-    """What this process knows of a conversation, when it forgets that, and which record of Redis it has read last.
+def with_summary(summary: WrittenSummary, known: Summaries) -> Summaries:
+    """Return what is known with a summary; one of the same prefix stays."""
+    if summary.prefix in known.written:
+        return known
+    return merged(known, Summaries(known.conversation, {summary.prefix: summary}))
 
-    Attributes:
-        read_digest: of that record, b"" where another one has to be read: a record of 2 MB takes 20 ms to open.
-    """
 
-    until_seconds: float
-    record: Record = NOTHING
-    read_digest: bytes = b""
+def with_choice(choice: Choice, known: Summaries) -> Summaries:
+    """Return what is known with the form of a compaction; one that is known stays."""
+    if choice.compaction in known.chosen:
+        return known
+    return merged(known, Summaries(known.conversation, chosen={choice.compaction: choice.prefix}))
+
+
+def merged(older: Summaries, newer: Summaries) -> Summaries:
+    """Return the newest of what both know, and what `newer` knows where they differ."""
+    written, chosen = {**older.written, **newer.written}, {**older.chosen, **newer.chosen}
+    newest = -MOST_OF_A_CONVERSATION
+    return Summaries(older.conversation, dict([*written.items()][newest:]), dict([*chosen.items()][newest:]))
 
 
 class StoredSummaries:
@@ -65,62 +68,54 @@ class StoredSummaries:
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._secret = secret_of_environment()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[float, Summaries]] = OrderedDict()
+        self._begun: dict[str, float] = {}
 
-    async def of(self, conversation: str, wait_seconds: float | None = None) -> Record:
-        """Return what is stored of a conversation, as far as this process knows it if Redis is slow.
-
-        `wait_seconds`: how long one can wait who has the time; None for a request that has none.
-        """
+    async def of(self, conversation: str) -> Summaries:
+        """Return what is stored, if Redis is slow as far as this process knows it."""
         if self._store.is_shared:
-            with suppress(UnavailableError):  # what this process knows has to do
-                if wait_seconds is None:
-                    await self._store.briefly(partial(self._read, conversation), KEY_PREFIX + conversation)
-                else:
-                    await self._read(conversation, wait_seconds)
-        return self._known(conversation).record
-
-    async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
-        """Replace a flight by its next state; return whether it still was as it was read."""
-        return (await self._change(conversation, lambda record: record.flown(old, new))).flight == new
+            with suppress(UnavailableError):
+                await self._store.briefly(partial(self._read, conversation), KEY_PREFIX + conversation)
+        return self._known(conversation)
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
-        """Store a summary that was accepted; one of the same prefix that is there already stays."""
-        written = Written(summary.length, summary.text)
-        if len(written.text.encode()) <= LARGEST_VALUE_BYTES and summary.length <= MOST_MESSAGES:
-            await self._change(conversation, lambda record: record.with_summary(summary.prefix, written))
+        """Store a summary that was accepted."""
+        await self._change(conversation, partial(with_summary, summary))
 
-    async def choose(self, conversation: str, choice: Choice) -> str:
-        """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.
+    async def choose(self, conversation: str, choice: Choice) -> Summaries:
+        """Store which summary a compaction has, unless that is settled; return what is stored then.
 
         A request waits for it. What a slow Redis answers too late holds for the requests after this one.
         """
+        change = partial(with_choice, choice)
+        with suppress(UnavailableError):
+            return await self._store.briefly(partial(self._change, conversation, change))
+        return self._keep(change(self._known(conversation)))
 
-        def chosen(record: Record) -> Record:
-            return record.with_choice(choice)
+    async def begin(self, conversation: str) -> bool:
+        """Whether this worker is to have the next summary written: none has begun one within PAUSE_SECONDS."""
+        with suppress(UnavailableError):
+            return bool(await self._store.run(BEGIN, _begun(conversation), [PAUSE_SECONDS], WAIT_SECONDS))
+        now = time.monotonic()
+        self._begun = {each: at for each, at in self._begun.items() if at > now - PAUSE_SECONDS}
+        return self._begun.setdefault(conversation, now) == now
 
-        try:
-            found = await self._store.briefly(partial(self._change, conversation, chosen))
-        except UnavailableError:
-            found = self._change_here(conversation, chosen)
-        return found.chosen[choice.compaction]
+    async def end(self, conversation: str) -> None:
+        """Let the next summary begin at any time."""
+        self._begun.pop(conversation, None)
+        with suppress(UnavailableError):
+            await self._store.run(END, _begun(conversation), wait_seconds=WAIT_SECONDS)
 
-    async def _read(self, conversation: str, wait_seconds: float = DEAD_SECONDS) -> None:
-        value = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES, wait_seconds)
-        read_digest = self._known(conversation).read_digest
+    async def _read(self, conversation: str) -> None:
+        value = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES)
+        found = await _off_loop(conversation, partial(self._opened, conversation, value))
+        known = self._known(conversation)
+        if (newer := merged(known, found)) != known:  # what is only read is not kept for longer
+            self._keep(newer)
 
-        def opened_if_new() -> tuple[bytes, Record | None]:
-            digest = blake2b(value).digest()
-            return digest, None if digest == read_digest else self._opened(conversation, value)
-
-        digest, found = await pool.run(conversation.rpartition(":")[0], opened_if_new, Deadline())
-        if found is not None:
-            kept = self._known(conversation)
-            kept.record, kept.read_digest = kept.record.merged(found), digest
-
-    async def _change(self, conversation: str, change: Callable[[Record], Record]) -> Record:
-        """Change the record in Redis, and that of this process; return the one in Redis as it is then."""
-        found = NOTHING
+    async def _change(self, conversation: str, change: Callable[[Summaries], Summaries]) -> Summaries:
+        """Change the record in Redis, without Redis that of this process, and return it."""
+        found = Summaries(conversation)
 
         def changed(value: bytes) -> bytes:
             nonlocal found
@@ -128,41 +123,42 @@ class StoredSummaries:
             found = change(before)
             if found is before:
                 return value
-            return sealed(text_of(found), tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
+            text = _RECORD.dump_json(found).decode()
+            return sealed(text, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
 
-        async def changed_in_thread(value: bytes) -> bytes:
-            return await pool.run(conversation.rpartition(":")[0], lambda: changed(value), Deadline())
-
-        bounds = LARGEST_RECORD_BYTES, KEPT_SECONDS, FLIGHT_TIMEOUT_SECONDS
+        bounds = LARGEST_RECORD_BYTES, KEPT_SECONDS, WAIT_SECONDS
         try:
-            await self._store.change(KEY_PREFIX + conversation, changed_in_thread, *bounds)
+            await self._store.change(
+                KEY_PREFIX + conversation, lambda value: _off_loop(conversation, partial(changed, value)), *bounds
+            )
         except UnavailableError:
-            return self._change_here(conversation, change)
-        self._settle(conversation, self._known(conversation).record.merged(found))
-        return found
+            found = change(self._known(conversation))
+        return self._keep(merged(self._known(conversation), found))
 
-    def _opened(self, conversation: str, value: bytes) -> Record:
-        """Return the record of a value: whoever has the Redis can write anything there."""
-        return record_of(opened(value, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret) or "")
+    def _opened(self, conversation: str, value: bytes) -> Summaries:
+        """Return the record of a value; an empty one if it is none: whoever has the Redis can write anything there."""
+        text = opened(value, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
+        try:
+            return replace(_RECORD.validate_json(text or ""), conversation=conversation)
+        except ValidationError:
+            return Summaries(conversation)
 
-    def _change_here(self, conversation: str, change: Callable[[Record], Record]) -> Record:
-        """Change the record of this process, and return it."""
-        found = change(self._known(conversation).record)
-        self._settle(conversation, found)
-        return found
+    def _known(self, conversation: str) -> Summaries:
+        """Return what this process knows of a conversation, and has not kept for too long."""
+        until, found = self._kept.get(conversation, (0.0, Summaries(conversation)))
+        return found if time.monotonic() < until else Summaries(conversation)
 
-    def _settle(self, conversation: str, record: Record) -> None:
-        kept = self._known(conversation)
-        kept.record, kept.read_digest = record, b""
-        kept.until_seconds = time.monotonic() + KEPT_SECONDS
-
-    def _known(self, conversation: str) -> _Kept:
-        """Return what is known of a conversation, and forget the others that Redis has forgotten by now, or are too many."""
-        now = time.monotonic()
-        kept = self._kept.pop(conversation, None)
-        if kept is None or kept.until_seconds < now:
-            kept = _Kept(now + KEPT_SECONDS)
-        self._kept[conversation] = kept
-        while len(self._kept) > MOST_CONVERSATIONS or next(iter(self._kept.values())).until_seconds < now:
+    def _keep(self, known: Summaries) -> Summaries:
+        self._kept.pop(known.conversation, None)
+        self._kept[known.conversation] = time.monotonic() + KEPT_SECONDS, known
+        while len(self._kept) > MOST_CONVERSATIONS:
             self._kept.popitem(last=False)
-        return kept
+        return known
+
+
+def _begun(conversation: str) -> str:
+    return f"{KEY_PREFIX}{conversation}:begun"
+
+
+async def _off_loop(conversation: str, work: Callable[[], T]) -> T:
+    return await pool.run(conversation.rpartition(":")[0], work, Deadline())

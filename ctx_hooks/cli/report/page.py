@@ -23,7 +23,7 @@ MOST_ROWS = 12
 WORDS = {
     "overflow": "Attempts that a provider refused as too long",
     "limit_learned": "Limits learned from providers",
-    "after_summary": "Summaries that a model was asked for",
+    "summary": "Summaries that a model was asked for",
     "retrieval": "Calls of the retrieval tool",
     "archive": "Batches of texts for the archive",
     "fault": "Faults of the plugin",

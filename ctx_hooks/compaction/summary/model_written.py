@@ -60,14 +60,12 @@ class Choice:
         compaction: its digest.
         prefix: the prefix of its summary, "" for the deterministic form.
         length: how many messages of the history are compacted.
-        is_new: whether it would contain a summary written for it: if it builds on another compaction, it has the other's.
         free_tokens: the local tokens that may come before the next compaction is due; None if that one begins with this one.
     """
 
     compaction: str
     prefix: str
     length: int
-    is_new: bool = True
     free_tokens: int | None = None
 
 

@@ -1,12 +1,10 @@
 """A summary's call is known by what only this process can write, and there is none where nobody pays for it."""
 
-import contextvars
-
 import pytest
 from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.addons.summaries.call import ONCE, payer_of, start_apart
+from ctx_hooks.addons.summaries.call import ONCE, payer_of
 from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
@@ -46,18 +44,6 @@ def test_outside_the_proxy_none_is_written_and_one_warning_says_so(caplog):
 def test_in_the_proxy_the_caller_pays():
     auth = UserAPIKeyAuth(api_key="sk-one", team_id="t1")
     assert payer_of(Call(fields(user_api_key_auth=auth))).team_id == "t1"
-
-
-async def test_a_call_has_none_of_the_callers_context():
-    """LiteLLM's rate limiter pairs a request with its release by a context variable."""
-    place = contextvars.ContextVar("place", default="none")
-    place.set("the caller's")
-
-    async def found():
-        return place.get()
-
-    assert await start_apart(found()) == "none"
-    assert place.get() == "the caller's"
 
 
 async def test_a_model_that_nobody_named_never_gets_the_conversation():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, called, every_format, hostile_texts, items_of, spoken
 
-from ctx_hooks.addons.summaries.candidates import conversation_key, fitted, task_of
+from ctx_hooks.addons.summaries.candidates import conversation_key, task_of
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -160,7 +160,7 @@ def test_each_compaction_holds_a_summary_that_was_written_for_it_in_time_and_wha
         outcome = sent(messages[:n], fmt, summaries, trigger=10_000)[1]
         if outcome.choice is not None and outcome.choice.compaction not in summaries.chosen:
             compacted_at.add(n)
-            if outcome.choice.is_new:
+            if not outcome.choice.prefix:
                 asked += 1
                 summary = written_of(messages, fmt, outcome.choice.length)
                 summaries = replace(summaries, written={**summaries.written, summary.prefix: summary})
@@ -389,10 +389,3 @@ class TestWhatIsSummarisedNext:
 )
 def test_summaries_are_written_where_compactions_can_hold_them(fields, applies):
     assert (Policy(**{"summary": {"model": "small"}, **fields}).summary_in_use is not None) == applies
-
-
-@pytest.mark.parametrize(("budget_tokens", "most"), [(8_000, 640), (16_000, 1_280), (200_000, 2_000), (1_500, 225)])
-def test_no_longer_summary_is_asked_for_than_the_budget_has_room_for(budget_tokens, most):
-    assert fitted(SETTINGS, budget_tokens).max_tokens == most
-    assert fitted(SummarySettings(model="small", max_tokens=120), budget_tokens).max_tokens == 120
-    assert fitted(SummarySettings(model="small", max_tokens=6_000), 200_000).max_tokens == 6_000
