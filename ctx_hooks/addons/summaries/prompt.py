@@ -63,9 +63,7 @@ def prompt_of(part: str, before: str, settings: SummarySettings) -> list[dict[st
     return [{"role": "system", "content": _instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
 
 
-def parts_of(
-    task: SummaryTask, settings: SummarySettings, window_tokens: ProviderTokens, counter: Counter
-) -> tuple[str, ...]:
+def parts_of(task: SummaryTask, settings: SummarySettings, window_tokens: ProviderTokens, counter: Counter) -> list[str]:
     """Return what is to be summarised as JSON lines, in parts that the window holds beside the rest of the request."""
     held_tokens = window_tokens * PART_FRACTION
     beside_tokens = counter.text(_instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
