@@ -73,6 +73,8 @@ def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
     try:
         _write(folder, tenant, sealed, expires_at, max_bytes)
     except sqlite3.DatabaseError as error:
+        if _is_full(error):
+            prune(folder)  # the transaction that removes expired texts has failed with the rest
         if type(error) is not sqlite3.DatabaseError or not path.exists() or path.stat().st_ino != known:
             raise  # it is locked, or another process has set it aside
         warn_once(f"ctx_hooks: the archive {path} is damaged and set aside as {BROKEN}")
@@ -120,7 +122,7 @@ def delete(folder: Path, tenant: str) -> int:
     """Delete every text of a tenant without a trace in the file, and return how many there were.
 
     Raises:
-        sqlite3.Error: The file is locked or being read for longer than BUSY_SECONDS, or the disk is full.
+        sqlite3.Error: The file is locked or being read for longer than BUSY_SECONDS.
     """
     return _deleted(folder, "DELETE FROM texts WHERE tenant = ?", tenant)
 
@@ -134,8 +136,21 @@ def prune(folder: Path) -> int:
 def _deleted(folder: Path, statement: str, value: str | float) -> int:
     if not (folder / FILE).exists():
         return 0
-    with _opened(folder) as file, _transaction(file):
-        return file.execute(statement, (value,)).rowcount
+    try:
+        with _opened(folder) as file, _transaction(file):
+            return file.execute(statement, (value,)).rowcount
+    except sqlite3.OperationalError as error:
+        if not _is_full(error):
+            raise
+    with _opened(folder) as file:
+        file.execute("PRAGMA journal_mode = MEMORY")  # needs no room; a power failure meanwhile would damage the file
+        with _transaction(file):
+            return file.execute(statement, (value,)).rowcount
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk may be full: there may be no room for the journal, an "I/O error" or "unable to open"."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" not in str(error)
 
 
 def _dropped_oldest(file: sqlite3.Connection) -> bool:

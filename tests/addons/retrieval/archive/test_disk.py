@@ -253,3 +253,26 @@ async def test_full_disk_keeps_whole_texts(small_disk, archive, tenant):
             pass
     assert await stored(archive, settings, tenant, by_handle(tenant, [secrets.token_hex(50_000)])) == {"failed": 1}
     assert await got(archive, settings, tenant, kept) == kept
+
+
+def filled(folder):
+    """Fill the file system to its last byte."""
+    with (folder / "others").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 1_000):
+            pass
+
+
+@pytest.mark.parametrize(("removed", "expires_at"), [(lambda folder: disk.delete(folder, NAME), LATER), (disk.prune, 1.0)])
+def test_full_disk_lets_texts_be_removed(small_disk, removed, expires_at):
+    disk.write(small_disk, NAME, {"a" * 12: b"secret" * 50_000}, expires_at, MANY_BYTES)
+    filled(small_disk)
+    assert removed(small_disk) == 1
+    assert b"secret" not in b"".join(path.read_bytes() for path in small_disk.glob(f"{disk.FILE}*"))
+
+
+def test_full_disk_lets_texts_expire(small_disk):
+    disk.write(small_disk, NAME, {letter * 12: b"old" * 30_000 for letter in "abcd"}, time.time() - 1, MANY_BYTES)
+    filled(small_disk)
+    with pytest.raises(sqlite3.OperationalError):
+        disk.write(small_disk, NAME, {"e" * 12: b"new" * 200_000}, LATER, MANY_BYTES)
+    assert disk.tenants(small_disk) == []
