@@ -102,8 +102,11 @@ def compress(
     budget = Budget(goal, most, counter, policy, wants_reasoning=wants_reasoning(model or ""))
     index = message_stats(reader, counter)
     received = history_of(reader, index, counter)
-    newest = newest_turns(index, policy.max_turns)
-    history = replace(received, messages=reader.selected(newest), index=tuple(index[i] for i in newest))
+    kept = reader.selected(newest_turns(index, policy.max_turns))
+    if kept is not reader:  # a turn that goes may have had the call of a later result
+        repaired, _ = message_rules.repair(kept.conversation(), language=policy.language)
+        kept = MessageReader(format, WIRE_FORMATS[format].write(repaired), *preamble_of(system, tools))
+    history = replace(received, messages=kept, index=message_stats(kept, counter))
     if target_tokens is None:
         conversation = history.conversation(counter)
         if history.tokens > goal:

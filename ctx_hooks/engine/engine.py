@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
 from ctx_hooks.engine import fitting
@@ -135,8 +134,8 @@ def _decide(
     if known.previous is not None and (reason := fitting.without_remedy(known.previous, known)):
         return _not_retried(reason, None, known.previous)
     with timings.phase("counting"):
-        received, most_turns = measure(request), to.policy.max_turns
-        kept = request if most_turns is None else request.with_only(newest_turns(received.index, most_turns))
+        received = measure(request)
+        kept = fitting.with_newest_turns(request, received, to.policy)
         newest = request.as_read_by(to.model, received.index) if kept is request else kept
         history = received if newest is request else measure(newest)
     plan = fitting.plan_attempt(request, history, to, known)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import cost
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import is_first_request
+from ctx_hooks.compaction.message_index import is_first_request, newest_turns
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.rereads import rereads
@@ -35,6 +35,16 @@ def without_remedy(refused: Attempt, known: Known) -> str:
     if said is not None and said.kind == "output_limit" and lower_output(said, refused.output_tokens) is None:
         return "its output was refused, and no lower limit of it is known"
     return ""
+
+
+def with_newest_turns(request: Request, history: History, policy: Policy) -> Request:
+    """Return the request with the turns that the policy sends, repaired if others go: they may have had a result's call."""
+    kept = request if policy.max_turns is None else request.with_only(newest_turns(history.index, policy.max_turns))
+    if kept is request:
+        return request
+    continues, conversation = request.continues_stored_history, kept.messages.conversation()
+    made, _ = message_rules.repair(conversation, continues=continues, language=policy.language)
+    return kept if made is conversation else replace(kept, fields={**kept.fields, **kept.changes(made)})
 
 
 def plan_attempt(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:

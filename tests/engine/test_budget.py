@@ -20,7 +20,7 @@ from engine_requests import (
     to,
     tokens_of,
 )
-from strategies import FIELDS, called, every_format
+from strategies import FIELDS, called, every_format, spoken, tool_round
 
 import ctx_hooks
 from ctx_hooks.compaction import last_resort
@@ -231,6 +231,28 @@ def test_broken_pairing_is_repaired_in_what_is_compressed_and_left_in_what_fits(
     assert tokens_of(sent(request, decision)) == decision.figures.tokens_after <= decision.figures.budget_tokens
     assert violations("openai-chat", request.fields)
     assert not violations("openai-chat", sent(request, decision).fields)
+
+
+@pytest.mark.parametrize("compaction", ["full", "cost_aware"])
+@pytest.mark.parametrize("window_tokens", [200_000, 8_000])
+def test_a_result_whose_call_stands_in_a_turn_that_is_not_sent_goes_too(window_tokens, compaction):
+    """OpenAI's responses take a user's words between a call and its output."""
+    items = []
+    for n in range(9):
+        items += [spoken("openai-responses", "user", f"Read part {n}. " * 200)]
+        call, output = tool_round("openai-responses", [(f"call_{n}", "done")])
+        items += [call, spoken("openai-responses", "user", f"Mind rule {n}. " * 400), output]
+    request = Request("openai-responses", {"model": MODEL, "input": items})
+    where = to(window_tokens, prices=DEAR_CACHE, max_turns=3, compaction=compaction)
+    assert violations("openai-responses", request.fields) == []
+    assert violations("openai-responses", sent(request, decided(request, where)[0]).fields) == []
+    for target in (None, "auto"):
+        policy = Policy(max_turns=3)
+        made = ctx_hooks.compress(
+            items, format="openai-responses", window_tokens=window_tokens, target_tokens=target, policy=policy
+        )
+        assert len(made.messages) < len(items)
+        assert violations("openai-responses", {"model": MODEL, "input": made.messages}) == []
 
 
 @pytest.mark.parametrize("margin", [0.5, 0.9, 1.0, 1.04])
