@@ -105,7 +105,8 @@ def _windows(config: Configuration) -> Iterator[Finding]:
             unknown += [] if "*" in listed.deployment.model else [listed]
         elif window.tokens < SMALL_WINDOW_TOKENS and policy.block_below_tokens != 0:
             tokens, deployment = window.tokens, _named([listed])
-            yield finding("window_small", deployment=deployment, tokens=f"{tokens:,}", source=window.source)
+            name = "window_blocked" if tokens < (policy.block_below_tokens or 0) else "window_small"
+            yield finding(name, deployment=deployment, tokens=f"{tokens:,}", source=window.source)
     if unknown:
         yield finding("window_unknown", deployments=_named(unknown), tokens=f"{DEFAULT_WINDOW_TOKENS:,}")
 

@@ -145,6 +145,15 @@ def test_fallback_that_fits_the_request_is_named(window, policy, fields, decisio
     assert (told["reason"] == "big gets all of it") == (decision == "fallback")
 
 
+def test_a_request_that_is_blocked_is_not_called_compressed(explained):
+    config = proxy(block_below_tokens=16_000)
+    assert "failed: answered 400, since its window is below `block_below_tokens` (16,000)." in explained(
+        {**LONG, "model": "m"}, config=config, as_json=False
+    )
+    config["model_list"] += proxy(20_000)["model_list"]
+    assert explained({**LONG, "model": "m"}, config=config)["decision"] == "compressed"
+
+
 def test_reserve_for_the_output_lowers_the_budget(explained):
     told = explained({**HELLO, "model": "m", "max_tokens": 4_000}, config=proxy(reserve="output"))
     assert told["budget_tokens"] == int(9_000 / 1.05)

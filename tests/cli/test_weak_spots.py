@@ -64,6 +64,7 @@ WEAK = [
     ({"litellm_settings": {"callbacks": PLUGIN, **MISSPELT}}, "misspelt", "fails", "mean 'ctx_hooks'?"),
     ({"model_list": UNKNOWN}, "window_unknown", "weak", "own (openai/own-model)"),
     ({"model_list": TINY}, "window_small", "note", ""),
+    ({"model_list": TINY, "callback_settings": policy(block_below_tokens=8_001)}, "window_blocked", "weak", "8,000"),
     ({"model_list": UNKNOWN, "callback_settings": policy(reserve=32_768)}, "reserve_replaced", "note", "becomes 32,000 in"),
     ({"model_list": TINY, "callback_settings": policy(reserve="dynamic")}, "reserve_replaced", "note", "32,768 becomes"),
     ({"litellm_settings": {"callbacks": [PLUGIN, "compression_interception"]}}, "other_compressor", "weak", ""),

@@ -13,7 +13,7 @@ import click
 from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.engine.decision import Decision
+from ctx_hooks.engine.decision import Decision, NotRetried
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.observations import DeploymentStats
@@ -76,6 +76,10 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
         reached = (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries)
         options.append(max(reached, key=attrgetter("window.tokens")))
     decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
+    reached = [of_deployment(e.deployment, proxy.resolved(e, **names), "explain") for e in listed] or [target]
+    widest = max(reached, key=attrgetter("window.tokens"))
+    if widest.window.tokens < (least := widest.policy.block_below_tokens or 0):
+        decision = NotRetried(reason=f"answered 400, since its window is below `block_below_tokens` ({least:,})")
     sent = Request(received.format, {**fields, **decision.changes})
     known = known_of(target, DeploymentStats(), time.time())
     context, budget = _sizes(received, target, known)
