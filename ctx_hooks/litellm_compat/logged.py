@@ -8,7 +8,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools
+from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools, was_cut_short
 
 LOGGED = "spend_logs_metadata"
 """LiteLLM copies the value of this key into `standard_logging_object["metadata"]` and into its spend logs."""
@@ -98,12 +98,14 @@ class Answer(NamedTuple):
     Attributes:
         billed: the billed usage; None if the answer states none, and for an answer of LiteLLM's own cache.
         used_hosted_tools: whether the bill includes text that a tool of the provider has read.
+        cut_short: whether the answer ended because no more output was allowed, or possible.
         dollars: LiteLLM's calculated cost; None if there is none.
         duration_seconds: from the request to the end of its answer; None if LiteLLM has not noted both.
     """
 
     billed: Billed | None
     used_hosted_tools: bool = False
+    cut_short: bool = False
     dollars: float | None = None
     duration_seconds: float | None = None
 
@@ -121,6 +123,7 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
     return Answer(
         billed=None if logged.get("cache_hit") is True else billed_of(usage),
         used_hosted_tools=used_hosted_tools(answer),
+        cut_short=was_cut_short(answer),
         dollars=float(cost) if isinstance(cost, (int, float)) else None,
         duration_seconds=None if seconds is None else max(0.0, seconds),
     )

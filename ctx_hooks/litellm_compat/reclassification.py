@@ -110,6 +110,8 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
     Any other answer, and a stream for which the plugin is off, is returned unchanged.
     """
     if not hasattr(answer, "__anext__") or ends().mode(Call(kwargs)) != "enforce":
+        with failing_open("learns nothing from a retry"):
+            await ends().note_begun(kwargs)
         return answer
     unread: list[Any] = []
     error = None
@@ -122,6 +124,8 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
         if found is not None and await ends().note_failure(kwargs, found):
             error = found
     if error is None:
+        with failing_open("learns nothing from a retry"):
+            await ends().note_begun(kwargs)
         return ReadAhead(answer, unread)
     await close(answer)
     raise as_overflow(error, kwargs) from error
@@ -202,7 +206,7 @@ def _send(original: Any, ends: EndsOf) -> Any:
         if fields is not None and request.method == "POST" and response.status_code == HTTPStatus.OK:
             with failing_open("passes an answer on as it is"):
                 error = await _error_in(response, is_stream=bool(kwargs.get("stream")))
-                if error is not None and ends().handles(fields):
+                if error is not None and ends().mode(Call(fields)) == "enforce":
                     is_overflow = overflow_of(error) is not None
                     is_sent = "event-stream" in response.headers.get("content-type", "")
                     if not (is_sent and is_known_form(error, is_overflow=is_overflow)):

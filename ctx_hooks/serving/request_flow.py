@@ -181,6 +181,12 @@ class RequestFlow:
             spare_deployment(fields)
         return handled
 
+    async def note_begun(self, fields: Mapping[str, Any]) -> None:
+        """Learn from the refusal before a retry whose answer has begun: the retry kept to what that refusal claims."""
+        attempt = self.running.of((call := Call(fields)).request_id).attempts.at(call.named_deployment)
+        if attempt is not None and not attempt.failed:
+            await self.learned.from_retry(attempt)
+
     def note_retry(self, fields: Mapping[str, Any]) -> None:
         """Note how many fallbacks besides retries led to an attempt, if a retry did."""
         _, fallbacks = retry_of(fields)
@@ -269,7 +275,7 @@ class RequestFlow:
         if billed is not None:
             # Text that a hosted tool has read is in the bill, and was not counted here.
             uncounted = attempt.uncounted._replace(holds_any=attempt.uncounted.holds_any or answer.used_hosted_tools)
-            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed)
+            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed, cut_short=answer.cut_short)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer

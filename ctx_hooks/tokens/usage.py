@@ -17,6 +17,9 @@ SEARCH_NOTES = ("groundingMetadata", "grounding_metadata", "vertex_ai_grounding_
 USAGE_NOTES = ("server_tool_use", "toolUsePromptTokenCount", "web_search_requests", "num_search_queries", "num_sources_used")
 
 
+CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
+
+
 class Billed(NamedTuple):
     """The usage that an answer states, in provider tokens.
 
@@ -77,6 +80,14 @@ def used_hosted_tools(answer: Any) -> bool:
     noted += [(held, SEARCH_NOTES) for choice in choices for held in (choice, _held(choice.get("message")))]
     found = [held[name] for held, names in noted for name in names if name in held]
     return any(map(_says_something, found)) or any(map(_is_hosted, blocks))
+
+
+def was_cut_short(answer: Any) -> bool:
+    """Return whether a chat, Anthropic or Responses answer says that the end of the allowed or possible output ended it."""
+    said = _held(answer)
+    reasons = [_field(choice, "finish_reason") for choice in _items(said.get("choices"))]
+    reasons += [said.get("stop_reason"), _field(said.get("incomplete_details"), "reason")]
+    return not CUT_SHORT.isdisjoint(filter(None, map(str, reasons)))
 
 
 def _is_hosted(kind: Any) -> bool:

@@ -40,7 +40,7 @@ def decided(proxy_router, monkeypatch):
 
 
 @pytest.mark.parametrize(("window", "policy", "foretold", "done"), [
-    (500_000, {}, ("fallback", "big gets all of it"), ("big", "fallback")),
+    (500_000, {}, ("fallback", "big gets all of it"), ("small", "fallback")),
     (5_000, {}, ("compressed", ""), ("small", "compressed")),
     (500_000, {"fallbacks": "last"}, ("compressed", ""), ("small", "compressed")),
 ], ids=["holds", "does not hold", "last"])  # fmt: skip
