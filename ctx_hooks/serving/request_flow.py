@@ -94,8 +94,7 @@ class RequestFlow:
         """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
         if not checks_before_deployment():
             return dict(request.fields)
-        to = group or target.of_group(request.call, self.policies)
-        to = replace(to, request_id=request.call.request_id, checked=True)
+        to = replace(group or target.of_group(request.call, self.policies), request_id=request.call.request_id, checked=True)
         fitted = await self.before_attempt(request, to)
         state = self.running.of(to.request_id)
         if state.decided is not None and (attempt := state.attempts.last()) is not None:
@@ -141,8 +140,7 @@ class RequestFlow:
         with failing_open("leaves the caller's flags in the messages"):
             if not to.checked and (bound is None or bound.may_have(FIELD)):  # what is fitted once more keeps the flags
                 name = request.wire.messages_field
-                items = request.wire.items(sent.get(name))
-                work = partial(without_flags, items)
+                work = partial(without_flags, items := request.wire.items(sent.get(name)))
                 bare = await pool.run(to.tenant, work, Deadline()) if are_many(items) else work()
                 return sent if bare is None else {**sent, name: bare}
         return sent
@@ -189,8 +187,7 @@ class RequestFlow:
 
     def note_retry(self, fields: Mapping[str, Any]) -> None:
         """Note how many fallbacks besides retries led to an attempt, if a retry did."""
-        _, fallbacks = retry_of(fields)
-        if fallbacks is not None:
+        if (fallbacks := retry_of(fields)[1]) is not None:
             self.running.of(request_id_of(fields)).other_fallbacks = fallbacks
 
     async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
@@ -263,10 +260,7 @@ class RequestFlow:
     async def answered(
         self, request_id: str, answer: Answer, name: DeploymentName | None = None
     ) -> tuple[Attempt, Answer] | None:
-        """Learn from an answer, and forget its attempt; return the attempt if known, and the answer without a guessed bill.
-
-        `name` is the answering deployment; by default the newest attempt is answered.
-        """
+        """Learn from an answer, forget its attempt, and return it if known, with the answer without a guessed bill."""
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
             return None  # after a failed attempt, a model for which the plugin is off has answered

@@ -76,8 +76,8 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
         reached = (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries)
         options.append(max(reached, key=attrgetter("window.tokens")))
     decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
-    reached = [of_deployment(e.deployment, proxy.resolved(e, **names), "explain") for e in listed] or [target]
-    widest = max(reached, key=attrgetter("window.tokens"))
+    own = [of_deployment(e.deployment, proxy.resolved(e, **names), "explain") for e in listed] or [target]
+    widest = max(own, key=attrgetter("window.tokens"))
     if widest.window.tokens < (least := widest.policy.block_below_tokens or 0):
         decision = NotRetried(reason=f"answered 400, since its window is below `block_below_tokens` ({least:,})")
     sent = Request(received.format, {**fields, **decision.changes})
