@@ -240,5 +240,7 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
     first = to_provider(previous.first_tokens or sent, factor)
     is_learned = window.source == "learned" and window.tokens < refused
     limit = window.tokens if is_learned else limit_for_retry(overflow, refused, first, number)
+    if overflow.limit_tokens is None:
+        limit = min(limit, refused)  # a share of the first size may be above what was refused since
     limit = ProviderTokens(max(0, limit - unseen_tokens(overflow, refused)))
     return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window

@@ -88,7 +88,8 @@ class Session:
 
     def check_limit(self, known):
         if self.refused and self.figures == "nothing":
-            assert known.window.tokens <= max(1_000, min(self.refused) * known.factor + 1), "above a refused size"
+            most = max(1_000, *self.answered, min(self.refused) * known.factor + 1)
+            assert known.window.tokens <= most, "above a refused size, and nothing so large was answered"
 
     def run(self):
         for _ in range(ANSWERS):
