@@ -15,7 +15,6 @@ from typing import Any
 from contestants import size, text_of
 
 import ctx_hooks
-from ctx_hooks.message_rules.pairing import CALLS_ANSWERED
 
 LINE_CHARS = 300
 LEAST_CONTEXT_FRACTION = 1.05
@@ -77,4 +76,4 @@ def kept_lines(before: str, after: str) -> list[str]:
 
 def broken_pairs(messages: list[Any], fmt: str) -> bool:
     """Whether a call has lost its result or a result its call."""
-    return any(r.rule == CALLS_ANSWERED for r in ctx_hooks.repair(messages, format=fmt).repairs)
+    return any(r.rule == "calls_answered" for r in ctx_hooks.repair(messages, format=fmt).repairs)

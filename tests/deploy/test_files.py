@@ -91,7 +91,8 @@ def test_the_init_container_installs_where_litellm_looks():
     (read,) = VALUES["volumeMounts"]
     assert written["name"] == read["name"] == volume["name"]
     assert written["mountPath"] == read["mountPath"] == VALUES["envVars"]["PYTHONPATH"]
-    assert container["command"][-2:] == [written["mountPath"], "ctx-hooks"]
+    folder, package = container["command"][-2:]
+    assert (folder, package[-4:]) == (written["mountPath"], ".whl")
 
 
 def test_their_configurations_have_no_mistake(tmp_path, capsys):
