@@ -5,6 +5,8 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+from waits import until
+
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.conversation.handles import handle_of
 from ctx_hooks.telemetry.listeners import on
@@ -22,19 +24,19 @@ def handles_in(folder):
 
 
 async def stored(archive, settings, tenant, texts):
-    """Store texts and wait until nothing is left to be written; return how many events told of, by their outcome."""
-    told = Counter()
-    end = on("archive", lambda event: told.update({event.outcome: event.texts}))
+    """Store texts and wait until nothing is left to be written; return the number of texts by outcome, as events have it."""
+    found = Counter()
+    end = on("archive", lambda event: found.update({event.outcome: event.texts}))
     archive.store(asyncio.get_running_loop(), settings, tenant, texts)
     await settled(archive)
     end()
-    return told
+    return found
 
 
 async def settled(archive):
     """Wait until nothing is left to be written."""
-    await asyncio.sleep(0)
-    while archive.writing is not None and not archive.writing.done():
+    await until(lambda: not archive._waiting)  # noqa: SLF001 - no request waits for it
+    if archive.writing is not None:
         await asyncio.wait({archive.writing})
 
 

@@ -80,7 +80,7 @@ class Learned:
                 tokens, ceiling, _ = claimed[key].values
                 before, said_by = self._claimed_before(attempt, "refusal", ceiling or tokens, attempt.to.request_id)
                 if said_by != attempt.to.request_id and math.isclose(before, ceiling or tokens, rel_tol=SAME_FRACTION):
-                    shown = claimed  # a second request was told the same
+                    shown = claimed  # the provider named the same limit to a second request
             await self._learn_of(attempt, shown)
 
     async def from_retry(self, attempt: Attempt) -> None:

@@ -36,7 +36,7 @@ class Target:
     Attributes:
         model: the provider's model.
         deployment: the key of the statistics: the Router's id and the model, since all models behind a wildcard share one
-            id. `deployment_id` is the Router's id alone, "" without a Router.
+            id. `deployment_id` is only the Router's id, "" without a Router.
         window: the model's window as configured or known.
         request_id: the request's id in this process; "" outside a proxy.
         tenant: a digest of the asker.

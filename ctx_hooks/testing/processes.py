@@ -98,7 +98,7 @@ class FakeProvider:
 class ProxyProcess:
     """A real `litellm` proxy with `config` as its YAML; a context manager. Raises RuntimeError if it does not start.
 
-    `program` is the `litellm` to run, by default that of this Python.
+    `program` is the `litellm` to run, by default the one of this Python.
     """
 
     def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, program: Path | None = None) -> None:

@@ -24,7 +24,7 @@ class Protocol:
 
     `read` makes a payload of the format from a request's body and path. `violations` yields an error text for each own rule
     that body and headers break. `refused` makes an error's body from its text, by default as the wording does. `whole` and
-    `stream` answer a payload with a reply, the input tokens and the cached ones among them; `told` streams an error's body.
+    `stream` answer a payload with a reply, the input tokens and the cached ones among them; `failed` streams an error's body.
     """
 
     paths: tuple[str, ...]
@@ -34,7 +34,7 @@ class Protocol:
     refused: Callable[[str], Any] | None = None
     whole: Callable[[Payload, Reply, int, int], Any]
     stream: Callable[[Payload, Reply, int, int], Sent]
-    told: Callable[[Payload, Any, ProviderSettings], Sent]
+    failed: Callable[[Payload, Any, ProviderSettings], Sent]
     media_type: str = SERVER_SENT
 
 
@@ -62,7 +62,7 @@ FOUR_FORMATS = tuple(
         read=_named_by_path if fmt == "gemini" else as_sent,
         whole=partial(streams.whole, fmt),
         stream=partial(streams.stream, fmt),
-        told=partial(streams.error_stream, fmt),
+        failed=partial(streams.error_stream, fmt),
     )
     for fmt, paths in PATHS.items()
 )

@@ -119,8 +119,8 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         status, message, body, in_stream = refusal
         record.update(status=status, error=message)
         if in_stream and payload.get("stream"):
-            told = protocol.told(payload, body, used)
-            return StreamingResponse(told, media_type=protocol.media_type)
+            failed = protocol.failed(payload, body, used)
+            return StreamingResponse(failed, media_type=protocol.media_type)
         return Response(body, 200) if isinstance(body, str) else JSONResponse(body, status)
     key = _conversation_key(fmt, payload)
     before = state.answered.get(key, 0)

@@ -102,11 +102,11 @@ def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: Stre
     if fmt == "openai-chat":
         return {"object": "error", **error} if form == "flat" else {"error": error}
     if fmt == "openai-responses" and form == "failed":
-        told = {"code": error.get("code"), "message": error.get("message")}
-        return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": told}}
+        said = {"code": error.get("code"), "message": error.get("message")}
+        return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": said}}
     if fmt == "openai-responses" and form == "flat":
-        told = {name: error.get(name) for name in ("code", "message", "param")}
-        return {"type": "error", "sequence_number": 2, **told}
+        said = {name: error.get(name) for name in ("code", "message", "param")}
+        return {"type": "error", "sequence_number": 2, **said}
     return {"type": "error", "sequence_number": 2, "error": error}
 
 

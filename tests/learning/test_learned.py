@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from inspect import CORO_SUSPENDED, getcoroutinestate
 from types import SimpleNamespace
 
 import pytest
+from waits import until
 
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
@@ -141,7 +143,7 @@ async def test_what_is_gathered_is_written_where_the_loop_ends(redis_cache, work
     store = SharedStore(lambda: redis_cache)
     shown = seen("ratios", "ann", 1.15)
     await Learned(store).learn("ending", shown)
-    await asyncio.sleep(0)  # the task has begun
+    await until(lambda: all(getcoroutinestate(t.get_coro()) == CORO_SUSPENDED for t in store.tasks))
     for task in (tasks := list(store.tasks)):
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

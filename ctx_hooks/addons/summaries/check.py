@@ -22,7 +22,7 @@ Reason: TypeAlias = Literal["", "empty", "too_long", "refusal", "misquoted", "un
 MOST_FAULTY_FRACTION = 0.5
 """A model that gets more of its points wrong is not believed in the others."""
 LONGEST_REFUSAL_CHARS = 1_000
-"""Models refuse in a few sentences, in any language, and without the titles that they were told to write."""
+"""Models refuse in a few sentences, in any language, and without the titles that the prompt asks for."""
 _TITLE = re.compile(r"\s{0,3}(?:#{1,6} |(?:\*\*|__)[^*_]+(?:\*\*|__):?$)")
 _POINT = re.compile(r"\s*(?:[-*\u2022]|[0-9]{1,3}[.)])\s")
 _OPENING = re.compile(r"#{1,6}\s.*|[*_]{1,3}[^*]+")

@@ -114,7 +114,7 @@ class StoredSummaries:
             self._keep(newer)
 
     async def _change(self, conversation: str, change: Callable[[Summaries], Summaries]) -> Summaries:
-        """Change the record in Redis, without Redis that of this process, and return it."""
+        """Change the record in Redis, or the record of this process without one, and return it."""
         found = Summaries(conversation)
 
         def changed(value: bytes) -> bytes:

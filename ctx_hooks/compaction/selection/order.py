@@ -9,7 +9,7 @@ from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.texts.identifiers import identifiers, is_opaque, words_in
 
 USED_VALUE = 9.0
-"""The value of a name that the assistant has used; that of another is 1. In real sessions the next answers name
+"""The value of a name that the assistant has used; other names have 1. In real sessions the next answers name
 13.8 % of the names that the assistant has used before, of those only seen 1.6 %."""
 NEWEST_NAMES = 24
 """So many of the names used last count in every segment that has them: an edit needs the text around them."""

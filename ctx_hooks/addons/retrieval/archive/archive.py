@@ -6,6 +6,7 @@ import shutil
 import time
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from sys import getsizeof
 from tempfile import mkdtemp
@@ -64,7 +65,7 @@ class Archive:
         self._shared = shared
         self._secret = secret_of_environment() if secret is None else secret
         self._stores: dict[tuple[str, str | None], tuple[Store, bytes]] = {}
-        self._read_again_at: dict[Store, float] = {}
+        self._read_again_at: dict[ArchiveSettings, float] = {}
         self._lock = Lock()
         self._waiting: dict[_Key, str] = {}
         self._waiting_bytes = 0
@@ -95,8 +96,9 @@ class Archive:
                     dropped += 1
         if dropped:
             _tell("dropped", dropped, settings)
-        if self._waiting and not loop.is_closed():
-            loop.call_soon_threadsafe(self._begin_writing)
+        if self._waiting:
+            with suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._begin_writing)
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
         """Return a text of a tenant, None if it is absent, expired, broken, another tenant's, or not read in time."""
@@ -104,17 +106,17 @@ class Archive:
         text = self._waiting.get(key)
         if text is not None:
             return text
+        if time.monotonic() < self._read_again_at.get(settings, 0.0):
+            return None
         try:
             store, secret = self._at(settings)
-            if time.monotonic() < self._read_again_at.get(store, 0.0):
-                return None
             value = await asyncio.wait_for(store.read(tenant_name(tenant), handle), GET_SECONDS)
             if value is not None:
                 text = await pool.run(tenant, lambda: opened(value, tenant, handle, secret), Deadline(GET_SECONDS))
         except UnavailableError:
             return None  # Redis has one breaker for all who use it
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
-            self._read_again_at[store] = time.monotonic() + READ_AGAIN_SECONDS
+            self._read_again_at[settings] = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
             return None
         if text is None:  # the store has lost it
@@ -160,11 +162,12 @@ class Archive:
                 self._write_again_at |= dict.fromkeys(batch, again_at)
 
     def _next_batch(self) -> dict[_Key, str]:
-        batch: dict[_Key, str] = {}
+        batch, left_bytes = dict[_Key, str](), BATCH_BYTES
         with self._lock:
             first = next(iter(self._waiting))[:2]
             for key, text in self._waiting.items():
-                if batch and (key[:2] != first or sum(map(getsizeof, batch.values())) + getsizeof(text) > BATCH_BYTES):
+                left_bytes -= getsizeof(text)
+                if batch and (key[:2] != first or left_bytes < 0):
                     break
                 batch[key] = text
         return batch

@@ -52,7 +52,7 @@ class Answers(ABC):
     cut_off: ClassVar[str]
     """The reason with which a cut-off answer ends."""
     ends: ClassVar[Mapping[str, str]] = {}
-    """From the end reason of an answer with calls to that of one without."""
+    """From the end reason of an answer with calls to the end reason without them."""
 
     @staticmethod
     @abstractmethod
