@@ -76,13 +76,13 @@ def _converse_events(_payload: Payload, reply: Reply, tokens: int, cached: int) 
     yield event_stream.event("metadata", {"usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}})
 
 
-def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
+def _failed(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
     if settings.refused_after_opening:
         yield event_stream.event("messageStart", {"role": "assistant"})
-    yield from _told_alone(payload, body, settings)
+    yield from _failed_only(payload, body, settings)
 
 
-def _told_alone(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[bytes]:
+def _failed_only(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[bytes]:
     yield event_stream.exception("validationException", body)
 
 
@@ -116,7 +116,7 @@ CONVERSE = Protocol(
     refused=_refused,
     whole=_whole_converse,
     stream=_converse_events,
-    told=_told,
+    failed=_failed,
     media_type=event_stream.MEDIA_TYPE,
 )
 INVOKE = replace(
@@ -126,5 +126,5 @@ INVOKE = replace(
     violations=_broken_invoke,
     whole=partial(streams.whole, "anthropic"),
     stream=_invoke_events,
-    told=_told_alone,
+    failed=_failed_only,
 )

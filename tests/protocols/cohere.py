@@ -41,7 +41,7 @@ def _events(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> Itera
     yield _sent({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": _usage(tokens)}})
 
 
-def _told(_payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
+def _failed(_payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
     if settings.refused_after_opening:
         yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
     delta = {"finish_reason": "ERROR", "error": body["message"], "usage": _usage(0)}
@@ -61,6 +61,6 @@ COHERE = Protocol(
     refused=lambda message: {"id": new_id("error"), "message": message},
     whole=_whole,
     stream=_events,
-    told=_told,
+    failed=_failed,
     media_type="application/stream+json",
 )

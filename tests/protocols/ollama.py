@@ -87,7 +87,7 @@ def _lines(form: Form, payload: Payload, reply: Reply, tokens: int, _cached: int
     yield _line({**_head(payload), **form(""), **_end(tokens)})
 
 
-def _told(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
+def _failed(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
     yield _line(body)
 
 
@@ -107,7 +107,7 @@ CHAT = Protocol(
     refused=_refused,
     whole=partial(_whole, _said),
     stream=partial(_lines, _said),
-    told=_told,
+    failed=_failed,
     media_type=MEDIA_TYPE,
 )
 GENERATE = replace(

@@ -88,5 +88,5 @@ ON_DEMAND = Protocol(
     violations=_broken,
     whole=_whole,
     stream=_events,
-    told=partial(streams.error_stream, "anthropic"),
+    failed=partial(streams.error_stream, "anthropic"),
 )

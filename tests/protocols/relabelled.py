@@ -16,7 +16,7 @@ USAGE_IN_STREAMS = {"stream_options": {"include_usage": True}}
 
 def _spoken(fmt: Format) -> dict[str, Any]:
     """Return what a protocol says as the format does."""
-    said = {"whole": streams.whole, "stream": streams.stream, "told": streams.error_stream}
+    said = {"whole": streams.whole, "stream": streams.stream, "failed": streams.error_stream}
     return {"fmt": fmt, **{name: partial(say, fmt) for name, say in said.items()}}
 
 

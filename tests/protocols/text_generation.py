@@ -34,7 +34,7 @@ def _events(_payload: Payload, reply: Reply, _tokens: int, _cached: int) -> Iter
         yield _sent({"token": token, "generated_text": reply.text if last else None, "details": details})
 
 
-def _told(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
+def _failed(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
     yield _sent(body)
 
 
@@ -49,5 +49,5 @@ TEXT_GENERATION = Protocol(
     refused=_refused,
     whole=_whole,
     stream=_events,
-    told=_told,
+    failed=_failed,
 )
