@@ -76,7 +76,9 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     typed = _typed_spans(texts)
     free = free_tokens(conversation, budget)
     room_tokens = budget.goal_tokens * WORDS_FRACTION
-    if budget.cut_newest and free > 0:  # then nothing else can make room, and records that do not fit would lose all words
+    # Where nothing else can make room, records that do not fit would lose all words; behind settled text a compaction that
+    # does not fit begins anew, and the prompt cache loses that text.
+    if (budget.cut_newest or conversation.settled) and free > 0:
         room_tokens = min(room_tokens, free * MOST_FREE_FRACTION)
     most_tokens = {}
     if not (asks(conversation) or any(m.calls or m.results for m in conversation.messages)):

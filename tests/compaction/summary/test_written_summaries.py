@@ -193,8 +193,7 @@ def test_what_users_have_said_stands_above_each_summary_where_the_prompt_cache_h
 
 
 def test_what_a_summary_leaves_whole_is_settled_but_for_the_newest_exchange():
-    messages, requests = talk("openai-chat", 80, 2_000), iter(range(9, 80, 2))
-    messages = [m | {"content": m["content"][:60]} if m["role"] == "user" else m for m in messages]
+    messages, requests = talk("openai-chat", 40, 2_000), iter(range(9, 40, 2))
     summary = written_of(messages, "openai-chat", 8)
     summaries = known(messages, "openai-chat", summary)
     first = next(n for n in requests if sent(messages[:n], "openai-chat", summaries, trigger=10_000)[1].choice)
@@ -205,7 +204,9 @@ def test_what_a_summary_leaves_whole_is_settled_but_for_the_newest_exchange():
     assert outcome.choice.prefix == summary.prefix
     whole = [json.loads(m) for m in before[1:-1]]
     assert len(whole) > 6
-    assert after[: len(before) - 2] == before[:-2]
+    assert whole == messages[cut.length - 1 - len(whole) : cut.length - 1]
+    assert after[: len(before) - 1] == before[:-1]
+    assert after[len(before) - 1] != before[-1]
 
 
 def text_of(tokens):
