@@ -16,9 +16,8 @@ def error_lines(text: str) -> Iterator[str]:
     end = 0
     for piece_start, piece_end in spans(text):
         piece = text[piece_start:piece_end].lower()
-        if piece_end <= end or not any(
-            word in piece for word in (*_WORDS, "assert", *_CHINESE)
-        ):  # ten times faster than the pattern
+        # This is ten times faster than the pattern.
+        if piece_end <= end or not any(word in piece for word in (*_WORDS, "assert", *_CHINESE)):
             continue
         while found := _ERROR.search(text, max(piece_start, end), piece_end):
             start = text.rfind("\n", end, found.start()) + 1 or end
