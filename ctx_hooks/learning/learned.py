@@ -75,8 +75,9 @@ class Learned:
             stats, now = await self.of(attempt.to.deployment), time.time()
             key: Key = ("limit", attempt.to.tenant)
             shown = updates.of_refusal(stats, attempt, attempt.overflow, now)
-            claimed = updates.of_refusal(stats, attempt, attempt.overflow, now, is_confirmed=True)
-            if not attempt.overflow.quoted and key in claimed and key not in shown:
+            is_doubted = key not in shown and not attempt.overflow.quoted
+            claimed = updates.of_refusal(stats, attempt, attempt.overflow, now, is_confirmed=True) if is_doubted else {}
+            if key in claimed:
                 tokens, ceiling, _ = claimed[key].values
                 before, said_by = self._claimed_before(attempt, "refusal", ceiling or tokens, attempt.to.request_id)
                 if said_by != attempt.to.request_id and math.isclose(before, ceiling or tokens, rel_tol=SAME_FRACTION):

@@ -2,18 +2,23 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from inspect import CORO_SUSPENDED, getcoroutinestate
 from types import SimpleNamespace
 
 import pytest
+from engine_requests import attempted
 from waits import until
 
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, Learned, observations
 from ctx_hooks.learning.observations import ANYONE, DeploymentStats, Observation
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import HURRY_SECONDS, SharedStore
+from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 
 class Worker(Learned):
@@ -148,6 +153,34 @@ async def test_what_is_gathered_is_written_where_the_loop_ends(redis_cache, work
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert await worker().of("ending") == DeploymentStats(shown)
+
+
+COUNTED = attempted(200_000, 50_000, output_tokens=8_000)
+
+
+async def limit_learned(learned):
+    return (await learned.of(COUNTED.to.deployment)).seen_by("ann", time.time()).limit_tokens(200_000)
+
+
+@pytest.mark.parametrize(("requests", "quoted", "limit"), [("aa", False, None), ("ab", False, 12_000), ("ab", True, None)])
+async def test_second_request_proves_doubted_limit(requests, quoted, limit):
+    learned, overflow = Learned(SharedStore()), replace(Overflow("input", "x", 12_000, 50_000), quoted=quoted)
+    for request_id in requests:
+        to = replace(COUNTED.to, request_id=request_id)
+        await learned.from_refusal(replace(COUNTED, to=to, overflow=overflow, failed=True))
+    assert await limit_learned(learned) == limit
+
+
+@pytest.mark.parametrize(("answers", "limit"), [
+    ([(41_499, 501), (41_298, 702)], 42_000), ([(41_499, 501), (41_499, 501)], None), ([(41_499, 501), (40_298, 702)], None),
+    ([(40_976, 1_024), (40_000, 2_000)], None), ([(34_000, 8_000), (33_999, 8_001)], None),
+], ids=["one total", "one length", "two totals", "caps", "as asked for"])  # fmt: skip
+async def test_two_answers_cut_at_one_total_show_the_window(answers, limit):
+    learned = Learned(SharedStore())
+    for sent, answer in answers:
+        billed = Billed(ProviderTokens(sent), ProviderTokens(0), ProviderTokens(0), ProviderTokens(answer))
+        await learned.from_answer(COUNTED, billed, cut_short=True)
+    assert await limit_learned(learned) == limit
 
 
 ROW = '[["limit","ann",%s,%s]]'
