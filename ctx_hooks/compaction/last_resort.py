@@ -1,4 +1,12 @@
-"""The fallback if a compression takes too long or fails: drop whole exchanges, oldest first, without counting tokens."""
+"""The fallback if a compression takes too long or fails: drop whole exchanges, oldest first, without counting tokens.
+
+Of a request with many messages it keeps objects of only those that may be sent: Python's garbage collector, which stops all
+threads, takes longer than the reading.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import MessageStats
@@ -8,7 +16,9 @@ from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Media, Message, Part, Text, ToolCall, ToolResult, is_request
 from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, references, stays
+from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import alternation
+from ctx_hooks.message_rules.alternation import Turn, turn_of
 from ctx_hooks.message_rules.reasoning import with_elisions
 from ctx_hooks.texts.pieces import utf8_bytes
 from ctx_hooks.tokens.budget import Budget
@@ -24,6 +34,72 @@ MOST_BYTES_PER_CHAR = 4
 """The longest character of UTF-8."""
 PLACEHOLDER_CHARS = 250
 """The longest placeholder inside a text, with its line breaks."""
+
+
+PROTECTED_EXCHANGES = 2
+"""The newest tool loop, and a prefill behind it."""
+MOST_BEYOND = 10_000
+"""Messages of one exchange that are kept beyond the budget: far more than an agent's calls at once, and their results."""
+
+
+class Skimmed(NamedTuple):
+    """What `compress` needs of a request.
+
+    Attributes:
+        kept: the indices of the messages that it may keep.
+        runs: how many other messages are directly before a kept one, by its place among the kept ones.
+        tokens: the estimated tokens of these others.
+        turns: whose turn each message of the request is.
+    """
+
+    kept: Sequence[int]
+    runs: Mapping[int, int]
+    tokens: LocalTokens
+    turns: Sequence[Turn | None]
+
+
+def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
+    """Return what matters of a request, in one walk from its end.
+
+    That is the newest exchanges up to `most_tokens`, messages that stay at any place, the first request (it names the first
+    speaker), the newest two, those that the first speaker may have made last, and the newest words beside results.
+
+    Raises:
+        MalformedConversationError: an item is no message.
+    """
+    kept, turns = set[int](), list[Turn | None]()
+    asked, asked_by, words = list[int](), dict[str | None, int](), list[int]()
+    open_ids, role, speaker = set[str](), "", None
+    left_tokens, beyond, exchanges, tokens = most_tokens, 0, 0, 0
+    for i in range(len(items) - 1, -1, -1):
+        message = wire.message(items, i)
+        size = message_tokens(message, wire.name)
+        turns.append(turn_of(message))
+        if is_request(message):
+            speaker = message.name
+            asked_by.setdefault(speaker, i)
+            asked.append(i)
+        elif not asked and not words and message.role == "user" and message.results and message.text.strip():
+            words.append(i)
+        joins = open_ids or (wire.has_items and role == message.role == "assistant")
+        exchanges += not joins
+        if left_tokens > 0 or (beyond < MOST_BEYOND and (joins or exchanges <= PROTECTED_EXCHANGES)):
+            kept.add(i)
+            open_ids.difference_update([call.id for call in message.calls])
+            open_ids.update([result.call_id for result in message.results])
+            beyond += left_tokens <= 0
+            left_tokens, role = left_tokens - size, message.role
+            continue
+        beyond = MOST_BEYOND  # older messages are in other exchanges
+        tokens += size
+        if stays(message):
+            kept.add(i)
+            tokens -= size
+    named = {*asked[:2], *asked[-1:], *words, *(asked_by[name] for name in (speaker, None) if name in asked_by)} - kept
+    tokens -= sum(message_tokens(wire.message(items, i), wire.name) for i in named)
+    places = sorted(kept | named)
+    runs = {n: i - before - 1 for n, (before, i) in enumerate(pairwise([-1, *places])) if i - before > 1}
+    return Skimmed(places, runs, LocalTokens(tokens), turns[::-1])
 
 
 def message_tokens(message: Message, fmt: str) -> LocalTokens:
@@ -54,19 +130,24 @@ def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
     )
 
 
-def compress(conversation: Conversation, budget: Budget, *, continues: bool = False) -> Outcome:
+def compress(
+    conversation: Conversation, budget: Budget, *, continues: bool = False, skimmed: Skimmed | None = None
+) -> Outcome:
     """Return the conversation with only as many of its newest exchanges as fit the goal by estimate.
 
     Protected messages and the newest words stay. If these are too large, results beside words are cut, and those of the
-    newest loop if the budget allows it. A message says how many messages were removed.
+    newest loop if the budget allows it. A message says how many messages were removed. If the conversation has only the
+    kept messages of a `skimmed` one, the others count as removed.
     """
-    before, language = estimated_tokens(conversation), budget.policy.language
+    language = budget.policy.language
+    before = LocalTokens(estimated_tokens(conversation) + (skimmed.tokens if skimmed else 0))
     if before <= budget.goal_tokens:
         return Outcome(conversation, before, before, fits=True, steps=())
     whole, _ = message_rules.repair(conversation, continues=continues, language=language)
     sizes = [message_tokens(m, whole.format) for m in whole.messages]
     room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
     gone: set[int] = set()
+    runs = _runs_in(whole, conversation, skimmed.runs if skimmed else {})
     newest = newest_words(whole)
     asked = max((i for i in older_messages(whole) if is_request(whole.messages[i])), default=None)
     for exchange in sorted(older_exchanges(whole), key=lambda exchange: asked in exchange):
@@ -76,9 +157,14 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
             continue
         gone.update(exchange)
         room += sum(sizes[i] for i in exchange)
-    records = {gap: placeholders.dropped(len(gap), language) for gap in gaps_of(gone)}
+    removed = {gap: len(gap) for gap in gaps_of(gone)}
+    for at, count in runs.items():
+        gap = next((gap for gap in removed if gap.start <= at <= gap.stop), range(at, at))
+        removed[gap] = removed.get(gap, 0) + count
+    records = {gap: placeholders.dropped(count, language) for gap, count in removed.items()}
     sent = whole.with_messages(tuple(with_records(whole, {}, gone, records, language)))
-    sent = alternation.kept(whole, sent, language)
+    if sent is not whole:
+        sent = alternation.alternating(skimmed.turns if skimmed else map(turn_of, whole.messages), sent, language)
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)
     sent = with_elisions(whole, sent) if budget.wants_reasoning else sent
@@ -88,9 +174,20 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"
     if sent is conversation:
         return Outcome(sent, before, after, fits, (), reason)
-    touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages})
+    touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages}) + sum(runs.values())
     report = StepReport(NAME, before - after, touched, "a compression would have taken too long, or has failed")
     return Outcome(sent, before, after, fits, (report,), reason)
+
+
+def _runs_in(whole: Conversation, conversation: Conversation, runs: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the runs before the messages of a conversation by their places after its repair."""
+    places = {id(m.raw): i for i, m in enumerate(whole.messages)} if runs else {}
+    found, waiting = dict[int, int](), 0
+    for n, message in enumerate(conversation.messages if runs else ()):
+        waiting += runs.get(n, 0)
+        if waiting and id(message.raw) in places:
+            found[places[id(message.raw)]], waiting = waiting, 0
+    return found
 
 
 def _part_tokens(part: Part, fmt: str) -> int:

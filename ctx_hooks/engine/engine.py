@@ -21,6 +21,7 @@ from ctx_hooks.engine.decision import (
     NotRetried,
     Untouched,
 )
+from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, RetryPlan, smaller_than
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
@@ -28,7 +29,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 
 MOST_BYTE_ROUNDS = 8
 """Each round brings a request nearer to its goal in bytes; screenshots take one or two."""
@@ -89,12 +90,18 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, reason: st
     Raises:
         MalformedConversationError: the request has no conversation.
     """
+    items = items_of(request.items)
+    skimmed = last_resort.skim(items, request.wire, to_local(known.window.tokens, known.factor))
+    runs = {id(items[skimmed.kept[n]]): run for n, run in skimmed.runs.items()}
 
     def compress(asked: Request, _history: History, _to: Target, budget: Budget) -> Outcome:
+        # A policy or a provider's summary may have left out more.
+        left = skimmed._replace(runs={n: runs[id(item)] for n, item in enumerate(asked.items) if id(item) in runs})
         messages, continues = asked.messages.conversation(), asked.continues_stored_history
-        return last_resort.compress(messages, budget, continues=continues)
+        return last_resort.compress(messages, budget, continues=continues, skimmed=left)
 
-    decided = _decide(request, to, known, Counter(vocabulary_of(to.model)), Timings(), estimated_history, compress)
+    measure, counter = partial(estimated_history, left_out=skimmed.tokens), Counter(vocabulary_of(to.model))
+    decided = _decide(request.with_only(skimmed.kept), to, known, counter, Timings(), measure, compress)
     is_cut = isinstance(decided.decision, (Compressed, GaveUp))
     return decided._replace(decision=replace(decided.decision, reason=reason)) if is_cut else decided
 

@@ -5,6 +5,7 @@ Chat templates of Gemma, Mistral and Llama 2 on vLLM: "Conversation roles must a
 "Unexpected role 'user' after role 'tool'". Most providers join neighbours of one role: other conversations stay unchanged.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
@@ -25,11 +26,14 @@ def kept(before: Conversation, after: Conversation, language: Language = "en") -
 
     The last speaker stays the same, so that messages appended later still alternate.
     """
-    if after is before:
-        return after
+    return after if after is before else alternating(map(turn_of, before.messages), after, language)
+
+
+def alternating(before: Iterable[Turn | None], after: Conversation, language: Language = "en") -> Conversation:
+    """Return `after` as `kept` does, from the turns of the messages before."""
     # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
     gemini = after.signs_parts
-    turns = [turn for turn in map(turn_of, before.messages) if turn is not None]
+    turns = [turn for turn in before if turn is not None]
     said_in_turn = [turn for turn in turns if turn in OTHER]
     pairs = set(pairwise(turns))
     # Templates that know tools count this way (Mistral): "if not (message.role == 'tool' or message.tool_calls)".

@@ -51,6 +51,35 @@ def test_its_laws(fmt, data, goal):
     assert last_resort.compress(conversation, budget_of(goal)) == outcome
 
 
+def skimmed_outcome(fmt, items, goal):
+    wire = WIRE_FORMATS[fmt]
+    skimmed = last_resort.skim(items, wire, goal)
+    return last_resort.compress(wire.read([items[i] for i in skimmed.kept]), budget_of(goal), skimmed=skimmed)
+
+
+@every_format
+@many
+@given(data=st.data(), goal=st.integers(20, 1_000))
+def test_skimming_changes_no_valid_conversation(fmt, data, goal):
+    items = data.draw(payloads(fmt))
+    whole, skimmed = last_resort.compress(WIRE_FORMATS[fmt].read(items), budget_of(goal)), skimmed_outcome(fmt, items, goal)
+    assert skimmed == whole
+    assert [m.raw for m in skimmed.conversation.messages] == [m.raw for m in whole.conversation.messages]
+
+
+@every_format
+@many
+@given(data=st.data(), goal=st.integers(20, 1_000))
+def test_skimming_keeps_broken_conversations_legal(fmt, data, goal):
+    items = data.draw(broken_payloads(fmt))
+    sent = skimmed_outcome(fmt, items, goal).conversation
+    whole = WIRE_FORMATS[fmt].read(items)
+    assert not message_rules.repair(sent)[1] or sent.messages == whole.messages
+    assert all(m in sent.messages for m in whole.messages if m.role == "system")
+    asked = whole.messages[whole.newest_request].text if whole.newest_request is not None else ""
+    assert any(asked in m.text for m in sent.messages)
+
+
 @every_format
 def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_met(fmt):
     payload = agent_session(fmt, turns=60)
@@ -59,6 +88,10 @@ def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_me
         outcome = last_resort.compress(conversation, budget_of(goal))
         assert outcome.fits
         assert goal - 3_000 < outcome.tokens_after
+        skimmed = skimmed_outcome(fmt, items_of(payload), goal - sum(map(last_resort.text_tokens, conversation.preamble)))
+        assert [m.raw for m in skimmed.conversation.messages] == [m.raw for m in outcome.conversation.messages]
+        assert [m.text for m in skimmed.conversation.messages] == [m.text for m in outcome.conversation.messages]
+        assert skimmed.steps[0].messages_touched == outcome.steps[0].messages_touched
         assert Counter("cl100k_base").conversation(outcome.conversation) <= outcome.tokens_after
         kept = outcome.conversation.messages
         place = next(i for i, m in enumerate(kept) if MARK in m.text)
