@@ -8,7 +8,8 @@ from sys import getsizeof
 
 from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
-from ctx_hooks.conversation.model import Conversation, Message, Opaque, ToolCall
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Opaque, ToolCall
 from ctx_hooks.runtime.content_cache import json_bytes
 
 MESSAGE_BYTES, PART_BYTES = 160, 120

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ctx_hooks.compaction.message_index import MessageStats, digest_of, request_points
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens

@@ -14,8 +14,8 @@ from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Media, Message, Part, Text, ToolCall, ToolResult, is_request
-from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, references, stays
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Media, Message, Part, Text, ToolCall, ToolResult, is_request, stays
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import Turn, turn_of
@@ -148,12 +148,12 @@ def compress(
     room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
     gone: set[int] = set()
     runs = _runs_in(whole, conversation, skimmed.runs if skimmed else {})
-    newest = newest_words(whole)
-    asked = max((i for i in older_messages(whole) if is_request(whole.messages[i])), default=None)
-    for exchange in sorted(older_exchanges(whole), key=lambda exchange: asked in exchange):
+    newest = whole.newest_words
+    asked = max((i for i in whole.older_messages if is_request(whole.messages[i])), default=None)
+    for exchange in sorted(whole.older_exchanges, key=lambda exchange: asked in exchange):
         if room >= 0:
             break
-        if newest in exchange or not references(whole).isdisjoint(exchange):
+        if newest in exchange or not whole.references.isdisjoint(exchange):
             continue
         gone.update(exchange)
         room += sum(sizes[i] for i in exchange)
@@ -200,7 +200,7 @@ def _part_tokens(part: Part, fmt: str) -> int:
 
 def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:
     """Return the conversation with the results of its newest loop cut to equal shares of the room left for them."""
-    cut = frozenset(conversation.newest_loop if budget.cut_newest else ()) | {newest_words(conversation)}
+    cut = frozenset(conversation.newest_loop if budget.cut_newest else ()) | {conversation.newest_words}
     texts = [r.text for i, m in enumerate(conversation.messages) if i in cut for r in m.results]
     if not texts:
         return conversation

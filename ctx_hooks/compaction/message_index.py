@@ -13,8 +13,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from ctx_hooks.conversation.model import Message, Role, ToolCall, ToolResult, is_question, is_request
-from ctx_hooks.conversation.protection import replaces_history, stays
+from ctx_hooks.conversation.model import (
+    Message,
+    Role,
+    ToolCall,
+    ToolResult,
+    is_question,
+    is_request,
+    replaces_history,
+    stays,
+)
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ctx_hooks.compaction.steps import Step, newest_loop, older_parts, oldest_turns, oversized_results, repeats
 from ctx_hooks.compaction.summary.model_written import Choice
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.message_rules.reasoning import with_elisions
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens

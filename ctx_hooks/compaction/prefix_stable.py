@@ -23,7 +23,8 @@ from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, For
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.compaction.tool_results import MOST_RESULTS
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, ToolResult
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.tokens.units import LocalTokens

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 
 MOST_RESULTS = 64
 """A call is looked for in so many messages before its result."""

@@ -1,11 +1,14 @@
-"""The handles of archived texts: each identifies a text for its tenant, and tells nobody else anything."""
+"""Handles of archived texts, which identify a text only for its tenant, and the texts that one compaction removes."""
 
 import re
 from base64 import b32encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
+
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.placeholders import Reference
 
 HANDLE_CHARS = 12
 """60 bits. Two of a million texts of one tenant share a handle with a probability of 4 in ten million (n²/2⁶¹). A guess
@@ -44,3 +47,52 @@ class Retrievable:
     kept_days: float
     tool: Mapping[str, Any] | None
     store: Callable[[Mapping[str, str]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutTexts:
+    """Gives references to texts before a step cuts them, and archives them. For one compression, in one thread.
+
+    >>> from ctx_hooks.conversation.model import Message, Text
+    >>> stored = {}
+    >>> cut = CutTexts(Retrievable(b"tenant", 7, None, stored.update))
+    >>> sent = Message("user", (Text(f"for the rest: {cut.reference('a long text').handle}"),))
+    >>> cut.store([Message("user", (Text("nothing"),))]), cut.store([sent]), list(stored.values())
+    (False, True, ['a long text'])
+    """
+
+    retrievable: Retrievable
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether the request offers the model the tool that returns the texts."""
+        return self.retrievable.tool is not None
+
+    @property
+    def digested(self) -> tuple[str, float, bool]:
+        """The fields that change the bytes of placeholders."""
+        return self.retrievable.tenant.hex(), self.retrievable.kept_days, self.is_offered
+
+    def reference(self, text: str) -> Reference:
+        """Return a reference to the whole of a text that a step shortens."""
+        handle = handle_of(self.retrievable.tenant, text)
+        self._texts[handle] = text
+        return Reference(handle, self.retrievable.kept_days, self.is_offered)
+
+    def store(self, messages: Iterable[Message]) -> bool:
+        """Archive the texts whose handles the messages contain, as only these were removed; return whether there are any."""
+        named = (handle for text in _texts(messages) for handle in HANDLE.findall(text)) if self._texts else ()
+        found = {handle: self._texts[handle] for handle in named if handle in self._texts}
+        if found:
+            self.retrievable.store(found)
+        return bool(found)
+
+
+def _texts(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, (Text, ToolResult)):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield part.arguments

@@ -1,12 +1,10 @@
-"""The neutral, frozen model of a conversation that every room works on, and who speaks in it.
+"""The neutral, frozen messages that every room works on, and who speaks in them.
 
 A part or message keeps the provider's own value in `raw`, so that formats write it back with all of its fields.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ctx_hooks.conversation.placeholders import REMOVED_MESSAGES
@@ -18,6 +16,8 @@ MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
 ELIDED = "…"
 """Reasoning in its shortest form. An empty one is refused, and LiteLLM drops a blank one on `/v1/messages`."""
+PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
+"""Types of blocks and items that contain a compaction made by Anthropic, OpenAI or Codex."""
 QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
 """Question marks of Latin and most other scripts, Chinese and Japanese, Arabic, Greek, Armenian and Ethiopic."""
 
@@ -184,74 +184,25 @@ def is_question(message: Message) -> bool:
     return any(mark in text for mark in QUESTION_MARKS)
 
 
-def prefill_of(messages: Sequence[Message]) -> int | None:
-    """Return the index of a prefilled answer: the last message, if the assistant's and without tool calls."""
-    last = len(messages) - 1
-    return last if messages and messages[last].role == "assistant" and not messages[last].calls else None
+def stays(message: Message) -> bool:
+    """Whether the message stays whole at any place: system text, pinned, a provider's own, or of no known role.
 
-
-@dataclass(frozen=True)
-class Conversation:
-    """A conversation of one format.
-
-    Attributes:
-        messages: the messages or items, oldest first.
-        preamble: the texts that are sent and counted outside the messages: Anthropic's `system`, Responses'
-            `instructions` and the tool definitions. No step changes it.
-        preamble_markers: how many of these texts have a cache marker.
-        settled: how many of the first messages an earlier compaction left: no step touches them.
-        has_items: whether each part of a turn is an item of its own (Responses).
-        signs_parts: whether signatures are on calls and texts, not on the reasoning (Google).
+    Message text never decides this: else anybody could write a message that stays for ever.
     """
+    return message.role in ("system", "other") or message.pinned or replaces_history(message)
 
-    format: str
-    messages: tuple[Message, ...]
-    preamble: tuple[str, ...] = ()
-    preamble_markers: int = 0
-    settled: int = 0
-    has_items: bool = False
-    signs_parts: bool = False
 
-    def with_messages(self, messages: tuple[Message, ...]) -> "Conversation":
-        """Return this conversation with other messages; itself if the messages are the same."""
-        if len(messages) == len(self.messages) and all(a is b for a, b in zip(messages, self.messages, strict=True)):
-            return self
-        return replace(self, messages=messages)
+def replaces_history(message: Message) -> bool:
+    """Whether it contains a provider's summary of the messages before it, which the client may have dropped.
 
-    @cached_property
-    def exchanges(self) -> tuple[range, ...]:
-        """Ranges of messages that are kept or removed together: a cut between two never separates a call from its result.
-
-        Neighbouring items of the assistant are one answer: reasoning, text and calls belong together.
-        """
-        messages, joins_items = self.messages, self.has_items
-        ends: list[int] = []
-        open_calls: set[str] = set()
-        for i, message in enumerate(messages):
-            own = {c.id for c in message.calls}
-            results = any(r.call_id not in own for r in message.results) or (joins_items and not own.isdisjoint(open_calls))
-            continues = joins_items and i > 0 and messages[i - 1].role == message.role == "assistant"
-            if i > 0 and not (results or continues or (open_calls and message.role == "assistant")):
-                ends.append(i)
-                open_calls = set()
-            open_calls.update(own)
-            open_calls.difference_update([r.call_id for r in message.results])
-        return tuple(range(start, end) for start, end in pairwise([0, *ends, len(messages)]) if messages)
-
-    @cached_property
-    def newest_request(self) -> int | None:
-        """Index of the newest message in any user's own words; None without one."""
-        return next((i for i in range(len(self.messages) - 1, -1, -1) if is_request(self.messages[i])), None)
-
-    @cached_property
-    def newest_loop(self) -> range:
-        """The tool loop that waits for the model's next step (the last exchange before a prefill), else an empty range."""
-        for exchange in reversed(self.exchanges):
-            if any(self.messages[i].results or self.messages[i].calls for i in exchange):
-                return exchange
-            if prefill_of(self.messages) not in exchange:
-                break
-        return range(0)
+    Anthropic: "If a later request leaves the block out, Claude gets no summary", and a signed block comes first in
+    `messages`. LiteLLM keeps the blocks of a chat message in `provider_specific_fields`.
+    """
+    own = message.raw.get("provider_specific_fields")
+    if own and isinstance(own, Mapping) and own.get("compaction_blocks"):
+        return True
+    opaque = [p.raw for p in message.parts if isinstance(p, Opaque) and isinstance(p.raw, Mapping)]
+    return any(raw.get("type") in PROVIDER_SUMMARIES for raw in opaque)
 
 
 def _joined(parts: tuple[Part, ...]) -> str:

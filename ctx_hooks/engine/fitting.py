@@ -12,7 +12,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars
 from ctx_hooks.compaction.thresholds import Thresholds
-from ctx_hooks.conversation.cut_texts import CutTexts
+from ctx_hooks.conversation.handles import CutTexts
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.learning.attempts import Attempt, Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan, bytes_for_retry, lower_output, plan_of

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import PROVIDER_SUMMARIES, REFERENCE_FIELDS
+from ctx_hooks.conversation.conversation import REFERENCE_FIELDS
+from ctx_hooks.conversation.model import PROVIDER_SUMMARIES, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import SEALED, parts_of_value, text_parts, write_block, write_content, write_parts
 from ctx_hooks.formats.fields import OPENAI_ROLES, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctx_hooks.conversation.model import Conversation, Message
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, items_of
 

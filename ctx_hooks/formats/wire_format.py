@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Role
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Reasoning, Role
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import MAPPINGS, copied, items_of, preamble_of, said

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import calls_follow_user, first_message_is_users

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Literal
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message
-from ctx_hooks.conversation.protection import replaces_history
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair, Repaired
 from ctx_hooks.policy.settings import Language

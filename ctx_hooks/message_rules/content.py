@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ctx_hooks.conversation.model import Conversation, Reasoning, Text, ToolCall
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Reasoning, Text, ToolCall
 from ctx_hooks.formats.fields import CACHE_MARKER, mapping_or_empty
 from ctx_hooks.message_rules.rule import Change, rule_on_messages
 

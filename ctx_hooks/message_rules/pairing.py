@@ -7,8 +7,8 @@ from functools import partial
 from typing import TypeAlias
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, Part, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import references
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Part, ToolCall, ToolResult
 from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES, WIRE_FORMATS
 from ctx_hooks.formats.openai_responses import ANSWERABLE
 from ctx_hooks.message_rules.rule import Repair, Repaired
@@ -39,7 +39,7 @@ def calls_answered(conversation: Conversation, *, continues: bool, language: Lan
     pairs.missing_text = placeholders.MISSING_RESULT[language]
     if WIRE_FORMATS[conversation.format].has_items:
         # The provider may have the calls; and only some calls can be answered by a text.
-        if continues or references(conversation):
+        if continues or conversation.references:
             pairs.orphans = []
         pairs.unanswered = [p for p in pairs.unanswered if conversation.messages[p[0]].raw.get("type") in ANSWERABLE]
     arranged = conversation.with_messages(tuple(ARRANGED[conversation.format](conversation, pairs)))

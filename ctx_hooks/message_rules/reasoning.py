@@ -2,7 +2,8 @@
 
 import re
 
-from ctx_hooks.conversation.model import Conversation, Reasoning
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Reasoning
 from ctx_hooks.formats import WIRE_FORMATS
 
 WANTING: tuple[tuple[str, str], ...] = (

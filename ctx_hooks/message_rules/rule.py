@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Literal, NamedTuple, TypeAlias
 
-from ctx_hooks.conversation.model import Conversation, Message
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message
 
 
 class Repair(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, from_newest_summary, message_stats
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format
 from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of
 from ctx_hooks.formats.reader import MessageReader

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ctx_hooks.conversation.cut_texts import CutTexts
-from ctx_hooks.conversation.model import Conversation, Message
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.handles import CutTexts
+from ctx_hooks.conversation.model import Message
 from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.amounts import fraction_of
 from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy

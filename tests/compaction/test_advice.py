@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import ctx_hooks
 from ctx_hooks.compaction.summary.actions import changes_nothing
-from ctx_hooks.conversation.cut_texts import CutTexts
-from ctx_hooks.conversation.handles import Retrievable
+from ctx_hooks.conversation.handles import CutTexts, Retrievable
 from ctx_hooks.conversation.model import ToolCall
 
 ADVICE = ("repeat the call", "call the tool again", "重新调用")

@@ -11,8 +11,7 @@ from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
-from ctx_hooks.conversation.cut_texts import CutTexts
-from ctx_hooks.conversation.handles import Retrievable, handle_of
+from ctx_hooks.conversation.handles import CutTexts, Retrievable, handle_of
 from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader

@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 from strategies import every_format, payloads
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Message, Opaque, Reasoning, Text, ToolCall, ToolResult, is_request
-from ctx_hooks.conversation.protection import (
-    older_exchanges,
-    older_messages,
-    protected,
-    reasoning_left,
-    stays,
-)
+from ctx_hooks.conversation.model import Message, Opaque, Reasoning, Text, ToolCall, ToolResult, is_request, stays
 from ctx_hooks.formats import WIRE_FORMATS
 
 
@@ -45,22 +38,22 @@ def test_the_newest_request_and_loop_stay_with_what_stays_anywhere():
         calls("b"),
         result("b"),
     )
-    assert protected(conversation) == {0, 3, 4, 6, 7, 8}
-    assert [list(e) for e in older_exchanges(conversation)] == [[1], [5]]
-    assert older_messages(conversation) == {1, 5}
+    assert conversation.protected == {0, 3, 4, 6, 7, 8}
+    assert [list(e) for e in conversation.older_exchanges] == [[1], [5]]
+    assert conversation.older_messages == {1, 5}
 
 
 def test_in_a_group_the_newest_words_stay_and_the_question_of_who_spoke_first():
     ann, bob, carol = (said("user", name=name) for name in ("ann", "bob", "carol"))
-    assert protected(talk(ann, said("assistant"), bob, said("assistant"), carol, bob)) == {0, 5}
-    assert protected(talk(ann, bob, ann, said("assistant"), bob)) == {2, 4}
-    assert protected(talk(ann, bob, carol, ann)) == {3}
+    assert talk(ann, said("assistant"), bob, said("assistant"), carol, bob).protected == {0, 5}
+    assert talk(ann, bob, ann, said("assistant"), bob).protected == {2, 4}
+    assert talk(ann, bob, carol, ann).protected == {3}
 
 
 def test_the_beginning_that_the_caller_gives_the_answer_stays_with_what_it_follows():
-    assert protected(talk(said("user"), said("assistant"), said("user"), said("assistant"))) == {2, 3}
-    assert protected(talk(said("user"), said("assistant"), calls("a"), result("a"), said("assistant"))) == {0, 2, 3, 4}
-    assert protected(talk(said("user"), said("assistant"), said("assistant"))) == {0, 2}
+    assert talk(said("user"), said("assistant"), said("user"), said("assistant")).protected == {2, 3}
+    assert talk(said("user"), said("assistant"), calls("a"), result("a"), said("assistant")).protected == {0, 2, 3, 4}
+    assert talk(said("user"), said("assistant"), said("assistant")).protected == {0, 2}
 
 
 @pytest.mark.parametrize("text", ["[ctx_hooks] keep me", "SYSTEM: this stays for ever", "pinned"])
@@ -77,7 +70,7 @@ def test_reasoning_may_go_before_the_newest_request_alone():
     messages = (said("user"), thought(), said("user"), thought())
 
     def goes(i, *messages, **fmt):
-        return reasoning_left(talk(*messages, **fmt), i, Reasoning("hm"), is_wanted=False) is None
+        return talk(*messages, **fmt).reasoning_left(i, Reasoning("hm"), is_wanted=False) is None
 
     assert [goes(i, *messages) for i in range(4)] == [True, True, False, False]
     assert not any(goes(i, *messages, fmt="openai-responses") for i in range(4))

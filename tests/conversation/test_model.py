@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from ctx_hooks.conversation.model import Conversation, Media, Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult
 
 CALL = ToolCall("a", "read", '{"path": "a.py"}')
 RESULT = ToolResult("a", (Text("first"), Media("image", 9), Text("second")))

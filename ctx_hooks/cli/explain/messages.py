@@ -6,7 +6,8 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from ctx_hooks.compaction.message_index import digest_of
-from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Text
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Reasoning, Text
 from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.formats import WIRE_FORMATS
 

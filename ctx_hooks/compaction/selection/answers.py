@@ -7,8 +7,8 @@ context. In plain dialogue half of the text is answers: `select.py` keeps the tu
 from collections.abc import Iterator, Mapping
 
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of, free_tokens
-from ctx_hooks.conversation.model import Conversation, Text, is_request
-from ctx_hooks.conversation.protection import older_exchanges
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Text, is_request
 from ctx_hooks.texts.pieces import head_end, tail_start
 from ctx_hooks.tokens.budget import Budget
 
@@ -38,7 +38,7 @@ def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spa
 def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
     """Yield the texts that end the assistant's turns, newest first."""
     messages = conversation.messages
-    for exchange in reversed(older_exchanges(conversation)):
+    for exchange in reversed(conversation.older_exchanges):
         behind = exchange.stop
         if behind == len(messages) or not is_request(messages[behind]) or _uses_tools(conversation, exchange):
             continue
@@ -50,7 +50,7 @@ def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
 
 def _tools_fraction(conversation: Conversation, budget: Budget) -> float:
     """Return the fraction of calls and their results in the older exchanges."""
-    older = older_exchanges(conversation)
+    older = conversation.older_exchanges
     tokens = [budget.counter.messages((conversation.messages[i] for i in e), conversation.format) for e in older]
     used = sum(tokens[n] for n, exchange in enumerate(older) if _uses_tools(conversation, exchange))
     return used / max(1, sum(tokens))

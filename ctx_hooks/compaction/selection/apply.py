@@ -12,8 +12,8 @@ from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import reasoning_left
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
@@ -58,7 +58,7 @@ class Shortener:
             short = short_arguments(part, budget)
             return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
         if isinstance(part, Reasoning):
-            return reasoning_left(self._conversation, i, part, is_wanted=budget.wants_reasoning)
+            return self._conversation.reasoning_left(i, part, is_wanted=budget.wants_reasoning)
         return part
 
 

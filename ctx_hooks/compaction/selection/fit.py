@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.summary.extractive import summary_tokens
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.tokens.budget import Budget
 
 Build: TypeAlias = Callable[[Selection], Conversation]

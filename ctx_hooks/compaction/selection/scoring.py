@@ -8,8 +8,8 @@ from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
-from ctx_hooks.conversation.model import Conversation, Part, Reasoning, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import older_exchanges, reasoning_left
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -80,7 +80,7 @@ def short_arguments(call: ToolCall, budget: Budget) -> str:
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
     """Return the older exchanges as items, oldest first; `words` are the kept spans of users' texts and of answers."""
-    older = older_exchanges(conversation)
+    older = conversation.older_exchanges
     most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
     texts: dict[Position, tuple[str, Segments]] = {}
     for i in (i for exchange in older for i in exchange):
@@ -127,7 +127,7 @@ def _item(
             if short is not part.arguments:
                 frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
         elif isinstance(part, Reasoning):
-            left = reasoning_left(conversation, i, part, is_wanted=budget.wants_reasoning)
+            left = conversation.reasoning_left(i, part, is_wanted=budget.wants_reasoning)
             frame -= counter.part(part, conversation.format) - (counter.part(left, conversation.format) if left else 0)
     is_answer = any(conversation.messages[i].role == "assistant" for i, k in positions if (i, k) in words)
     spoken = not any(m.calls or m.results for m in messages)

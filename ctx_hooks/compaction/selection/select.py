@@ -15,7 +15,8 @@ from ctx_hooks.compaction.selection.answers import answers
 from ctx_hooks.compaction.selection.order import Row, rows_of
 from ctx_hooks.compaction.selection.scoring import items_of
 from ctx_hooks.compaction.selection.user_words import Position, asks, free_tokens, user_words
-from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Text, ToolCall
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
 

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
-from ctx_hooks.conversation.model import Conversation, Text, is_question, is_request
-from ctx_hooks.conversation.protection import newest_words, older_messages
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Text, is_question, is_request
 from ctx_hooks.texts.statements import LONGEST_SENTENCE_CHARS, corrections, directs, sentences, tells
 from ctx_hooks.tokens.budget import Budget
 
@@ -118,15 +118,15 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
 
 def free_tokens(conversation: Conversation, budget: Budget) -> float:
     """Return the goal's tokens beside protected text."""
-    older = (conversation.messages[i] for i in older_messages(conversation))
+    older = (conversation.messages[i] for i in conversation.older_messages)
     older_tokens = budget.counter.messages(older, conversation.format)
     return budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
 
 
 def _said(conversation: Conversation) -> Iterator[tuple[Position, str]]:
     """Yield the texts of the users' older messages, in order."""
-    newest = newest_words(conversation)
-    for i in sorted(older_messages(conversation)):
+    newest = conversation.newest_words
+    for i in sorted(conversation.older_messages):
         message = conversation.messages[i]
         for k, part in enumerate(message.parts if i == newest or is_request(message) else ()):
             if isinstance(part, Text) and part.text.strip() and not part.is_cut:

@@ -14,7 +14,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.tokens.budget import Budget
 
 

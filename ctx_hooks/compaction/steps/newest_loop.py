@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.steps.oversized_results import with_cut_results
-from ctx_hooks.conversation.model import Conversation
-from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -23,7 +22,7 @@ def _large(conversation: Conversation, budget: Budget) -> Conversation:
     tokens = budget.counter.conversation(conversation)
     newest_tokens, older_tokens = (
         budget.counter.messages((conversation.messages[i] for i in indices), conversation.format)
-        for indices in (conversation.newest_loop, older_messages(conversation))
+        for indices in (conversation.newest_loop, conversation.older_messages)
     )
     room_tokens = budget.goal_tokens - (tokens - newest_tokens - older_tokens)
     allowed_tokens = max(int(room_tokens * NEWEST_FRACTION), room_tokens - older_tokens)

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Media, Part, Reasoning, Text, ToolResult
-from ctx_hooks.conversation.protection import older_messages, protected, reasoning_left
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolResult
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.tokens.budget import Budget
 
@@ -14,12 +14,12 @@ T = TypeVar("T", bound=Part)
 
 
 def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversation:
-    messages, stay = list(conversation.messages), protected(conversation)
+    messages, stay = list(conversation.messages), conversation.protected
     for i, message in enumerate(messages):
         # A message with only reasoning would become empty, which providers refuse; it goes with its exchange.
         if i not in stay and not all(isinstance(p, Reasoning) for p in message.parts):
             left = (
-                reasoning_left(conversation, i, p, is_wanted=budget.wants_reasoning) if isinstance(p, Reasoning) else p
+                conversation.reasoning_left(i, p, is_wanted=budget.wants_reasoning) if isinstance(p, Reasoning) else p
                 for p in message.parts
             )
             messages[i] = message.with_parts(tuple(p for p in left if p is not None))
@@ -30,7 +30,7 @@ def _without_media(conversation: Conversation, budget: Budget) -> Conversation:
     """Replace the media of users and tools, oldest first, until the goal is met; the assistant's belong to its answer."""
     messages, counter = list(conversation.messages), budget.counter
     excess = budget.excess(conversation)
-    for i in sorted(older_messages(conversation)):
+    for i in sorted(conversation.older_messages):
         message = messages[i]
         if excess > 0 and message.role != "assistant":
             short = message.with_parts(tuple([_line(part, budget.policy.language) for part in message.parts]))

@@ -21,8 +21,8 @@ from ctx_hooks.compaction.summary.extractive import (
 )
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, is_request
-from ctx_hooks.conversation.protection import newest_words, references
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import is_request
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
@@ -72,7 +72,7 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
     Questions of kept answers are always added, and the newest words beside tool results; of turns without an answer at most
     `most`. With 0, turns before the first answer get no preference.
     """
-    stay = references(conversation) | {newest_words(conversation)}
+    stay = conversation.references | {conversation.newest_words}
     quoted = {i for i, _ in selector.words}
     gone = {item.messages for item in selector.items} - selection.whole - selection.shortened
     questions = {exchange for exchange in gone if not stay.isdisjoint(exchange)}

@@ -12,7 +12,8 @@ from ctx_hooks.compaction.summary.actions import changes_nothing
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.compaction.tool_results import call_of, with_text
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, ToolResult
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, ToolResult
 from ctx_hooks.policy.settings import Direction, Policy, ToolResultLimits
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes

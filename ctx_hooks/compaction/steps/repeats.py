@@ -11,8 +11,8 @@ from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.tool_results import call_names, with_results, with_text
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Text, ToolResult
-from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Text, ToolResult
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.texts.error_lines import names_an_error
 from ctx_hooks.tokens.budget import Budget
@@ -56,7 +56,7 @@ def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversati
 
 
 def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
-    language, older = budget.policy.language, older_messages(conversation)
+    language, older = budget.policy.language, conversation.older_messages
     calls = call_names(conversation.messages)
     again = {call for call, times in Occurrences(calls.values()).items() if times > 1}
     returned_by: dict[object, str] = {}

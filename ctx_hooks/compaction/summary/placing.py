@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, Text, is_request
-from ctx_hooks.conversation.protection import newest_replacement, stays
+from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import Message, Text, is_request, stays
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Language
 
@@ -42,7 +42,7 @@ def with_records(
         language: the language of the line that ends a record before a user's words.
     """
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
-    replaced = newest_replacement(conversation)
+    replaced = conversation.newest_replacement
     texts = {gap.stop: text for gap, text in records.items() if gap.stop > replaced}
     sent: list[Message] = []
     speaker, may_add = "", False
