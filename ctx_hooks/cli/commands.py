@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.terminal import ERROR, CommandError, json_option, print_error, print_json, yes_option
+from ctx_hooks.cli.terminal import ERROR, CommandError, json_option, print_error, yes_option
 
 READER_GONE = 141
 """The exit code that a shell returns if SIGPIPE ended a process, 128 and its number: `head` closes its input."""
@@ -110,6 +110,7 @@ def doctor() -> None:
 @click.argument("config", type=FILE)
 @click.option("--observe", is_flag=True, help="Decide and record only: no request is changed.")
 @click.option("--events", metavar="FOLDER", help="Record events there, for `ctx-hooks report`.")
+@click.option("--dashboard", is_flag=True, help="Show the page of `ctx-hooks serve` in LiteLLM's dashboard.")
 @yes_option
 @json_option
 @_runs("init")
@@ -272,11 +273,3 @@ def _limits_ls() -> None:
 @_runs("limits", "clear")
 def _limits_clear() -> None:
     """Forget what was learned of deployments; the running workers still have it for a while."""
-
-
-@commands.command(short_help="Print the JSON Schema of the settings, for editors.")
-def schema() -> None:
-    """Print the JSON Schema of the settings, for editors."""
-    from ctx_hooks.policy.loading import configuration_schema
-
-    print_json(configuration_schema())

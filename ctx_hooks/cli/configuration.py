@@ -16,6 +16,8 @@ from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
 
 PLUGIN = "ctx_hooks.proxy_handler_instance"
+DASHBOARD = {"name": "ctx-hooks", "display_name": "Context", "url": "http://localhost:4100"}
+"""The entry of `general_settings.plugins` by which LiteLLM's dashboard shows the page of `serve`."""
 FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
 
 

@@ -89,22 +89,3 @@ def _place_of(name: str) -> str:
     if name in Policy.model_fields or name in OWN_KEYS:
         return "belongs under `defaults`, and is not read here"
     return f"there is no such section{suggestion(name, Settings.model_fields)}"
-
-
-def configuration_schema() -> dict[str, Any]:
-    """Return a JSON Schema of the proxy's configuration that knows the plugin's settings and allows all others."""
-    policy, settings = Policy.model_json_schema(), Settings.model_json_schema()
-    parts = policy.pop("$defs") | settings.pop("$defs")
-    name, names = {"type": "string"}, {"type": "array", "items": {"enum": list(Policy.model_fields)}}
-    begins = {"policy": name, "extends": name, "locked": names}
-    scope = {"anyOf": [name, {"const": False}, {"$ref": "#/$defs/Policy"}]}
-    own = {**settings, "properties": dict(settings["properties"])}
-    own["properties"]["defaults"] |= scope
-    for section in ("policies", *SECTIONS):
-        own["properties"][section] |= {"additionalProperties": scope}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": {PARENT: {"type": "object", "properties": {NAME: {"$ref": "#/$defs/Settings"}}}},
-        "$defs": {**parts, "Policy": {**policy, "properties": {**policy["properties"], **begins}}, "Settings": own},
-    }

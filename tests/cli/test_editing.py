@@ -34,23 +34,25 @@ def config(tmp_path):
     return tmp_path / "config.yaml"
 
 
-@pytest.mark.parametrize("observe", [(), ("--observe",)], ids=["enforce", "observe"])
+@pytest.mark.parametrize("options", [(), ("--observe", "--dashboard")], ids=["enforce", "observe"])
 @pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
-def test_plugin_is_added_once_and_comments_stay(text, observe, config, capsys):
+def test_plugin_is_added_once_and_comments_stay(text, options, config, capsys):
     config.write_bytes(text.encode())
-    assert main(["init", str(config), "--yes", *observe]) == 0, capsys.readouterr().err
+    assert main(["init", str(config), "--yes", *options]) == 0, capsys.readouterr().err
     written = config.read_bytes().decode()
     before, after = yaml.safe_load(text) or {}, yaml.safe_load(written)
     assert configuration_of(after).mistakes == ()
     names = (before.get("litellm_settings") or {}).pop("callbacks", None) or []
     assert after["litellm_settings"].pop("callbacks") == [*([names] if isinstance(names, str) else names), PLUGIN]
     added = (after.get("callback_settings") or {}).pop("ctx_hooks", None)
-    assert added == ({"defaults": {"mode": "observe"}} if observe else None)
+    assert added == ({"defaults": {"mode": "observe"}} if options else None)
+    plugins = (after.get("general_settings") or {}).pop("plugins", [])
+    assert [plugin["url"] for plugin in plugins] == ["http://localhost:4100"] * bool(options)
     assert {k: v for k, v in after.items() if v} == {k: v for k, v in before.items() if v}
     assert [comment for comment in COMMENTS if comment in text and comment not in written] == []
     assert written.startswith("\ufeff") == text.startswith("\ufeff")
     assert "\r\n" not in text or written.count("\n") == written.count("\r\n")
-    assert main(["init", str(config), "--yes", *observe]) == 0
+    assert main(["init", str(config), "--yes", *options]) == 0
     assert config.read_bytes().decode() == written
 
 

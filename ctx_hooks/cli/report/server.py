@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from ctx_hooks.cli.configuration import DASHBOARD
 from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report.figures import Figures
@@ -34,7 +35,7 @@ from ctx_hooks.cli.report.requests import Turn
 from ctx_hooks.cli.report.watching import Watched
 from ctx_hooks.cli.terminal import CommandError, tell
 
-NAME = "ctx-hooks"
+NAME = DASHBOARD["name"]
 KEY_VARIABLE, SALT_VARIABLE = "CTX_HOOKS_DASHBOARD_KEY", "LITELLM_SALT_KEY"
 ADMINS = frozenset({"proxy_admin", "proxy_admin_viewer"})
 CLAIM_SECONDS, SESSION_SECONDS = 30, 8 * 3_600
@@ -43,8 +44,8 @@ MOST_SHOWN, MOST_CHOICES = 200, 500
 FILTERS = ("group", "team", "session", "mode")
 MANIFEST = {
     "name": NAME,
-    "display_name": "Context",
-    "nav_items": [{"key": "context", "label": "Context", "icon": "CompressOutlined", "path": "/"}],
+    "display_name": DASHBOARD["display_name"],
+    "nav_items": [{"key": "context", "label": DASHBOARD["display_name"], "icon": "CompressOutlined", "path": "/"}],
     "capabilities": ["reports"],
 }
 
