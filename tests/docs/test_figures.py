@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 from documentation import ROOT
 
-from ctx_hooks.addons.retrieval import archiving, tool_rounds
+from ctx_hooks.addons.retrieval import answering, tool_rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import thresholds
@@ -44,7 +44,7 @@ SAYS = [
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[stream_events.MOST_READ]} events"),
     ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
-    ("addons", f"The texts of one turn, {archiving.MOST_CALLS} at most"),
+    ("addons", f"The texts of one turn, {answering.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {observations.REMEMBERED}"),
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),

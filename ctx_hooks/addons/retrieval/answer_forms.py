@@ -92,8 +92,8 @@ class ShownStream:
     before.
     """
 
-    def __init__(self, stream: Answers) -> None:
-        self._stream = stream
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
         self._buffer = EventBuffer()
         self._last: Any = None
 
@@ -105,37 +105,35 @@ class ShownStream:
 
     def _seen(self, chunk: Any) -> list[Any]:
         self._last = chunk
-        if isinstance(chunk, (bytes, str)):
-            events = self._buffer.add(chunk.encode() if isinstance(chunk, str) else chunk)
-            return [shown for event in events if (shown := self._seen_event(event)) is not None]
-        fields = plain(chunk)
-        seen = self._stream.seen(fields)
-        if seen is None:
-            return []
-        return [chunk if seen is fields else like(chunk, seen)]
+        if not isinstance(chunk, (bytes, str)):
+            fields = plain(chunk)
+            seen = self._answers.seen(fields)
+            return [] if seen is None else [chunk if seen is fields else like(chunk, seen)]
+        shown = []
+        for event in self._buffer.add(chunk.encode() if isinstance(chunk, str) else chunk):
+            data = data_of(event)
+            seen = None if data is None else self._answers.seen(data)
+            if seen is data:
+                shown.append(event)
+            elif seen is not None:
+                shown.append(event_bytes(seen))
+        return shown
 
     def turn(self) -> Turn | None:
         """Return the provider's turn since its last stream began, None if it cannot be read."""
         with failing_open("shows the end of an answer as it came"):
-            return self._stream.turn()
+            return self._answers.turn()
         return None
 
     def go_on(self) -> None:
         """Begin the stream of a further answer."""
-        self._stream.go_on()
+        self._answers.go_on()
         self._buffer = EventBuffer()
 
     def end(self) -> list[Any]:
         """Return the withheld end of the last stream."""
-        is_text, rest, events = isinstance(self._last, (bytes, str)), bytes(self._buffer.rest), self._stream.withheld
+        is_text, rest, events = isinstance(self._last, (bytes, str)), bytes(self._buffer.rest), self._answers.withheld
         with failing_open("shows the end of an answer as it came"):
-            events = list(self._stream.end())
+            events = list(self._answers.end())
         ended = [event_bytes(event) if is_text else like(self._last, event) for event in events]
         return [*ended, rest] if rest else ended
-
-    def _seen_event(self, event: bytes) -> bytes | None:
-        data = data_of(event)
-        seen = data if data is None else self._stream.seen(data)
-        if seen is data:
-            return event
-        return None if seen is None else event_bytes(seen)

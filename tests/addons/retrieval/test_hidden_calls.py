@@ -80,9 +80,7 @@ def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(f
     assert comparable(TOGETHER[fmt](events)) == comparable(joined)
     of_whole = [FORMS[fmt].turn_of(whole) for whole in wholes]
     assert [comparable(t.messages) for t in turns] == [comparable(t.messages) for t in of_whole]
-    assert [(len(t.hidden), t.has_other_calls, t.waits) for t in turns] == [
-        (len(t.hidden), t.has_other_calls, t.waits) for t in of_whole
-    ]
+    assert [(len(t.hidden), t.waits) for t in turns] == [(len(t.hidden), t.waits) for t in of_whole]
     assert TOOL not in json.dumps(events) + json.dumps(joined)
 
 
@@ -203,7 +201,7 @@ def test_client_answers_calls_of_other_kinds(kind):
     whole = streams.whole("openai-responses", {}, Reply(calls=[Call(TOOL, {})]), 1, 0)
     whole["output"].append({"type": kind, "call_id": "own"})
     turn = RESPONSES.turn_of(whole)
-    assert turn.has_other_calls
+    assert turn.hidden
     assert not turn.waits
 
 
@@ -253,7 +251,7 @@ def test_call_without_its_own_id_is_hidden(fmt, ids):
         part[name] = call_id
     turn = form.turn_of(whole)
     assert turn.hidden
-    assert not turn.is_whole
+    assert not turn.waits
     assert TOOL not in json.dumps(form.joined([whole]))
 
 

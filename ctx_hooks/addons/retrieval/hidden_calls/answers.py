@@ -1,15 +1,16 @@
 """Hides calls of the hidden tool from the client, who sees the provider's answers as one."""
 
-import json
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from itertools import count
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import WIRE_FORMATS, Format
 from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.texts.json_text import parsed
 
 Fields: TypeAlias = Mapping[str, Any]
 """The fields of an answer, of an event of its stream, or of a part: a call of chat, a block of Anthropic's messages,
@@ -19,28 +20,42 @@ CUT_OFF = frozenset(
     {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded", "incomplete", "failed", ""}
 )
 """Reasons for which OpenAI and Anthropic stop before the model has finished: the last call may be incomplete."""
+ENDS_WITHOUT_CALLS = {"tool_calls": "stop", "function_call": "stop", "tool_use": "end_turn"}
+"""From the end reason of an answer with calls to the end reason without them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One answer of the provider.
 
     Attributes:
         messages: its messages for the provider, with all calls: one assistant message, or items of Responses.
         hidden: the calls of the hidden tool, in order.
-        has_other_calls: whether it calls tools of the client, too.
-        is_whole: whether its calls can be answered: it is finished, not cut off, and each call has its own id.
+        waits: whether results of these calls continue it: it is finished, calls no tool of the client, and each call has its
+            own id.
     """
 
     messages: Sequence[Fields]
     hidden: tuple[ToolCall, ...]
-    has_other_calls: bool
-    is_whole: bool
+    waits: bool
 
-    @property
-    def waits(self) -> bool:
-        """Whether the provider waits for results of hidden calls only, so that a further request can continue."""
-        return bool(self.hidden) and self.is_whole and not self.has_other_calls
+
+class Grown:
+    """A part of an answer whose texts a stream brings in pieces."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = dict(fields)
+        self._pieces = defaultdict[str, list[str]](list)
+
+    def add(self, field: str, piece: str | None) -> None:
+        """Add a piece to the text of a field."""
+        if piece:
+            self._pieces[field].append(piece)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the fields with their whole texts; a value that is no text, such as `input: {}`, gives way to its text."""
+        before = {field: self.fields.get(field) for field in self._pieces}
+        begun = {field: text if isinstance(text, str) else "" for field, text in before.items()}
+        return {**self.fields, **{field: begun[field] + "".join(pieces) for field, pieces in self._pieces.items()}}
 
 
 class Answers(ABC):
@@ -51,8 +66,6 @@ class Answers(ABC):
     """The fields by which a request forbids every call."""
     cut_off: ClassVar[str]
     """The reason with which a cut-off answer ends."""
-    ends: ClassVar[Mapping[str, str]] = {}
-    """From the end reason of an answer with calls to the end reason without them."""
 
     @staticmethod
     @abstractmethod
@@ -71,8 +84,8 @@ class Answers(ABC):
 
     @staticmethod
     @abstractmethod
-    def sent_back(answer: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
-        """Return the messages that bring an answer, with only these parts, back to the provider."""
+    def sent_back(answer: Fields) -> Sequence[Fields]:
+        """Return the messages that bring an answer back to the provider."""
 
     @staticmethod
     @abstractmethod
@@ -87,13 +100,11 @@ class Answers(ABC):
     @classmethod
     def turn_of(cls, answer: Fields) -> Turn:
         """Return a whole answer as a turn."""
-        parts = cls.parts(answer)
-        calls = [call for part in parts if (call := cls.call(part)) is not None]
+        calls = [call for call in map(cls.call, cls.parts(answer)) if call is not None]
         hidden = tuple(call for call in calls if call.name == RETRIEVE)
-        ids = [call.id for call in calls if call.id]
-        are_named = all(call.id for call in hidden) and len(set(ids)) == len(ids)
-        is_whole = are_named and cls.reason(answer) not in CUT_OFF
-        return Turn(cls.sent_back(answer, parts), hidden, len(hidden) < len(calls), is_whole)
+        are_named = all(call.id for call in calls) and len({call.id for call in calls}) == len(calls)
+        waits = bool(hidden) and len(hidden) == len(calls) and are_named and cls.reason(answer) not in CUT_OFF
+        return Turn(cls.sent_back(answer), hidden, waits)
 
     @classmethod
     def joined(cls, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
@@ -105,7 +116,7 @@ class Answers(ABC):
         usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
         usage = {"usage": total(usages)} if usages else {}
         reason = cls.reason(answers[-1]) if is_whole else cls.cut_off
-        ended = reason if any(map(cls.call, shown)) else cls.ends.get(reason, reason)
+        ended = reason if any(map(cls.call, shown)) else ENDS_WITHOUT_CALLS.get(reason, reason)
         return {**first, **cls.joined_fields(answers, shown, ended or None), **usage}
 
     @classmethod
@@ -116,6 +127,8 @@ class Answers(ABC):
 
     def __init__(self) -> None:
         self.before: list[Fields] = []
+        self.places = count()
+        """The numbers of the parts that the client sees, over all answers."""
         self.begin()
 
     def begin(self) -> None:
@@ -149,17 +162,13 @@ class Answers(ABC):
         return [self.ending(event, whole) for event in self.withheld]
 
 
-def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> tuple[Fields, ...]:
-    """Return the results of the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
+def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> Sequence[Fields]:
+    """Return the messages that bring the results of calls; Anthropic's are blocks of one."""
     write = WIRE_FORMATS[fmt].tool_result
-    answers = [write(call, text, is_error=False) for call, text in zip(calls, texts, strict=True)]
-    return tuple(answer.results[0].raw or answer.raw for answer in answers)
-
-
-def messages_of(results: Sequence[Fields]) -> Sequence[Fields]:
-    """Return the messages that bring only results of calls."""
+    messages = [write(call, text, is_error=False) for call, text in zip(calls, texts, strict=True)]
+    results = [message.results[0].raw or message.raw for message in messages]
     is_blocks = any("tool_use_id" in result for result in results)
-    return ({"role": "user", "content": list(results)},) if is_blocks else results
+    return [{"role": "user", "content": results}] if is_blocks else results
 
 
 def total(usages: Sequence[Fields]) -> dict[str, Any]:
@@ -180,17 +189,4 @@ def total(usages: Sequence[Fields]) -> dict[str, Any]:
 
 def object_of(arguments: str) -> dict[str, Any]:
     """Return the arguments of a call as an object, empty if they are none: providers accept nothing else back."""
-    try:
-        return dict(mapping_or_empty(json.loads(arguments)))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def says_anything(message: Fields) -> bool:
-    """Whether a message or item of an answer has words, or calls a tool."""
-    content = message.get("content")
-    blocks = content if isinstance(content, (list, tuple)) else [{"text": content}]
-    texts = [block.get("text") for block in blocks if isinstance(block, Mapping)]
-    calls = any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
-    is_call = str(message.get("type", "")).endswith("_call") or bool(message.get("tool_calls"))
-    return calls or is_call or any(isinstance(text, str) and bool(text.strip()) for text in texts)
+    return dict(mapping_or_empty(parsed(arguments)))

@@ -1,12 +1,9 @@
-"""Calls of the hidden tool in answers of OpenAI's chat completions.
+"""Calls of the hidden tool in answers of OpenAI's chat completions: an answer is one message with a list of calls."""
 
-A turn is read from the first choice: nobody combines several answers with tool calls.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, object_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import CHAT
@@ -31,21 +28,20 @@ class _Chat(Answers):
     format = CHAT
     no_calls: ClassVar[Fields] = {"tool_choice": "none"}
     cut_off = "length"
-    ends: ClassVar[Mapping[str, str]] = {"tool_calls": "stop", "function_call": "stop"}
 
     _head: Fields | None = None
     _has_text = False
 
     def begin(self) -> None:
         super().begin()
-        self._texts: dict[str, list[str]] = {name: [] for name in TEXTS}
-        self._thinking: list[tuple[dict[str, Any], list[str]]] = []
-        self._provider_fields: dict[str, Any] = {}
-        self._calls: list[tuple[Fields, list[str]]] = []
-        self._at: dict[Any, int] = {}
+        self._message = Grown({})
+        self._thinking: list[Grown] = []
+        self._calls: list[tuple[Fields, Grown]] = []
+        self._at: dict[Any, tuple[int, int | None]] = {}
         self._reason: str | None = None
         self._usage: Fields | None = None
         self._is_separated = not self._has_text
+        self._shown_calls = 0
 
     def seen(self, event: Fields) -> Fields | None:
         choice = _choice(event)
@@ -54,8 +50,6 @@ class _Chat(Answers):
         if not choice and not event.get("usage"):
             return event  # an error, or what a server adds
         chunk = {**event, **self._head} if self.before else event
-        if choice.get("index"):
-            return chunk  # belongs to another answer to the same request
         delta = choice.get("delta") or {}
         self._usage = chunk.get("usage") or self._usage
         self._reason = choice.get("finish_reason") or self._reason
@@ -70,13 +64,12 @@ class _Chat(Answers):
     def _shown(self, delta: Fields) -> Fields:
         """Note a delta and return the client's view of it, the same object if nothing is hidden."""
         for name in TEXTS:
-            self._texts[name] += [delta[name]] if delta.get(name) else []
+            self._message.add(name, delta.get(name))
         for piece in delta.get("thinking_blocks") or ():
             self._note_thinking(piece)
-        fields = delta.get("provider_specific_fields") or {}
-        self._provider_fields |= {  # LiteLLM repeats the blocks there
-            name: value for name, value in fields.items() if value is not None and name != "thinking_blocks"
-        }
+        given = delta.get("provider_specific_fields") or {}  # LiteLLM repeats the blocks there
+        known = self._message.fields.setdefault("provider_specific_fields", {})
+        known |= {name: value for name, value in given.items() if value is not None and name != "thinking_blocks"}
         pieces = list(delta.get("tool_calls") or ())
         kept = [piece for piece in map(self._noted, pieces) if piece is not None]
         changed: dict[str, Any] = {} if kept == pieces else {"tool_calls": kept or None}
@@ -91,35 +84,28 @@ class _Chat(Answers):
 
     def _note_thinking(self, piece: Fields) -> None:
         """Note a piece of thinking, which continues the block before unless a signature has closed that block."""
-        last = self._thinking[-1][0] if self._thinking else {}
+        last = self._thinking[-1].fields if self._thinking else {}
         if not (last.get("type") == "thinking" == piece.get("type")) or last.get("signature"):
-            self._thinking.append(({}, []))
-        block, texts = self._thinking[-1]
-        block |= {name: value for name, value in piece.items() if value}
-        texts.append(piece.get("thinking") or "")
+            self._thinking.append(Grown({}))
+        self._thinking[-1].fields |= {name: value for name, value in piece.items() if value and name != "thinking"}
+        self._thinking[-1].add("thinking", piece.get("thinking"))
 
     def _noted(self, piece: Fields) -> Fields | None:
         """Note a piece of a call and return the client's view, numbered among its own calls; None if it is hidden."""
-        index = piece.get("index")
-        at = self._at.get(index)
+        index, function = piece.get("index"), piece.get("function") or {}
+        at, number = self._at.get(index, (None, None))
         if at is None or (piece.get("id") and piece["id"] != self._calls[at][0].get("id")):
-            at = self._at[index] = len(self._calls)
-            self._calls.append((piece, []))
-        first, arguments = self._calls[at]
-        arguments.append((piece.get("function") or {}).get("arguments") or "")
-        if _name(first) == RETRIEVE:
-            return None
-        number = sum(_name(call) != RETRIEVE for call, _ in self._calls[:at])
-        return piece if number == index else {**piece, "index": number}
+            at, number = len(self._calls), None if _name(piece) == RETRIEVE else self._shown_calls
+            self._shown_calls += number is not None
+            self._at[index] = at, number
+            self._calls.append((_without_none(piece), Grown(_without_none({**function, "arguments": ""}))))
+        self._calls[at][1].add("arguments", function.get("arguments"))
+        return None if number is None else piece if number == index else {**piece, "index": number}
 
     def answer(self) -> Fields:
-        message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items() if texts}
-        message["thinking_blocks"] = [
-            {**block, "thinking": "".join(texts)} if block.get("type") == "thinking" else block
-            for block, texts in self._thinking
-        ]
-        message["provider_specific_fields"] = self._provider_fields
-        message["tool_calls"] = [_whole_call(*found) for found in self._calls]
+        thinking = [block.whole() for block in self._thinking]
+        calls = [{**call, "function": function.whole()} for call, function in self._calls]
+        message = {**self._message.whole(), "thinking_blocks": thinking, "tool_calls": calls}
         return {"choices": [{"message": message, "finish_reason": self._reason}], "usage": self._usage}
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
@@ -140,11 +126,11 @@ class _Chat(Answers):
         return text_or_empty(_choice(answer).get("finish_reason"))
 
     @staticmethod
-    def sent_back(answer: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+    def sent_back(answer: Fields) -> Sequence[Fields]:
         message = _message(answer)
-        text = message.get("content") or (None if parts else "")
-        said = {"role": "assistant", "content": text, **{name: message[name] for name in SENT_BACK if message.get(name)}}
-        return ({**said, "tool_calls": list(map(_call_sent_back, parts))} if parts else said,)
+        calls = [_call_sent_back(call) for call in message.get("tool_calls") or ()]
+        said = {name: message[name] for name in SENT_BACK if message.get(name)} | ({"tool_calls": calls} if calls else {})
+        return ({"role": "assistant", "content": message.get("content") or (None if calls else ""), **said},)
 
     @staticmethod
     def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
@@ -157,20 +143,17 @@ class _Chat(Answers):
         return {"choices": [{**_choice(answers[-1]), "message": message, "finish_reason": reason}]}
 
 
-def _whole_call(first: Fields, arguments: Sequence[str]) -> dict[str, Any]:
-    known, function = (
-        {name: value for name, value in fields.items() if name != "index" and value is not None}
-        for fields in (first, first.get("function") or {})
-    )
-    return {**known, "function": {**function, "arguments": "".join(arguments)}}
-
-
 def _call_sent_back(call: Fields) -> dict[str, Any]:
     """Return a call in a message's form: servers behind LiteLLM read its arguments, and fail if they are not JSON."""
-    sent = {name: value for name, value in call.items() if name != "index" and value is not None}
-    if _name(call) == RETRIEVE and not object_of(call["function"].get("arguments") or ""):
-        sent["function"] = {**call["function"], "arguments": "{}"}
-    return {"type": "function", **sent}
+    function = dict(call.get("function") or {})
+    if _name(call) == RETRIEVE and not object_of(function.get("arguments") or ""):
+        function["arguments"] = "{}"
+    return {"type": "function", **_without_none(call), "function": function}
+
+
+def _without_none(fields: Fields) -> dict[str, Any]:
+    """Return the fields of a call without its number in a stream, and without absent values."""
+    return {name: value for name, value in fields.items() if name != "index" and value is not None}
 
 
 def _with_delta(chunk: Fields, delta: Fields, **changes: Any) -> dict[str, Any]:
@@ -178,6 +161,7 @@ def _with_delta(chunk: Fields, delta: Fields, **changes: Any) -> dict[str, Any]:
 
 
 def _choice(answer: Fields) -> Fields:
+    """Return the first choice: the tool is not offered to a client that wants several."""
     choices = answer.get("choices")
     return choices[0] if choices else {}
 

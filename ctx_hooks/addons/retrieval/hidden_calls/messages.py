@@ -1,10 +1,9 @@
 """Calls of the hidden tool in answers of Anthropic's messages: an answer is a list of blocks, of which each call is one."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, object_of
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.formats import ANTHROPIC
 from ctx_hooks.formats.fields import compact_json, mapping_or_empty, text_or_empty
@@ -31,62 +30,50 @@ class _Messages(Answers):
     format = ANTHROPIC
     no_calls: ClassVar[Fields] = {"tool_choice": {"type": "none"}}
     cut_off = "max_tokens"
-    ends: ClassVar[Mapping[str, str]] = {CALL: "end_turn"}
-
-    _shown_blocks = 0
 
     def begin(self) -> None:
         super().begin()
-        self._blocks: dict[Any, tuple[dict[str, Any], defaultdict[str, list[str]]]] = {}
-        self._numbers: dict[Any, int] = {}
+        self._blocks: dict[Any, Grown] = {}
+        self._numbers: dict[Any, int | None] = {}
         self._reason: str | None = None
         self._usage: dict[str, Any] = {}
 
     def seen(self, event: Fields) -> Fields | None:
-        kind = event.get("type")
+        kind, index, delta = event.get("type"), event.get("index"), event.get("delta") or {}
         if kind == "message_start":
             self._note_usage((event.get("message") or {}).get("usage"))
             return None if self.before else event
         if kind in ("message_delta", "message_stop"):
             self._note_usage(event.get("usage"))
-            self._reason = (event.get("delta") or {}).get("stop_reason") or self._reason
+            self._reason = delta.get("stop_reason") or self._reason
             self.withheld.append(event)
             return None
-        if kind not in ("content_block_start", "content_block_delta", "content_block_stop"):
-            return event
-        index = event.get("index")
         if kind == "content_block_start":
-            block = dict(event.get("content_block") or {})
-            self._blocks[index] = block, defaultdict(list)
-            if not self.is_hidden(block):
-                self._numbers[index] = self._shown_blocks
-                self._shown_blocks += 1
-        if kind == "content_block_delta":
-            self._grow(index, event.get("delta") or {})
+            block = event.get("content_block") or {}
+            self._blocks[index] = Grown(block)
+            self._numbers[index] = None if self.is_hidden(block) else next(self.places)
+        elif kind == "content_block_delta":
+            self._grow(self._blocks.setdefault(index, Grown({})), delta)
+        elif kind != "content_block_stop":
+            return event
         number = self._numbers.get(index)
-        if number is None:
-            return None
-        return event if number == index else {**event, "index": number}
+        return None if number is None else event if number == index else {**event, "index": number}
 
     def _note_usage(self, usage: Any) -> None:
         """Note the usage of an event: later events replace the figures of earlier ones."""
         self._usage |= {name: value for name, value in mapping_or_empty(usage).items() if value is not None}
 
-    def _grow(self, index: Any, delta: Fields) -> None:
-        block, grown = self._blocks.setdefault(index, ({}, defaultdict(list)))
+    @staticmethod
+    def _grow(block: Grown, delta: Fields) -> None:
         kind = delta.get("type")
         if kind == CITATION:
-            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+            block.fields["citations"] = [*(block.fields.get("citations") or ()), delta.get("citation")]
         elif kind in GROWN_BY:
             field, own = GROWN_BY[kind]
-            grown[field].append(delta.get(own) or "")
+            block.add(field, delta.get(own))
 
     def answer(self) -> Fields:
-        blocks = []
-        for block, grown in self._blocks.values():
-            begun = {**block, "input": ""}  # an input begins with an empty object, and is read from its text
-            texts = {field: (begun.get(field) or "") + "".join(pieces) for field, pieces in grown.items()}
-            blocks.append({**block, **{field: text for field, text in texts.items() if text}})
+        blocks = [block.whole() for block in self._blocks.values()]
         return {"content": blocks, "stop_reason": self._reason, "usage": self._usage}
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
@@ -114,8 +101,9 @@ class _Messages(Answers):
         return text_or_empty(answer.get("stop_reason"))
 
     @staticmethod
-    def sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+    def sent_back(answer: Fields) -> Sequence[Fields]:
         """Return one message without empty texts: providers refuse these if they come back."""
+        parts = _Messages.parts(answer)
         said = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
         read = [{**part, "input": object_of(part["input"])} if isinstance(part.get("input"), str) else part for part in said]
         return ({"role": "assistant", "content": read},)

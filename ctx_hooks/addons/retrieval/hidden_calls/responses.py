@@ -22,7 +22,6 @@ WAITS_FOR_NOBODY = frozenset(
 END = ("status", "incomplete_details", "error", "completed_at")
 """The fields of a response that say how it ended."""
 OPENING = frozenset({"response.created", "response.in_progress", "response.queued"})
-ITEM = frozenset({"response.output_item.added", "response.output_item.done"})
 EVENT = "response."
 ENDED = frozenset({"completed", "incomplete", "failed"})
 """How a stream ends: the last event is named after it."""
@@ -39,72 +38,57 @@ class _Responses(Answers):
     no_calls: ClassVar[Fields] = {"tool_choice": "none"}
     cut_off = "incomplete"
 
-    _shown_items = 0
     _last_number = -1
     _hides = False
 
     def begin(self) -> None:
         super().begin()
         self._items: dict[int | str, Fields] = {}
-        self._keys: dict[str, int | str] = {}
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[int | str, int] = {}
         self._hides = self._hides or bool(self.before)
 
     def seen(self, event: Fields) -> Fields | None:
         kind = _kind(event)
         if kind in OPENING:
-            return (
-                None
-                if self.before
-                else self._numbered(_with_response(event, self.cleaned(mapping_or_empty(event.get("response")))))
-            )
+            return None if self.before else self._numbered(event, **self._cleaned(event))
         if kind.removeprefix(EVENT) in ENDED:
             self.withheld = [event]
             return None
-        key = self._key(event)
-        item = mapping_or_empty(event.get("item")) if kind in ITEM else self._items.get(key)
-        if key != "" and item is not None:
+        item, index = mapping_or_empty(event.get("item")), event.get("output_index")
+        key = index if isinstance(index, int) else str(event.get("item_id") or item.get("id") or "")
+        if item:
             self._items[key] = item
-        if item is not None and self.is_hidden(item):
+        if self.is_hidden(self._items.get(key, {"type": "message"})):
             self._hides = True
             return None
-        if isinstance(key, str):
+        if index is None:
             return self._numbered(event)
         if key not in self._numbers:
-            self._numbers[key] = self._shown_items
-            self._shown_items += 1
-        number = self._numbers[key]
-        return self._numbered(event if number == key else {**event, "output_index": number})
+            self._numbers[key] = next(self.places)
+        return self._numbered(event, output_index=self._numbers[key])
 
-    def _key(self, event: Fields) -> int | str:
-        """Return the key of an event's item: its number, its id if the server gives no number, "" for no item."""
-        index = event.get("output_index")
-        item_id = str(event.get("item_id") or mapping_or_empty(event.get("item")).get("id") or "")
-        if isinstance(index, int):
-            self._keys[item_id] = index
-            return index
-        return self._keys.get(item_id, item_id) if item_id else ""
-
-    def _numbered(self, event: Fields) -> Fields:
-        """Return an event with the next number after the first hidden event; before it, with the provider's own."""
+    def _numbered(self, event: Fields, **changes: object) -> Fields:
+        """Return a changed event with the next number after the first hidden event; before it, with the provider's own."""
         given = event.get("sequence_number")
-        if not isinstance(given, int):
-            return event
-        number = self._last_number + 1 if self._hides else given
-        self._last_number = max(self._last_number, number)
-        return event if number == given else {**event, "sequence_number": number}
+        if isinstance(given, int):
+            number = self._last_number + 1 if self._hides else given
+            self._last_number = max(self._last_number, number)
+            changes["sequence_number"] = number
+        return event if all(event.get(name) == value for name, value in changes.items()) else {**event, **changes}
+
+    def _cleaned(self, event: Fields) -> dict[str, Fields]:
+        response = event.get("response")
+        return {"response": self.cleaned(response)} if isinstance(response, Mapping) else {}
 
     def answer(self) -> Fields:
         """Return the answer of the last event, with the streamed items that some servers leave out there."""
         end = self.withheld[0] if self.withheld else {}
-        response, kind = mapping_or_empty(end.get("response")), _kind(end).removeprefix(EVENT)
-        ended = response if response.get("status") == kind else {**response, "status": kind if end else ""}
-        is_silent = bool(self._items) and not ended.get("output")
-        return {**ended, "output": list(self._items.values())} if is_silent else ended
+        response = mapping_or_empty(end.get("response"))
+        output = response.get("output") or list(self._items.values())
+        return {**response, "status": _kind(end).removeprefix(EVENT), "output": output}
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
-        shown = whole if self._hides else self.cleaned(mapping_or_empty(event.get("response")))
-        return self._numbered(_with_response(event, shown))
+        return self._numbered(event, **({"response": whole} if self._hides else self._cleaned(event)))
 
     @staticmethod
     def parts(answer: Fields) -> Sequence[Fields]:
@@ -125,26 +109,25 @@ class _Responses(Answers):
         return status if status in ENDED else ""
 
     @staticmethod
-    def sent_back(_: Fields, parts: Sequence[Fields]) -> Sequence[Fields]:
+    def sent_back(answer: Fields) -> Sequence[Fields]:
         """Return the items as a request has them, for a provider that keeps none.
 
         It accepts reasoning by its encrypted content, which the client may not have requested: "Item 'rs_...' not found.
         Items are not persisted when `store` is set to false." Without it the items go back without ids, since a call that is
         known by its id is refused "without its required 'reasoning' item".
         """
-        kept = _followed([part for part in parts if part.get("type") != REASONING or part.get("encrypted_content")])
-        is_complete = all(part.get("type") != REASONING or part.get("encrypted_content") for part in parts)
-        unsent = () if is_complete else ("id",)
-        return [{name: value for name, value in _readable(part).items() if name not in unsent} for part in kept]
+        parts = _Responses.parts(answer)
+        kept = [part for part in parts if part.get("type") != REASONING or part.get("encrypted_content")]
+        unsent = () if len(kept) == len(parts) else ("id",)
+        return [{name: value for name, value in _readable(part).items() if name not in unsent} for part in _followed(kept)]
 
     @staticmethod
     def cleaned(answer: Fields) -> Fields:
         """Return a response that does not say that its request offered the hidden tool."""
-        found = mapping_or_empty(answer)
-        tools = found.get("tools")
+        tools = answer.get("tools")
         if not isinstance(tools, Sequence):
-            return found
-        return {**found, "tools": [t for t in tools if not isinstance(t, Mapping) or t.get("name") != RETRIEVE]}
+            return answer
+        return {**answer, "tools": [t for t in tools if not isinstance(t, Mapping) or t.get("name") != RETRIEVE]}
 
     @staticmethod
     def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
@@ -163,10 +146,6 @@ def _followed(items: Sequence[Fields]) -> list[Fields]:
     """Return items without reasoning at their end, which is refused back "without its required following item"."""
     ends = [i for i, item in enumerate(items) if item.get("type") != REASONING]
     return list(items[: ends[-1] + 1]) if ends else []
-
-
-def _with_response(event: Fields, response: Fields) -> Fields:
-    return event if response == mapping_or_empty(event.get("response")) else {**event, "response": response}
 
 
 def _kind(event: Fields) -> str:
