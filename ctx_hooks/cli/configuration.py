@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.files import config_of, read_text, repeated_keys
+from ctx_hooks.cli.spelling import with_hint
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
@@ -108,7 +109,7 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
             wrong.append(
                 f"model_list.{i}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
             )
-    return Configuration(raw, settings, policies, tuple(wrong), listed)
+    return Configuration(raw, settings, policies, tuple(with_hint(line, settings) for line in wrong), listed)
 
 
 def values_of(raw: Any) -> Iterator[tuple[str, Any]]:

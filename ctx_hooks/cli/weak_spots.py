@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from ctx_hooks.cli.configuration import PLUGIN, Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
+from ctx_hooks.cli.spelling import suggestion
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import names_redis
 from ctx_hooks.policy.loading import NAME
-from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS, replaced_reserve
 

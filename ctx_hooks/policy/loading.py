@@ -5,10 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from ctx_hooks.policy.resolve import Policies, environment
-from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, suggestion, switches_off, weakest
+from ctx_hooks.policy.scopes import switches_off, valid_part, weakest
 from ctx_hooks.policy.settings import Mode, Policy, Settings, with_off
 
 logger = logging.getLogger("ctx_hooks")
@@ -62,30 +60,15 @@ def settings_of(raw: Any) -> tuple[Settings, list[str]]:
     if not isinstance(raw, Mapping):
         said = f"{SECTION}: sections are expected, such as `defaults`, not {raw!r:.60}; the mode is 'observe' at most"
         return Settings().with_most("off" if switches_off("mode", raw) else "observe"), [said]
-    sections = {name: raw[name] for name in raw if name in Settings.model_fields}
-    others = {str(with_off(name)): value for name, value in raw.items() if name not in sections}
-    wrong = [f"{SECTION}.{name}: {_place_of(name)}; the mode is 'observe' at most" for name in others]
-    modes: list[Mode] = ["off" if switches_off(name, value) else "observe" for name, value in others.items()]
-    while True:  # a section without its wrong part may be wrong too
-        try:
-            settings = Settings.model_validate(sections)
-        except ValidationError as error:
-            wrong += mistakes(error, SECTION, Settings)
-            for name, *inner in (e["loc"] for e in error.errors()):
-                section = sections.pop(str(name), None)
-                if inner and isinstance(section, Mapping) and inner[0] in section:
-                    sections[str(name)] = {n: v for n, v in section.items() if n != inner[0]}
-                elif name in (*SECTIONS, "policies") and section not in (None, [], ""):
-                    modes.append("observe")
-        else:
-            return settings.with_most(weakest(modes)), [
-                *wrong,
-                *(f"{SECTION}.{line}" for line in Policies(settings).mistakes()),
-                *(line for _, read in environment() for line in read.mistakes),
-            ]
-
-
-def _place_of(name: str) -> str:
-    if name in Policy.model_fields or name in OWN_KEYS:
-        return "belongs under `defaults`, and is not read here"
-    return f"there is no such section{suggestion(name, Settings.model_fields)}"
+    given = {str(with_off(name)): value for name, value in raw.items()}
+    sections, wrong, lost = valid_part(Settings, given, SECTION)
+    modes: list[Mode] = []
+    for name in lost:
+        is_scoped = name in (*SECTIONS, "policies") and given[name] not in (None, [], "")
+        if is_scoped or name not in Settings.model_fields:
+            modes.append("off" if switches_off(name, given[name]) else "observe")
+    if (at_most := weakest(modes)) is not None:
+        wrong[-1] += f"; the mode is {at_most!r} at most"
+    settings = Settings.model_validate(sections).with_most(at_most)
+    inner = [f"{SECTION}.{line}" for line in Policies(settings).mistakes()]
+    return settings, [*wrong, *inner, *(line for _, read in environment() for line in read.mistakes)]

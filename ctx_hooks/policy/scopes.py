@@ -1,10 +1,9 @@
 """Read one scope: the fields that it sets and locks, and its mistakes.
 
-A field that is unknown or has a wrong value is left out; the rest of the scope applies, and its mode is `observe` at most.
-Anybody may write into LiteLLM's metadata: an unknown field there has no effect. Words that mean off switch off everywhere.
+A field that is unknown or has a wrong value is left out; the rest of the scope applies, in mode `observe` at most, or off if
+the field says so. Anybody may write into LiteLLM's metadata: an unknown field has no other effect there.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,25 +33,6 @@ _COMPRESSION = re.compile(r"compress|compact|prun|trim|truncat|condens|enable|^(
 _DISABLED = re.compile(r"^(?:off|disabled?|disable.*|no.?(?:compress|compact|prun|trim|truncat).*)$")
 """Names under which any other value says so."""
 _OFF = frozenset({"off", "false", "no", "0", "none", "never", "disable", "disabled", "n", "f"})
-_RATIO = "older results give way as far as the budget needs it; write `tool_results: {max_fraction: 0.3}` for one result"
-KNOWN_ELSEWHERE: Mapping[str, str] = {
-    "reservetokens": "write `reserve: 16384`",
-    "reservetokensfloor": "write `reserve: 16384`",
-    "keeprecenttokens": "write `keep_recent: 20000`",
-    "contextwindowoverride": "the deployment states its window, as `max_input_tokens` in its `model_info`",
-    "contexttokens": "write `window_tokens: 128000`",
-    "historylimit": "write `max_turns: 50`",
-    "dmhistorylimit": "write `max_turns: 50` under `sessions: {'dm:*': ...}`",
-    "softtrimratio": _RATIO,
-    "hardtrimratio": _RATIO,
-    "maxoverflowcompactionattempts": "write `rescue_attempts: 3`",
-    "maxlines": "write `tool_results: {max_lines: 2000}`",
-    "maxbytes": "write `tool_results: {max_bytes: 51200}`",
-    "truncatedirection": "write `tool_results: {direction: head}`",
-    "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
-    "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
-}
-"""Names of OpenClaw, pi, nanobot and MyCodeAgent, in small letters without separators, with the hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +73,37 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
         return ReadScope(mistakes=(f"{origin}: is empty and sets nothing",) if scope is None else ())
     if not isinstance(scope, Mapping):
         return _unreadable(f"{origin}: a policy's name or fields are expected, not {scope!r:.60}")
-    fields, wrong, at_most, locked = _known(origin, {str(with_off(name)): value for name, value in scope.items()})
-    words = [with_off(fields.pop(word, None)) for word in ("policy", "extends")]
-    base = _named(origin, words[0] or words[1], policies, begun)
-    listed = fields.pop("locked", None) or ()
-    unlisted = [n for n in listed if n not in [*Policy.model_fields]] if isinstance(listed, (list, tuple)) else [listed]
-    if unlisted:  # it may have meant any field
-        wrong += [f"{origin}.locked: {n!r:.60} is no field{suggestion(n, Policy.model_fields)}" for n in unlisted]
-        locked = True
-    fields, faulty = _valid(origin, fields, policies)
-    wrong += faulty
-    if (faulty or unlisted) and at_most is None and origin not in ENVIRONMENT:
-        at_most = "observe"
+    given = {str(with_off(name)): value for name, value in scope.items()}
+    policy, extended, listed = (with_off(given.pop(word, None)) for word in OWN_KEYS)
+    base = _named(origin, policy or extended, policies, begun)
+    own = _own(origin, given, listed, policies)
+    mistakes, at_most = (*own.mistakes, *base.mistakes), weakest((own.at_most, base.at_most))
+    return ReadScope(merged(base.fields, own.fields), (*base.locked, *own.locked), mistakes, at_most)
+
+
+def _own(origin: str, given: dict[str, Any], listed: Any, policies: Mapping[str, Scope]) -> ReadScope:
+    """Return what the fields of a scope and its list of locked ones say, without the named policy that it begins from."""
+    wrong = _without_unknown_names(origin, given, policies)
+    fields, faults, lost = valid_part(Policy, given, origin)
+    if "mode" in fields:
+        fields["mode"] = Policy(mode=fields["mode"]).mode
+    locked = listed if isinstance(listed, (list, tuple)) else [listed] if listed else []
+    unknown = [n for n in locked if n not in [*Policy.model_fields]] if locked is listed else locked
+    modes: list[Mode] = ["observe"] if wrong or unknown else []
+    foreign = [name for name in lost if name not in Policy.model_fields]
+    for name in lost:
+        if switches_off(name, given[name]):
+            modes.append("off")
+        elif name not in foreign or origin not in METADATA:
+            modes.append("observe")
+    # An unknown word may be a misspelt `locked` or `policy`: what it may have locked stays locked.
+    words = [given[name] for name in foreign if origin not in METADATA]
+    may_lock = unknown or any(isinstance(word, list) or word in [*policies] for word in words)
+    lines = [*wrong, *faults, *(f"{origin}.locked: {name!r:.60} is no field" for name in unknown)]
+    at_most = None if origin in ENVIRONMENT else weakest(modes)
     if at_most is not None:
-        wrong[-1] += f"; the mode here is {at_most!r} at most"
-    all_locked = (*base.locked, *(Policy.model_fields if locked else listed))
-    return ReadScope(merged(base.fields, fields), all_locked, (*wrong, *base.mistakes), weakest((at_most, base.at_most)))
+        lines[-1] += f"; the mode here is {at_most!r} at most"
+    return ReadScope(fields, tuple(Policy.model_fields if may_lock else locked), tuple(lines), at_most)
 
 
 def merged(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,26 +119,24 @@ def weakest(modes: Iterable[Mode | None]) -> Mode | None:
     return min((mode for mode in modes if mode is not None), key=WEAKEST_FIRST.index, default=None)
 
 
-def suggestion(name: Any, known: Iterable[str]) -> str:
-    """Return the hint for an unknown name: what to write for another system's name, or the name that it resembles."""
-    plain = re.sub(r"[^a-z]", "", str(name).lower())
-    if hint := KNOWN_ELSEWHERE.get(plain, KNOWN_ELSEWHERE.get(plain.removeprefix("tooloutput"))):
-        return f"; {hint}"
-    found = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
-
-
-def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[str]:
-    """Return each mistake with its path, the value, the allowed values, and the nearest field's name."""
-    lines = []
-    for e in error.errors(include_url=False):
-        where = ".".join([path, *map(str, e["loc"])])
-        if e["type"] == "extra_forbidden":
-            lines.append(f"{where}: there is no such field{suggestion(str(e['loc'][-1]), model.model_fields)}")
+def valid_part(model: type[BaseModel], given: Mapping[str, Any], path: str) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the valid fields, a line for each mistake, and the fields with one. A nested section loses only wrong parts."""
+    fields, lines, lost = dict(given), dict[str, None](), dict[str, None]()
+    while True:  # a section without its wrong part may be wrong too
+        try:
+            model.model_validate(fields)
+        except ValidationError as error:
+            for e in error.errors(include_url=False):
+                where = ".".join([path, *map(str, e["loc"])])
+                said = e["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
+                is_unknown = e["type"] == "extra_forbidden"
+                lines[f"{where}: " + ("there is no such field" if is_unknown else f"{said} (got {e['input']!r:.80})")] = None
+                name, *inner = map(str, e["loc"])
+                lost[name], section = None, fields.pop(name, None)
+                if inner and isinstance(section, Mapping) and inner[0] in section:
+                    fields[name] = {part: value for part, value in section.items() if part != inner[0]}
         else:
-            said = e["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
-            lines.append(f"{where}: {said} (got {e['input']!r:.80})")
-    return lines
+            return fields, list(lines), list(lost)
 
 
 def switches_off(name: str, value: Any) -> bool:
@@ -176,58 +169,19 @@ def _named(origin: str, name: Any, policies: Mapping[str, Scope], begun: tuple[s
         return _unreadable(f"{origin}.policy: {name!r:.60} begins from itself")
     every: dict[str, Any] = {**PRESETS, **policies}
     if not isinstance(name, str) or name not in every:
-        return _unreadable(f"{origin}.policy: {name!r:.60} is no policy{suggestion(name, every)}")
+        return _unreadable(f"{origin}.policy: {name!r:.60} is no policy")
     return read_scope(f"policies.{name}", every[name], policies, (*begun, name))
 
 
-def _known(origin: str, scope: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], Mode | None, bool]:
-    """Return the known fields of a scope; the mistakes in the others; the mode that these leave; whether all is locked."""
-    fields: dict[str, Any] = {}
-    wrong: list[str] = []
-    modes: list[Mode | None] = []
-    may_lock = False
-    for name, value in scope.items():
-        known = Policy.model_fields.get(name)
-        if name == "mode" and _says_off(value):
-            fields[name] = "off"
-        elif (known is None or known.annotation is not bool) and switches_off(name, value):
-            wrong.append(f"{origin}.{name}: is read as `mode: off`; write that")
-            modes.append("off")
-        elif known is not None or name in OWN_KEYS:
-            fields[name] = value
-        else:
-            wrong.append(f"{origin}.{name}: there is no such field{suggestion(name, [*Policy.model_fields, *OWN_KEYS])}")
-            if origin not in METADATA:
-                modes.append("observe")
-                # A lock stays shut if its name is misspelt.
-                may_lock |= bool(difflib.get_close_matches(name.lower(), OWN_KEYS, n=1))
-    return fields, wrong, weakest(modes), may_lock
-
-
-def _valid(origin: str, given: Mapping[str, Any], policies: Mapping[str, Scope]) -> tuple[dict[str, Any], list[str]]:
-    """Return the readable fields, and the mistakes. Of a nested section only the wrong parts are left out."""
-    fields, wrong = dict(given), list[str]()
-    if origin in METADATA and isinstance(fields.get("archive"), Mapping):
-        only = [n for n in _CONFIGURATION_ONLY if n in fields["archive"]]
-        wrong += [f"{origin}.archive.{n}: is set in the proxy's configuration only" for n in only]
-        fields["archive"] = {n: v for n, v in fields["archive"].items() if n not in only}
-    key, known = "request_may_set", [*Policy.model_fields, *PRESETS, *policies]
-    if isinstance(fields.get(key), (list, tuple)):
-        listed = [with_off(n) for n in fields[key]]
-        unknown = [n for n in listed if n not in known]
-        wrong += [f"{origin}.{key}: {n!r:.60} is no field and no policy{suggestion(n, known)}" for n in unknown]
-        fields[key] = tuple(n for n in listed if n in known)
-    for whole in (False, True):  # a section that has lost a part may be wrong without it
-        try:
-            Policy.model_validate(fields)
-        except ValidationError as error:
-            wrong += [line for line in mistakes(error, origin, Policy) if line not in wrong]
-            for name, *inner in (e["loc"] for e in error.errors() if e["loc"]):
-                section = fields.get(str(name))
-                if inner and not whole and isinstance(section, Mapping):
-                    fields[str(name)] = {n: v for n, v in section.items() if n != inner[0]}
-                else:
-                    fields.pop(str(name), None)
-    if "mode" in fields:
-        fields["mode"] = Policy(mode=fields["mode"]).mode
-    return fields, wrong
+def _without_unknown_names(origin: str, given: dict[str, Any], policies: Mapping[str, Scope]) -> list[str]:
+    """Remove what a scope may not name from its fields; return a line for each."""
+    wrong, archive, listed = list[str](), given.get("archive"), given.get("request_may_set")
+    if origin in METADATA and isinstance(archive, Mapping):
+        only = [name for name in _CONFIGURATION_ONLY if name in archive]
+        wrong += [f"{origin}.archive.{name}: is set in the proxy's configuration only" for name in only]
+        given["archive"] = {name: value for name, value in archive.items() if name not in only}
+    if isinstance(listed, (list, tuple)):
+        names, known = [with_off(name) for name in listed], [*Policy.model_fields, *PRESETS, *policies]
+        wrong += [f"{origin}.request_may_set: {name!r:.60} is no field and no policy" for name in names if name not in known]
+        given["request_may_set"] = tuple(name for name in names if name in known)
+    return wrong

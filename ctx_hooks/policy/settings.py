@@ -1,5 +1,6 @@
 """The settings that an operator can write, each with its unit, default and source."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -17,7 +18,6 @@ from pydantic import (
 )
 
 from ctx_hooks.policy.addon_settings import ArchiveSettings, Bytes, SummarySettings
-from ctx_hooks.policy.amounts import Share, Tokens, is_amount
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
@@ -27,6 +27,37 @@ _SWITCH = TypeAdapter(bool)
 MODE_SCHEMA = {"enum": ["enforce", "observe", "off", False]}
 LEAST_WINDOW_TOKENS = 1_000
 """No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
+
+
+SHARE = r"^\d{1,2}(\.\d+)? ?%$"
+Tokens: TypeAlias = Annotated[int, Field(ge=0)]
+Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
+"""A share below 100 %, such as `8%`."""
+
+
+def is_amount(*others: object) -> BeforeValidator:
+    """Return a check for an amount or one of `others`: it reports one mistake, not one for each kind of amount.
+
+    YAML reads `off` as false, which is 0.
+    """
+
+    def checked(value: Any) -> Any:
+        is_number = isinstance(value, int) and value is not True and value >= 0
+        if value in others or is_number or (isinstance(value, str) and re.fullmatch(SHARE, value)):
+            return value
+        words = "".join(f", or {word}" for word in others if word is not None)
+        raise ValueError(f"tokens, or a share below 100 %, are expected, such as 16384 or 8%{words}")
+
+    return BeforeValidator(checked)
+
+
+def fraction_of(amount: object) -> float | None:
+    """Return the fraction that a share states, None for tokens and words.
+
+    >>> fraction_of("8%"), fraction_of(16_384), fraction_of("dynamic")
+    (0.08, None, None)
+    """
+    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) and re.fullmatch(SHARE, amount) else None
 
 
 class ToolResultLimits(BaseModel):

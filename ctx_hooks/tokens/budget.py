@@ -8,8 +8,7 @@ from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.handles import CutTexts
 from ctx_hooks.conversation.model import Message
 from ctx_hooks.conversation.placeholders import Reference
-from ctx_hooks.policy.amounts import fraction_of
-from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy
+from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy, fraction_of
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens

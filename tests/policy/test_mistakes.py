@@ -14,6 +14,7 @@ from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.deployments import configuration
 from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Caller, Policies, as_text, switched_off
+from ctx_hooks.policy.scopes import read_scope
 
 WEAKEST_FIRST = ("off", "observe", "enforce")
 OPERATORS_NAMES = ("models", "teams", "keys", "sessions")
@@ -311,3 +312,9 @@ def test_an_amount_that_is_none_is_one_mistake_in_plain_words(name, value):
 def test_an_amount_that_is_switched_off_is_none(name):
     read, wrong = settings_of({"defaults": {name: False}})
     assert (getattr(Policies(read).resolve(Caller()).policy, name), wrong) == (0, [])
+
+
+@pytest.mark.parametrize("value", [False, True])
+def test_own_switch_leaves_mode(value):
+    scope = read_scope("defaults", {"compaction_api": value}, {})
+    assert (scope.fields, scope.mistakes) == ({"compaction_api": value}, ())

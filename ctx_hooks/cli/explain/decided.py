@@ -12,6 +12,7 @@ import click
 
 from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json
+from ctx_hooks.cli.spelling import suggestion
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision, NotRetried
 from ctx_hooks.errors import MalformedConversationError
@@ -19,7 +20,6 @@ from ctx_hooks.learning.attempts import Known, known_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
-from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.serving.request_flow import RequestFlow
