@@ -4,7 +4,7 @@ import os
 import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 ArchiveBackend = Literal["disk", "redis"]
 ArchiveScope = Literal["key", "team", "organization"]
@@ -29,7 +29,7 @@ def _bytes_of(value: Any) -> Any:
     return int(found[1]) * 1_024 ** (1 + "KMG".index(found[2].upper())) if found else value
 
 
-Bytes: TypeAlias = Annotated[int, BeforeValidator(_bytes_of), WithJsonSchema({"type": ["integer", "string"]})]
+Bytes: TypeAlias = Annotated[int, BeforeValidator(_bytes_of)]
 
 
 def _retention_days() -> float:

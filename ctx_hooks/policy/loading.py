@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.policy.resolve import Policies, environment
+from ctx_hooks.policy.resolve import SECTIONS, Policies, environment
 from ctx_hooks.policy.scopes import switches_off, valid_part, weakest
-from ctx_hooks.policy.settings import Mode, Policy, Settings, with_off
+from ctx_hooks.policy.settings import Mode, Settings, with_off
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -16,8 +16,6 @@ PARENT = "callback_settings"
 SECTION = f"{PARENT}.{NAME}"
 DEEPEST = 2
 """Sections above misplaced settings: `callback_settings` under `litellm_settings`."""
-SECTIONS = ("models", "teams", "keys", "sessions")
-"""Sections of scopes by the caller's names."""
 _OURS = re.compile(r"ctx.?hook")
 
 
@@ -64,7 +62,7 @@ def settings_of(raw: Any) -> tuple[Settings, list[str]]:
     sections, wrong, lost = valid_part(Settings, given, SECTION)
     modes: list[Mode] = []
     for name in lost:
-        is_scoped = name in (*SECTIONS, "policies") and given[name] not in (None, [], "")
+        is_scoped = name in SECTIONS and given[name] not in (None, [], "")
         if is_scoped or name not in Settings.model_fields:
             modes.append("off" if switches_off(name, given[name]) else "observe")
     if (at_most := weakest(modes)) is not None:

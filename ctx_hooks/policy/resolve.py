@@ -13,6 +13,8 @@ from ctx_hooks.policy.scopes import ENVIRONMENT, ReadScope, merged, read_scope, 
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
+SECTIONS = ("policies", "models", "teams", "keys", "sessions")
+"""Sections of scopes by name."""
 KILL_SWITCH = "CTX_HOOKS_ENABLED"
 _SWITCHED_ON = ("", "1", "true", "on", "yes", "t", "y")
 """Values of the switch that leave the plugin on. Any other value was meant to switch something off."""
@@ -170,7 +172,7 @@ class Policies:
     def scopes(self) -> Iterator[tuple[str, Any]]:
         """Yield each scope of the settings with its path, the named policies too."""
         yield "defaults", self.settings.defaults
-        for section in ("policies", "models", "teams", "keys", "sessions"):
+        for section in SECTIONS:
             yield from ((f"{section}.{name}", scope) for name, scope in getattr(self.settings, section).items())
 
 

@@ -13,7 +13,6 @@ from pydantic import (
     SkipValidation,
     TypeAdapter,
     ValidationError,
-    WithJsonSchema,
     field_validator,
 )
 
@@ -24,7 +23,6 @@ Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
-MODE_SCHEMA = {"enum": ["enforce", "observe", "off", False]}
 LEAST_WINDOW_TOKENS = 1_000
 """No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
 
@@ -80,9 +78,7 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Annotated[Mode, WithJsonSchema(MODE_SCHEMA)] = Field(
-        "enforce", description="`observe`: decide and record, change nothing. `off`: as without the plugin."
-    )
+    mode: Mode = Field("enforce", description="`observe`: decide and record, change nothing. `off`: as without the plugin.")
     language: Language = Field("en", description="Of placeholders, summaries and the final error.")
     window_tokens: int | None = Field(
         None, ge=LEAST_WINDOW_TOKENS, description="A cap on the window, in tokens; it never raises what is known."
