@@ -1,10 +1,9 @@
-"""A real Redis; pytest's workers as forks; `--processor-seconds`: where the time goes, by file and by start of a proxy."""
+"""A real Redis, the settings of properties, and pytest's workers as forks."""
 
 import gc
 import os
 import shlex
 import sys
-from collections import Counter
 from pathlib import Path
 
 import more_wordings  # noqa: F401 - what it adds
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from redis_process import RedisProcess
 
-FILES: Counter[str] = Counter()
 FORKED_PYTHON = shlex.join([sys.executable, str(Path(__file__).with_name("forked_python.py"))])
 os.environ.update(proxies.READ_AT_IMPORT)  # before a test imports LiteLLM
 # The same examples in every run: a change is judged by what it changes. `--hypothesis-profile explore` looks for others.
@@ -49,10 +47,6 @@ def patient_store(monkeypatch):
     monkeypatch.setattr(learned, "WRITE_SECONDS", 0.0)
 
 
-def pytest_addoption(parser):
-    parser.addoption("--processor-seconds", action="store_true", help="show processor time by file and by proxy start")
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(specs):
     """Let the workers share one import of LiteLLM, with each other and with the proxies."""
@@ -65,40 +59,3 @@ def pytest_xdist_setupnodes(specs):
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()  # what is imported and collected stays until the end: no collection needs to look through it
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item):
-    before = proxies.processor_seconds()
-    try:
-        return (yield)
-    finally:
-        FILES[str(item.path.relative_to(item.config.rootpath))] += proxies.processor_seconds() - before
-
-
-def pytest_sessionfinish(session):
-    if output := getattr(session.config, "workeroutput", None):
-        output["processor_seconds"] = [dict(FILES), proxies.Proxy.starts]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    files, starts = getattr(node, "workeroutput", {}).get("processor_seconds", ({}, []))
-    FILES.update(files)
-    proxies.Proxy.starts.extend(starts)
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    if not config.getoption("processor_seconds"):
-        return
-    terminalreporter.section("processor seconds")
-    for name, seconds in FILES.most_common(40):
-        terminalreporter.write_line(f"{seconds:8.1f}  {name}")
-    terminalreporter.write_line(f"{FILES.total():8.1f}  {len(FILES)} files")
-    for kind in ("forked", "started"):
-        starts = [start for start in proxies.Proxy.starts if start["forked"] == (kind == "forked")]
-        columns = ("processor_seconds", "seconds", "proportional_bytes")
-        seconds, waited, memory = (max((start[column] for start in starts), default=0) for column in columns)
-        total = sum(start["processor_seconds"] for start in starts)
-        figures = f"each at most {seconds:.1f}, {waited:.1f} s, {memory / 1e6:.0f} MB at its end"
-        terminalreporter.write_line(f"{total:8.1f}  {len(starts)} proxies {kind}: {figures}")

@@ -4,7 +4,7 @@
 
 A connection with a line of JSON (`arguments` of the command `litellm`, or `code` to run in its place; `environment`,
 `folder`) and three open files (standard input, output and errors) asks for a proxy. The answers are its `pid`, and at its
-end its `status` and `processor_seconds`; or `read_early`, the variables of other values here that LiteLLM reads at import,
+end its `status`; or `read_early`, the variables of other values here that LiteLLM reads at import,
 and the caller starts a process of its own. A proxy ends with its connection and the server with the last connection, so
 that nothing outlives the tests.
 """
@@ -169,10 +169,10 @@ class Server:
     def _end(self, connection: socket.socket, pid: int, ended: int) -> None:
         self._waiting.unregister(ended)
         os.close(ended)
-        _, status, used = os.wait4(pid, 0)
+        _, status = os.waitpid(pid, 0)
         if self._proxies.get(connection) == pid:
             self._proxies[connection] = None
-            _tell(connection, status=os.waitstatus_to_exitcode(status), processor_seconds=used.ru_utime + used.ru_stime)
+            _tell(connection, status=os.waitstatus_to_exitcode(status))
 
 
 def become_proxy(asked: dict[str, Any], folder: str, environment: dict[str, str]) -> None:

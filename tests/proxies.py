@@ -5,13 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import resource
 import select
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -31,48 +29,6 @@ class Proxy(ProxyProcess):
     With a program of its own, or with another value of a variable that LiteLLM reads at import, it
     starts as any user's does.
     """
-
-    running: set[Proxy] = set()  # noqa: RUF012 - all of the process's
-    starts: list[dict[str, Any]] = []  # noqa: RUF012 - of the process
-    ended_seconds = 0.0
-    """Processor time of the forks that have ended, which are no children of this process."""
-
-    def __enter__(self):
-        began = time.monotonic()
-        super().__enter__()
-        forked, used = isinstance(self._process, ForkedProcess), self.processor_seconds()
-        self._start = {
-            "forked": forked,
-            "seconds": time.monotonic() - began,
-            "processor_seconds": used,
-            "proportional_bytes": 0,
-        }
-        Proxy.starts.append(self._start)
-        Proxy.running.add(self)
-        return self
-
-    def __exit__(self, *error):
-        if self in Proxy.running:
-            self._start["proportional_bytes"] = self.proportional_bytes() if self._runs() else 0
-        Proxy.running.discard(self)
-        super().__exit__(*error)
-        if self.forked:
-            Proxy.ended_seconds += self._process.processor_seconds
-
-    def processor_seconds(self) -> float:
-        """Return the processor time of the proxy's process so far."""
-        in_user_mode, in_kernel = self.shown("stat").rpartition(")")[2].split()[11:13]
-        return (int(in_user_mode) + int(in_kernel)) / os.sysconf("SC_CLK_TCK")
-
-    @property
-    def forked(self) -> bool:
-        return isinstance(self._process, ForkedProcess)
-
-    def proportional_bytes(self) -> int:
-        """Return the memory of the proxy's process, with its share of the pages that it has in common with others."""
-        return (
-            next(int(line.split()[1]) for line in self.shown("smaps_rollup").splitlines() if line.startswith("Pss:")) * 1024
-        )
 
     def environment(self):
         return self._environment()
@@ -104,7 +60,6 @@ class ForkedProcess:
         answer = json.loads(self._answers.readline())
         self.pid, self.read_early = answer.get("pid", 0), answer.get("read_early", [])
         self._status: int | None = None
-        self.processor_seconds = 0.0
 
     def poll(self) -> int | None:
         try:
@@ -116,8 +71,7 @@ class ForkedProcess:
         if self._status is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("litellm", timeout)
-            ended = json.loads(self._answers.readline())
-            self._status, self.processor_seconds = ended["status"], ended["processor_seconds"]
+            self._status = json.loads(self._answers.readline())["status"]
             self._connection.close()
         return self._status
 
@@ -133,7 +87,6 @@ def printed_by(code: str, **environment: str) -> str:
         process = ForkedProcess(asked, nothing, log, log)
         assert process.pid, process.read_early
         status = process.wait(SECONDS)
-        Proxy.ended_seconds += process.processor_seconds
         printed = Path(folder, "log").read_text()
     assert status == 0, printed
     return printed
@@ -178,10 +131,3 @@ def _held(path: Path) -> bool:
         return False
     HELD.append(connection)
     return True
-
-
-def processor_seconds() -> float:
-    """Return the processor time of this process so far, with its children and its proxies."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    running = sum(proxy.processor_seconds() for proxy in Proxy.running)
-    return sum(each.ru_utime + each.ru_stime for each in used) + running + Proxy.ended_seconds

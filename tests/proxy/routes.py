@@ -62,6 +62,8 @@ MESSAGES_TO_OPENAI = Route("/v1/messages", "anthropic", "chat", "fitted", "hopel
 RESPONSES = Route("/v1/responses", "openai-responses", "chat", "fitted", "hopeless")
 GEMINI = Route("/v1beta/models/", "gemini", "gemini", "fitted-gemini", "hopeless-gemini")
 GEMINI_TO_OPENAI = Route("/models/", "gemini", "chat", "fitted", "hopeless")
+CURSOR = Route("/cursor/chat/completions", "openai-responses", "cursor-whole", "cursor-known", "hopeless")
+"""Takes Responses requests to a chat route, where the proxy and the Router write to different metadata."""
 ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, GEMINI, GEMINI_TO_OPENAI)
 NAMES = ("chat", "messages", "messages-to-openai", "responses", "gemini", "gemini-to-openai")
 MODELS = {"messages": "anthropic/claude-served", "gemini": "gemini/served"}

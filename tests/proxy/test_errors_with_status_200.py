@@ -3,6 +3,7 @@
 So is an answer without content that ends because the window is full.
 """
 
+import itertools
 import json
 import re
 
@@ -10,9 +11,14 @@ import pytest
 from configurations import deployment
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
+from litellm_versions import TELLS_TRANSLATED_OVERFLOWS
 from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, events_of
 
+from ctx_hooks.testing import Reply, streams
+from ctx_hooks.testing.streams import OUTPUT_TOKENS
+
 CHAT_BACKEND = {"use_chat_completions_api": True}
+"""Sends `/v1/messages` to the deployment's chat route; LiteLLM's default is its Responses route."""
 TARGETS = {
     "chat-openai": (CHAT, "openai/served", "chat"),
     "chat-vllm": (CHAT, "hosted_vllm/served", "chat"),
@@ -24,6 +30,8 @@ TARGETS = {
     "messages-to-responses": (MESSAGES_TO_OPENAI, "openai/claude-served", "responses"),
     "responses": (RESPONSES, "openai/served", "responses"),
     "responses-to-chat": (RESPONSES, "hosted_vllm/served", "chat"),
+    "messages-to-google": (MESSAGES_TO_OPENAI, "gemini/served", ""),
+    "responses-to-google": (RESPONSES, "gemini/served", ""),
     "gemini": (GEMINI, "gemini/served", ""),
     "gemini-to-openai": (GEMINI_TO_OPENAI, "openai/served", "chat"),
 }
@@ -73,18 +81,19 @@ MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "served",
 MESSAGE_END = {"stop_reason": REASON, "stop_sequence": None}
 BLOCK = {"index": 0, "content_block": {"type": "text", "text": ""}}
 RESPONSE = {"id": "resp_1", "object": "response", "created_at": 1, "model": "served", "status": "in_progress", "output": []}
+CUT = {"reason": "max_output_tokens"}
 INCOMPLETE = {
-    **RESPONSE,
-    "status": "incomplete",
-    "incomplete_details": {"reason": "max_output_tokens"},
-    "usage": COUNTS,
-    "text": {"format": {"type": "text"}},
-}
+    **RESPONSE, "status": "incomplete", "incomplete_details": CUT, "usage": COUNTS, "text": {"format": {"type": "text"}},
+}  # fmt: skip
+CUT_ENDS = {
+    '"stop"': '"length"', '"end_turn"': '"max_tokens"', "response.completed": "response.incomplete",
+    '"completed", "model"': '"incomplete", "model"', '_details": null': f'_details": {json.dumps(CUT)}',
+}  # fmt: skip
+"""What a whole answer says of its end, and what one says that is cut at the window."""
+EMPTY_CHOICE = {**CHAT_END, "message": {"content": ""}}
 ENDED = {
     "chat": (
-        json.dumps(
-            {**CHUNK, "choices": [{**CHAT_END, "message": chunk(content="")["choices"][0]["delta"]}], "usage": CHAT_COUNTS}
-        ),
+        json.dumps({**CHUNK, "choices": [EMPTY_CHOICE], "usage": CHAT_COUNTS}),
         sent(chunk(role="assistant", content=""), {**CHUNK, "choices": [{**CHAT_END, "delta": {}}]}),
     ),
     "messages": (
@@ -102,25 +111,32 @@ ENDED = {
     ),
 }
 """An answer without content, whole and streamed, by the format of the provider."""
-PRODUCT = [(n + m, target, shape) for n, target in enumerate(TARGETS) for m, shape in enumerate((*EVENTS, *BODIES))]
-ERRORS = [(target, shape, shape in EVENTS or n % 8 == 0) for n, target, shape in PRODUCT if n % 4 == 0 or shape == "nested"]
-"""Target, shape and whether it is streamed: a quarter of the product, each target and each shape several times."""
+FORMS = {
+    **{f"event-{form}": {"refused_form": form} for form in ("nested", "flat", "failed")},
+    **{f"late-{form}": {"refused_form": form, "refused_after_opening": True} for form in ("nested", "flat", "failed")},
+}
+"""The provider's own events of an error: before those that open a stream, and behind them."""
+PRODUCT = [
+    (n + m, target, shape)
+    for n, target in enumerate(name for name in TARGETS if not name.endswith("-to-google"))
+    for m, shape in enumerate((*EVENTS, *BODIES))
+]
+ERRORS = [(target, shape, shape in EVENTS or n % 12 == 0) for n, target, shape in PRODUCT if n % 6 == 0 or shape == "nested"]
+"""Target, shape and whether it is streamed: a part of the product, each target and each shape several times."""
 EMPTY = [(name, "ended", streamed) for name, (*_, fmt) in TARGETS.items() if fmt for streamed in (False, True)]
-CASES = [*ERRORS, *EMPTY]
+TOLD = [
+    *(("responses", form, True) for form in FORMS),
+    *(("messages-to-responses", form, True) for form in FORMS),
+    *itertools.product(("chat-vllm", "messages-to-chat", "responses-to-chat"), ("late-nested", "event-flat"), (True,)),
+    *itertools.product(("messages-to-google", "responses-to-google", "gemini"), ("event-nested",), (True,)),
+    *itertools.product(("messages", "gemini-to-openai"), ("late-nested",), (True,)),
+]
+CASES = [*ERRORS, *EMPTY, *TOLD]
 
 
 def named(case):
     target, shape, streamed = case
     return f"{target}-{shape}-{'streamed' if streamed else 'whole'}"
-
-
-def body_of(target, shape, streamed):
-    """Return what the provider answers; `MESSAGE` in it is the text of its error."""
-    return (
-        ENDED[TARGETS[target][2]][streamed].replace("REASON", f'"{REASON}"')
-        if shape == "ended"
-        else (EVENTS | BODIES)[shape]
-    )
 
 
 def groups(url):
@@ -147,25 +163,32 @@ def elsewhere_compared(url):
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_an_overflow_is_retried_and_the_next_request_fits(case, proxy, provider):
     target, shape, streamed = case
-    route = TARGETS[target][0]
-    provider.reset(refused_body=body_of(*case))
+    route, _, fmt = TARGETS[target]
+    is_translated = target.startswith("messages-to-") or (target == "responses-to-chat" and shape.startswith("late"))
+    if shape in FORMS and is_translated and not TELLS_TRANSLATED_OVERFLOWS:
+        pytest.skip("this LiteLLM ends such a stream empty, or with the error")
+    body = ENDED[fmt][streamed] if shape == "ended" else (EVENTS | BODIES).get(shape, "")
+    provider.reset(**FORMS.get(shape, {"refused_body": body}))
     answer = route.ask(proxy, group=named(case), stream=streamed)
     assert answer.status_code == 200, answer.text
+    if streamed:
+        told = {name for event in events_of(answer.text) for name in (event.get("type"), *event)}
+        assert "error" not in told, answer.text
     if streamed or target != "messages-to-chat":  # LiteLLM loses the text of its whole answers, also without the plugin
         assert "Answer" in answer.text
     is_guess = shape == "ended"  # without a figure
     *refused, last = [r["status"] for r in provider.requests()]
     assert last == 200
     assert len(refused) in (1, 1 + is_guess)
-    provider.reset(refused_body="")
+    provider.reset(refused_body="", refused_form="wording", refused_after_opening=False)
     assert route.ask(proxy, group=named(case), stream=streamed, seed=1).status_code == 200
     assert len(provider.requests()) in (1, 1 + is_guess), "the limit is known now"
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=named)
 def test_any_other_error_is_the_clients(case, proxy, elsewhere):
-    target, _, streamed = case
-    body = body_of(*case).replace("context_length_exceeded", "invalid_request_error")
+    target, shape, streamed = case
+    body = (EVENTS | BODIES)[shape].replace("context_length_exceeded", "invalid_request_error")
     sent_as = "application/json" if body[0] in "{[" else "text/event-stream"
 
     async def refuse(_: Request) -> Response:
@@ -190,7 +213,7 @@ def test_an_error_stays_unless_the_policy_enforces(mode, streamed, proxy, plain_
     assert len({re.sub(r'"(id|created)": ?[^,]+', "", answer.text) for answer in answers}) == 1
 
 
-@pytest.mark.parametrize("size", [1, 30, 10_000])
+@pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("said", [{"content": EVENTS["string"]}, {"reasoning_content": "Well."}], ids=["text", "reasoning"])
 def test_an_answer_with_content_is_the_models(said, size, proxy, elsewhere):
     text = sent(chunk(**said), {**CHUNK, "choices": [{**CHAT_END, "delta": {}}]})
@@ -215,45 +238,20 @@ def test_answers_cut_at_the_window_show_it(target, streamed, proxy, elsewhere):
     sizes = []
 
     async def answer(request: Request) -> Response:
-        size = len(json.dumps(await request.json())) // 4
+        payload = await request.json() | {"stream_options": {"include_usage": True}}
+        size = len(json.dumps(payload)) // 4
         sizes.append(size)
-        output = 9_001 - size
-        counts = {**COUNTS, **CHAT_COUNTS, "input_tokens": size, "output_tokens": output, "prompt_tokens": size}
-        usage = {"usage": {**counts, "completion_tokens": output, "total_tokens": 9_001}}
-        part = {"type": "output_text" if fmt == "responses" else "text", "text": "Well", "annotations": []}
-        message = {"type": "message", "id": "m", "role": "assistant", "status": "incomplete", "content": [part]}
-        said = {"role": "assistant", "content": "Well"}
-        end = {**CHAT_END, "finish_reason": "length"}
-        whole = {
-            "chat": {**CHUNK, "choices": [{**end, "message": said}], **usage},
-            "messages": {**MESSAGE, "content": [part], "stop_reason": "max_tokens", **usage},
-            "responses": {**INCOMPLETE, "output": [message], **usage},
-        }
+        whole = streams.whole(route.fmt, payload, Reply("Well"), size, 0)
         if not streamed:
-            return Response(json.dumps(whole[fmt]), media_type="application/json")
-        delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Well"}}
-        stop = {"type": "message_delta", "delta": {"stop_reason": "max_tokens", "stop_sequence": None}, **usage}
-        events = {
-            "chat": [chunk(**said), {**CHUNK, "choices": [{**end, "delta": {}}]}, {**CHUNK, "choices": [], **usage}],
-            "messages": [
-                {"type": "message_start", "message": {**MESSAGE, **usage}},
-                *({"type": "content_block_start", **BLOCK}, delta, {"type": "content_block_stop", "index": 0}),
-                *(stop, {"type": "message_stop"}),
-            ],
-            "responses": [
-                {"type": "response.created", "response": RESPONSE},
-                {
-                    "type": "response.output_text.delta",
-                    "item_id": "m",
-                    "output_index": 0,
-                    "content_index": 0,
-                    "delta": "Well",
-                },
-                {"type": "response.incomplete", "response": whole["responses"]},
-            ],
-        }
-        text = "".join(f"event: {event.get('type', 'message')}\n{sent(event)}" for event in events[fmt])
-        return Response(text, media_type="text/event-stream")
+            text = json.dumps(whole)
+        elif fmt == "responses":
+            text = "".join([event async for event in streams.response_stream(whole)])
+        else:
+            text = "".join([event async for event in streams.stream(route.fmt, payload, Reply("Well"), size, 0)])
+        cut = {f'_tokens": {OUTPUT_TOKENS}': f'_tokens": {9_001 - size}', f": {size + OUTPUT_TOKENS}": ": 9001", **CUT_ENDS}
+        for told, changed in cut.items():
+            text = text.replace(told, changed)
+        return Response(text, media_type="text/event-stream" if streamed else "application/json")
 
     elsewhere.answer = answer
     most = {"max_output_tokens" if fmt == "responses" else "max_tokens": 8_000}

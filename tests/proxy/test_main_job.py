@@ -6,17 +6,25 @@ import re
 
 import httpx
 import pytest
-from routes import CHAT, MESSAGES, NAMES, ROUTES, SIZE
+from configurations import WINDOW, deployment
+from routes import CHAT, CURSOR, MESSAGES, NAMES, ROUTES, SIZE
 from strategies import FIELDS, spoken
 
 from ctx_hooks.testing import agent_session, violations
 
-over_every_route = pytest.mark.parametrize("route", ROUTES, ids=NAMES)
+ALL = {**dict(zip(NAMES, ROUTES, strict=True)), "cursor": CURSOR}
+over_every_route = pytest.mark.parametrize("name", ALL)
 in_turn = pytest.mark.parametrize(("route", "stream"), [(r, n % 2 == 1) for n, r in enumerate(ROUTES)], ids=NAMES)
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 TIMES = {f"x-litellm-{name}" for name in ("call-id", "response-cost", "response-duration-ms", "overhead-duration-ms")}
 VARYING = TIMES | {"date", "llm_provider-date", "content-length"}
+
+
+def groups(url):
+    yield deployment(url, CURSOR.fitted, "openai/served", max_input_tokens=WINDOW)
+    for mode in ("whole", "streamed"):
+        yield deployment(url, f"cursor-{mode}", "openai/served")
 
 
 def told(answer):
@@ -37,20 +45,22 @@ def seen_by_client(answer):
 
 @over_every_route
 @streamed_or_not
-def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(route, stream, proxy, provider):
+def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(name, stream, proxy, provider):
+    route = ALL[name]
     answer = route.ask(proxy, group=route.fitted, stream=stream)
     assert answer.status_code == 200, answer.text
     (only,) = provider.requests()
     assert only["status"] == 200
+    assert violations(only["format"], only["payload"]) == []
     assert answer.headers["x-litellm-attempted-fallbacks"] == "0"
     assert told(answer) == ("compressed", "1", "defaults")
 
 
 @over_every_route
 @streamed_or_not
-def test_a_refused_request_is_compressed_and_answered_by_the_same_model(route, stream, proxy, provider):
+def test_a_refused_request_is_compressed_and_answered_by_the_same_model(name, stream, proxy, provider):
     """Each case has a group of its own: a deployment overflows only once, then its limit is known."""
-    group = f"{NAMES[ROUTES.index(route)]}-{'streamed' if stream else 'whole'}"
+    route, group = ALL[name], f"{name}-{'streamed' if stream else 'whole'}"
     answer = route.ask(proxy, group=group, stream=stream)
     assert answer.status_code == 200, answer.text
     refused, accepted = provider.requests()
