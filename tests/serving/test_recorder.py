@@ -23,7 +23,7 @@ from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.telemetry.litellm_sinks import notes_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
-from ctx_hooks.tokens.usage import Billed, billed_of
+from ctx_hooks.tokens.usage import Billed
 
 PRICES = Prices(plain=1e-6, cache_read=1e-7, cache_write=1e-6)
 
@@ -108,10 +108,6 @@ def to(window_tokens=12_000, **fields):
     return Target("openai/gpt-4o", "d", Window(window_tokens, "policy"), Policy(), "request", prices=PRICES, **fields)
 
 
-def note_fitted(state):
-    state.before_choice = state.decided, state.attempts.last()
-
-
 async def decided(recorder, runner, request, target):
     decision = await runner.deciding.decide(request, target)
     state = runner.running.open("request")
@@ -119,29 +115,14 @@ async def decided(recorder, runner, request, target):
     return decision
 
 
-async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_it_came(heard):
-    runner = RequestFlow()
-    recorder = Recorder()
-    request = Request("openai-chat", agent_session("openai-chat", turns=40))
-    first = await decided(recorder, runner, request, to())
-    note_fitted(runner.running.of("request"))
-    fitted = Request("openai-chat", {**request.fields, **first.changes})
-    second = await decided(recorder, runner, fitted, to())
-    answered = await runner.answered("request", Answer(billed_of({"prompt_tokens": 9_000, "completion_tokens": 5})))
-    recorder.answered(runner.running.of("request"), *answered, Call({"litellm_params": {"metadata": {}}}))
-    assert (type(first), type(second)) == (Compressed, Untouched)
-    decision, answer = heard
-    assert (decision.decision, answer.decision, decision.trigger) == ("compressed", "compressed", "budget")
-    assert answer.beyond_window
-
-
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
-async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
+async def test_rescue_reports_size_before_the_early_fit(fmt):
     runner, metadata = RequestFlow(), {"user_api_key": "hash"}
     recorder = Recorder()
     request = Request(fmt, {**agent_session(fmt, turns=40), "metadata": metadata, "litellm_metadata": metadata})
     first = await decided(recorder, runner, request, to())
-    note_fitted(runner.running.of("request"))
+    state = runner.running.of("request")
+    state.before_choice = state.decided, state.attempts.last()
     fitted = Request(fmt, {**request.fields, **first.changes})
     await decided(recorder, runner, fitted, to())
     await runner.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
