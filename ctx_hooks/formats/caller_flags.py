@@ -1,14 +1,13 @@
 """The flags by which a caller keeps a message whole, as `{"context": {"pin": true}}`; no provider accepts them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.formats.fields import MAPPINGS
+from ctx_hooks.formats.fields import MAPPINGS, listed
 
 FIELD = "context"
-PIN, SKIP = "pin", "truncation_skip"
+FLAGS = ("pin", "truncation_skip")
 """Two names for one thing; MyCodeAgent sets the second one on tool results."""
-FLAGS = frozenset({PIN, SKIP})
 BLOCKS = ("content", "parts")
 """The fields of a message that contain its blocks."""
 MOST_AT_ONCE = 2_000
@@ -17,14 +16,15 @@ MOST_AT_ONCE = 2_000
 
 def are_many(items: Any) -> bool:
     """Whether there are too many messages and blocks to check on the event loop."""
-    listed = items if isinstance(items, (list, tuple)) else ()
-    blocks = (item.get(name) for item in listed[:MOST_AT_ONCE] if isinstance(item, MAPPINGS) for name in BLOCKS)
-    return len(listed) > MOST_AT_ONCE or sum(len(found) for found in blocks if isinstance(found, list)) > MOST_AT_ONCE
+    messages = listed(items)
+    blocks = sum(len(found) for item in messages[:MOST_AT_ONCE] for _, found in _blocks(item))
+    return max(len(messages), blocks) > MOST_AT_ONCE
 
 
 def is_pinned(message: Any) -> bool:
     """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
-    return any(value[FIELD].get(name) is True for value in _flagged(message) for name in FLAGS)
+    values = [message, *(block for _, blocks in _blocks(message) for block in blocks)]
+    return any(flag is True for value in values for flag in _flags(value))
 
 
 def without_flags(items: Any) -> list[Any] | None:
@@ -32,36 +32,31 @@ def without_flags(items: Any) -> list[Any] | None:
 
     Other fields of `context` stay: Azure's search uses it too.
     """
-    if not isinstance(items, (list, tuple)) or not any(map(_flagged, items)):
-        return None
-    return [_without(item) if _flagged(item) else item for item in items]
+    bare = [_without(item) for item in listed(items)]
+    return None if all(new is old for new, old in zip(bare, listed(items), strict=True)) else bare
 
 
-def _flagged(item: Any) -> list[Mapping[str, Any]]:
-    """Return the message and those of its blocks that have a flag; every message of every request passes here."""
-    if not isinstance(item, MAPPINGS):
-        return []
-    found = [item] if FIELD in item and _has_flag(item) else []
-    for blocks in map(item.get, BLOCKS):
-        if isinstance(blocks, (list, tuple)):
-            found += [block for block in blocks if isinstance(block, MAPPINGS) and FIELD in block and _has_flag(block)]
-    return found
+def _blocks(message: Any) -> Iterator[tuple[str, Sequence[Any]]]:
+    if isinstance(message, MAPPINGS):
+        yield from ((name, listed(message.get(name))) for name in BLOCKS)
 
 
-def _has_flag(value: Mapping[str, Any]) -> bool:
-    context = value.get(FIELD)
-    return isinstance(context, Mapping) and not FLAGS.isdisjoint(context)
+def _flags(value: Any) -> list[Any]:
+    context = value.get(FIELD) if isinstance(value, MAPPINGS) else None
+    return [context[name] for name in FLAGS if name in context] if isinstance(context, Mapping) else []
 
 
-def _without(value: Any, *, blocks: bool = True) -> Any:
-    if not isinstance(value, MAPPINGS):
+def _without(message: Any) -> Any:
+    changed = _without_own(message)
+    for name, blocks in _blocks(message):
+        bare = [_without_own(block) for block in blocks]
+        if any(new is not old for new, old in zip(bare, blocks, strict=True)):
+            changed = {**changed, name: bare}
+    return changed
+
+
+def _without_own(value: Any) -> Any:
+    if not _flags(value):
         return value
-    bare = dict(value)
-    if _has_flag(value):
-        bare[FIELD] = {name: inner for name, inner in value[FIELD].items() if name not in FLAGS}
-        if not bare[FIELD]:
-            del bare[FIELD]
-    for name in BLOCKS if blocks else ():
-        if isinstance(value.get(name), (list, tuple)):
-            bare[name] = [_without(block, blocks=False) for block in value[name]]
-    return bare
+    others = {name: inner for name, inner in value[FIELD].items() if name not in FLAGS}
+    return {name: inner for name, inner in {**value, FIELD: others}.items() if name != FIELD or others}

@@ -140,6 +140,11 @@ def mapping_or_empty(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, MAPPINGS) else {}
 
 
+def listed(value: Any) -> Sequence[Any]:
+    """Return `value` if it is a list, else an empty one."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
 def is_payload(text: str) -> bool:
     """Whether `text` is a data URL or long base64 (no hex, no long word), judged by its first, middle and last characters.
 

@@ -14,6 +14,7 @@ from ctx_hooks.formats.content import parts_of_value, write_parts
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
+    listed,
     mapping_or_empty,
     media_kind,
     opaque_of,
@@ -45,19 +46,15 @@ def _config_of(fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return name, mapping_or_empty(fields.get(name))
 
 
-def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (_value_of(fields, "systemInstruction"), *(_value_of(_config_of(fields)[1], name) for name in COUNTED))
-
-
 def _value_of(fields: Any, name: str) -> Any:
     """Return the value of the field `name`, written in camelCase or in snake_case; None if there is neither."""
     own = mapping_or_empty(fields)
-    found = own.get(name)
-    return own.get(_snake(name)) if found is None else found
+    return own.get(_name_in(own, name))
 
 
-def _snake(camel_case: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in camel_case)
+def _name_in(fields: Mapping[str, Any], name: str) -> str:
+    """Return the name of a field as the caller writes it."""
+    return name if fields.get(name) is not None else "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 
 def _new_message(role: Role, text: str) -> Message:
@@ -73,15 +70,10 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 
 def _read(raw: Mapping[str, Any]) -> Message:
-    listed = raw.get("parts")
-    blocks = listed if isinstance(listed, (list, tuple)) else () if listed is None else (listed,)
-    unnamed: Counter[str] = Counter()
+    given, unnamed = raw.get("parts"), Counter[str]()
+    blocks = listed(given) if given is None or isinstance(given, (list, tuple)) else (given,)
     parts = tuple([part for block in blocks for part in _parts(block, unnamed)])
     return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw)
-
-
-def _name_in(fields: Mapping[str, Any], name: str) -> str:
-    return name if name in fields else _snake(name)
 
 
 def _own_id(fields: Any) -> str:
@@ -124,8 +116,7 @@ def _media_or_rest(block: Any) -> tuple[Text | Media | Opaque, ...]:
 def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, ...]:
     """Return a function's result: its only text, else its JSON; and its media."""
     given = response.get("response")
-    beside = response.get("parts")
-    media = tuple([p for b in beside for p in _media_or_rest(b)]) if isinstance(beside, (list, tuple)) else ()
+    media = tuple([p for block in listed(response.get("parts")) for p in _media_or_rest(block)])
     if given is None or given == {}:
         return media
     key, text = next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
@@ -144,23 +135,27 @@ def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
     if not message.results:
         return message
     calls = _last_calls(items, index)
-    open_ids, own_ids = Counter(c.id for c in calls), Counter(r.call_id for r in message.results)
+    called, answered = Counter(c.id for c in calls), Counter(r.call_id for r in message.results)
     unanswered: dict[str, deque[ToolCall]] = {}
     for call in calls:
-        own_ids[call.id] -= 1
-        if own_ids[call.id] < 0:
+        if not _counts_down(answered, call.id):
             unanswered.setdefault(call.name, deque()).append(call)
     parts: list[Part] = []
     for part in message.parts:
-        parts.append(part)
-        if isinstance(part, ToolResult):
-            open_ids[part.call_id] -= 1
+        if isinstance(part, ToolResult) and not _counts_down(called, part.call_id):
             response = _value_of(part.raw, "functionResponse")
-            calls_of_it = unanswered.get(text_or_empty(response.get("name")))
-            both_have_ids = calls_of_it and _own_id(response) and _own_id(_value_of(calls_of_it[0].raw, "functionCall"))
-            if open_ids[part.call_id] < 0 and calls_of_it and not both_have_ids:
-                parts[-1] = replace(part, call_id=calls_of_it.popleft().id)
-    return message if parts == list(message.parts) else replace(message, parts=tuple(parts))
+            open_calls = unanswered.get(text_or_empty(response.get("name")))
+            if open_calls and not (_own_id(response) and _own_id(_value_of(open_calls[0].raw, "functionCall"))):
+                parts.append(replace(part, call_id=open_calls.popleft().id))
+                continue
+        parts.append(part)
+    return replace(message, parts=tuple(parts))
+
+
+def _counts_down(counts: Counter[str], name: str) -> bool:
+    """Take one of `name`; return whether there was one left."""
+    counts[name] -= 1
+    return counts[name] >= 0
 
 
 def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
@@ -219,7 +214,10 @@ WIRE = WireFormat(
     items=lambda given: [given] if isinstance(given, Mapping) else given,
     options=lambda fields: _config_of(fields)[1],
     with_options=lambda fields, changed: {_config_of(fields)[0]: {**_config_of(fields)[1], **changed}},
-    counted=_counted_values,
+    counted=lambda fields: (
+        _value_of(fields, "systemInstruction"),
+        *(_value_of(_config_of(fields)[1], name) for name in COUNTED),
+    ),
     completed=_answering,
     signs_parts=True,
 )

@@ -6,7 +6,16 @@ from typing import Any
 
 from ctx_hooks.conversation.model import ELIDED, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import text_parts, write_block, write_content
-from ctx_hooks.formats.fields import MAPPINGS, OPENAI_ROLES, compact_json, opaque_of, reasoning_of, text_or_empty
+from ctx_hooks.formats.fields import (
+    MAPPINGS,
+    OPENAI_ROLES,
+    compact_json,
+    listed,
+    mapping_or_empty,
+    opaque_of,
+    reasoning_of,
+    text_or_empty,
+)
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = OPENAI_ROLES | {"tool": "tool", "function": "tool"}
@@ -45,15 +54,12 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
 
 
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
-    calls, legacy = raw.get("tool_calls"), raw.get("function_call")
-    found = [_call(c) for c in calls] if isinstance(calls, (list, tuple)) else []
-    if isinstance(legacy, MAPPINGS):
-        found.append(_call_of("", legacy, legacy, "arguments"))
-    return tuple(found)
+    calls, legacy = [_call(call) for call in listed(raw.get("tool_calls"))], raw.get("function_call")
+    return (*calls, _call_of("", legacy, legacy, "arguments")) if isinstance(legacy, MAPPINGS) else tuple(calls)
 
 
 def _call(raw: Any) -> ToolCall | Opaque:
-    kind = _kind(raw) if isinstance(raw, MAPPINGS) else None
+    kind = _kind(mapping_or_empty(raw))
     return opaque_of(raw) if kind is None else _call_of(text_or_empty(raw.get("id")), raw[kind], raw, ARGUMENTS[kind])
 
 
@@ -78,20 +84,13 @@ def _write(message: Message) -> dict[str, Any]:
         texts = [name for name in REASONING_FIELDS if isinstance(raw.get(name), str)] or ["reasoning_content"]
         raw = {name: value for name, value in raw.items() if name not in REASONING_FIELDS}
         raw |= dict.fromkeys(texts, ELIDED) if thoughts else {}
-    known = raw.get("tool_calls")
-    listed = known if isinstance(known, (list, tuple)) else ()
-    listed_ids = {id(c) for c in listed}  # the object identifies an unknown call: two may be equal
-    calls = [p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and id(p.raw) in listed_ids)]
-    call_ids = {id(p) for p in calls}
-    content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and id(p) not in call_ids]
+    known_ids = set(map(id, listed(raw.get("tool_calls"))))  # the object identifies an unknown call: two may be equal
+    calls = [_write_call(p) for p in message.parts if isinstance(p, (ToolCall, Opaque)) and id(p.raw) in known_ids]
+    content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and id(p.raw) not in known_ids]
     if content or raw.get("content") is not None:
         raw["content"] = write_content(content, raw.get("content"), "text")
-    if listed:
-        raw["tool_calls"] = [_write_call(c) for c in calls if c.raw is not raw.get("function_call")]
-    if not raw.get("tool_calls"):
-        # An empty list is refused: "[] is too short - 'messages.N.tool_calls'".
-        raw.pop("tool_calls", None)
-    return raw
+    raw["tool_calls"] = calls
+    return raw if calls else {name: value for name, value in raw.items() if name != "tool_calls"}  # [] is refused
 
 
 def _write_call(call: ToolCall | Opaque) -> Any:

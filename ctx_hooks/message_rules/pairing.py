@@ -1,9 +1,11 @@
 """Every tool call has its result, and every result has its call, in the place that each format requires."""
 
-from collections import deque
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 from ctx_hooks.conversation import placeholders
@@ -65,46 +67,34 @@ def _call_id(part: Part) -> str:
 
 
 def pairs_of(messages: tuple[Message, ...]) -> Pairs:
-    """Pair calls and results. Ids may repeat: a result belongs to the nearest unanswered call of its id before it."""
+    """Pair calls and results. Ids may repeat: a result belongs to the nearest message before it with an open call of its id.
+
+    In that message it belongs to the first such call. A result without one is misplaced if an open call is behind it.
+    """
     pairs = Pairs()
-    # By id, for each message with unanswered calls, their part indices. Results answer two calls of one message in order,
-    # and of two messages the nearer one first.
-    waiting: dict[str, list[tuple[int, deque[int]]]] = {}
+    waiting: defaultdict[str, list[Place]] = defaultdict(list)  # heaps of open calls by id, the nearest message first
     answered: set[str] = set()
+    early: list[Place] = []
     for i, message in enumerate(messages):
         for k, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                calls = waiting.setdefault(part.id, [])
-                if not calls or calls[-1][0] != i:
-                    calls.append((i, deque()))
-                calls[-1][1].append(k)
+                heappush(waiting[part.id], (-i, k))
+            elif isinstance(part, ToolResult) and waiting[part.call_id]:
+                before, place = heappop(waiting[part.call_id])
+                pairs.answer[-before, place] = (i, k)
+                answered.add(part.call_id)
             elif isinstance(part, ToolResult):
-                calls = waiting.get(part.call_id, [])
-                if calls:
-                    nearest, places = calls[-1]
-                    pairs.answer[nearest, places.popleft()] = (i, k)
-                    answered.add(part.call_id)
-                    if not places:
-                        calls.pop()
-                else:
-                    (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
-    late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items() if calls}
-    _claim_late_calls(pairs, late, messages)
-    pairs.unanswered = sorted((*pairs.unanswered, *(call for calls in late.values() for call in calls)))
-    return pairs
-
-
-def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[Place]], messages: tuple[Message, ...]) -> None:
-    """Pair results that came before their call: they are misplaced, no orphans. `late` has the unanswered calls by id."""
-    orphans, pairs.orphans = pairs.orphans, []
-    for i, k in orphans:
-        calls_behind = late.get(_call_id(messages[i].parts[k]), deque())
-        while calls_behind and calls_behind[0] < (i, k):
-            pairs.unanswered.append(calls_behind.popleft())
-        if calls_behind:
-            pairs.answer[calls_behind.popleft()] = (i, k)
+                (pairs.doubles if part.call_id in answered else early).append((i, k))
+    late = {call_id: sorted((-before, k) for before, k in calls) for call_id, calls in waiting.items()}
+    for i, k in early:
+        calls = late[_call_id(messages[i].parts[k])]
+        behind = bisect(calls, (i, k))
+        if behind < len(calls):
+            pairs.answer[calls.pop(behind)] = (i, k)
         else:
             pairs.orphans.append((i, k))
+    pairs.unanswered = sorted(call for calls in late.values() for call in calls)
+    return pairs
 
 
 Arrange: TypeAlias = Callable[[Conversation, Pairs], Iterator[Message]]
