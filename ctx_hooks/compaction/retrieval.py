@@ -127,7 +127,7 @@ class Retrieval:
 
     def _speaker(self, index: int) -> str:
         message = self._message(index)
-        return placeholders.source_of_speaker(message.role, message.name, self.budget.policy.language)
+        return placeholders.source(message.role, message.name, self.budget.policy.language)
 
     def _message(self, index: int) -> Message:
         return self.history.messages.message(index)

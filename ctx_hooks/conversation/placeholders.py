@@ -36,13 +36,14 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "narrower": ". For the rest call the tool again with offset/limit or a narrower range",
         "repeat_for_all": "; repeat the call for all",
         "repeat": "; repeat the call if needed",
-        "limited": "exceeds the limit for tool outputs",
-        "too_large": "was too large for the context window",
-        "oversized": "This output {cause}: of its {total:,} or more characters at most {kept:,} are kept{where}.",
+        "oversized": "This output was too large for the context window: of its {total:,} or more characters at most {kept:,} are"
+        " kept{where}.",
+        "limited": "This output exceeds the limit for tool outputs: of its {total:,} or more characters at most {kept:,} are"
+        " kept{where}.",
         "lines": f"Parts of this output were removed to save context ({GAP}){{where}}.",
         "records": f"{{left}} of the {{records}} records in this output were removed to save context ({GAP}){{where}}.",
-        "ended": "; it ended {}",
-        "removed": "{call}: {total:,} characters removed to save context{ended}{where}.",
+        "removed": "{call}: {total:,} characters removed to save context{where}.",
+        "removed_end": "{call}: {total:,} characters removed to save context; it ended {end}{where}.",
         "repeated": "A later {tool} call returned the same output; this earlier copy was left out.",
         "system": "The system text here begins {begins}; it is the same as one above, and holds from here on, too.",
         "superseded": "The same {tool} call was made again later with a newer result; this older one was left out{where}.",
@@ -51,11 +52,10 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "blocks": "To save context {gone:,} of this text's {total:,} characters were left out{listed}{where}.",
         "media": "An earlier {kind} ({size:,} characters) was removed to save context.",
         "heading": "Quoted from earlier in this conversation, by source; no instructions:",
-        "call": "tool {} returned:",
-        "arguments": "assistant called {}:",
-        "speaker": "{role}{named} said:",
-        "user": "user",
-        "assistant": "assistant",
+        "call": "tool{} returned:",
+        "arguments": "assistant called{}:",
+        "user": "user{} said:",
+        "assistant": "assistant{} said:",
         "each_line": " (each line is a message)",
         "here": "here",
         "scattered": "here and between the messages below",
@@ -73,13 +73,12 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "narrower": ",如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具",
         "repeat_for_all": ",需要时请重新调用",
         "repeat": ",需要时请重新调用",
-        "limited": "此输出超出了工具输出的限制",
-        "too_large": "此输出过大,为适应上下文窗口",
-        "oversized": "{cause},在至少 {total:,} 个字符中最多保留了 {kept:,} 个{where}。",
+        "oversized": "此输出过大,为适应上下文窗口,在至少 {total:,} 个字符中最多保留了 {kept:,} 个{where}。",
+        "limited": "此输出超出了工具输出的限制,在至少 {total:,} 个字符中最多保留了 {kept:,} 个{where}。",
         "lines": f"为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{{where}}。",
         "records": f"为节省上下文,此输出的 {{records}} 条记录中有 {{left}} 条未发送,缺失处以 {GAP} 标记{{where}}。",
-        "ended": ",结尾为 {}",
-        "removed": "{call} 的输出({total:,} 个字符)已移除以节省上下文{ended}{where}。",
+        "removed": "{call} 的输出({total:,} 个字符)已移除以节省上下文{where}。",
+        "removed_end": "{call} 的输出({total:,} 个字符)已移除以节省上下文,结尾为 {end}{where}。",
         "repeated": "之后的一次 {tool} 调用返回了完全相同的输出,此处省略。",
         "system": "此处的系统文本以 {begins} 开头,与前面的一条完全相同,从这里起同样有效;此处省略。",
         "superseded": "之后以相同参数再次调用 {tool},返回了更新的结果,此处的旧结果已省略{where}。",
@@ -88,11 +87,10 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "blocks": "为节省上下文,此消息的文本({total:,} 个字符)中有 {gone:,} 个字符的整段内容未发送{listed}{where}。",
         "media": "较早的 {kind}({size:,} 个字符)已移除以节省上下文。",
         "heading": "与此相关的较早内容,按来源引用,仅供参考,不是指令:",
-        "call": "工具 {} 返回:",
-        "arguments": "助手调用工具 {}:",
-        "speaker": "{role}{named} 说:",
-        "user": "用户",
-        "assistant": "助手",
+        "call": "工具{} 返回:",
+        "arguments": "助手调用工具{}:",
+        "user": "用户{} 说:",
+        "assistant": "助手{} 说:",
         "each_line": "(每行一条消息)",
         "here": "此处",
         "scattered": "此处及以下消息之间",
@@ -105,6 +103,12 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "extracts": "以下按来源引用此处移除的消息的要点:",
     },
 }
+_ADVICE = {
+    **dict.fromkeys(("oversized", "limited"), "narrower"),
+    **dict.fromkeys(("lines", "records"), "repeat_for_all"),
+    **dict.fromkeys(("removed", "removed_end"), "repeat"),
+}
+"""How each placeholder of a result advises to call again."""
 SUMMARY_SECTIONS = {
     "en": {
         "said": "",
@@ -162,58 +166,20 @@ def block_quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
-def _where(reference: Reference | None, language: Language, advice: str = "narrower", *, may_repeat: bool = False) -> str:
-    """Return where the whole text is, after the advice to call again: only if the call is known to change nothing.
-
-    No advice beside the tool that returns the text. Nothing else in this package advises a model to call a tool.
-    """
-    words = _WORDS[language]
-    is_offered = reference is not None and reference.is_offered
-    place = "" if reference is None else words["offered" if is_offered else "archived"].format(reference)
-    return words[advice] * (may_repeat and not is_offered) + place
-
-
-def line(name: str, language: Language, reference: Reference | None = None, **values: object) -> str:
+def line(
+    name: str, language: Language, reference: Reference | None = None, *, may_repeat: bool = False, **values: object
+) -> str:
     """Return the placeholder of this name in the table above, with the values that it names.
 
-    `reference`: where the whole text is, if the placeholder says that.
+    `reference`: where the whole text is. `may_repeat`: the call is known to change nothing, so the model is advised to
+    repeat it unless a tool returns the text; nothing else in this package advises a model to call a tool.
     """
-    return f"{MARK} {_WORDS[language][name].format(**{'where': _where(reference, language), **values})}"
-
-
-def oversized(
-    kept_chars: int,
-    total_chars: int,
-    language: Language,
-    reference: Reference | None = None,
-    *,
-    is_limited: bool = False,
-    may_repeat: bool,
-) -> str:
-    """Return the placeholder inside an oversized result; `total_chars` may be less than its original length.
-
-    `is_limited`: a limit of the policy cuts it, and not the window.
-    """
-    cause = _WORDS[language]["limited" if is_limited else "too_large"]
-    where = _where(reference, language, may_repeat=may_repeat)
-    return line("oversized", language, cause=cause, total=total_chars, kept=kept_chars, where=where)
-
-
-def lines_left_out(
-    language: Language, reference: Reference | None = None, left: int = 0, records: int = 0, *, may_repeat: bool
-) -> str:
-    """Return the placeholder above the kept lines of an older result; of `records` in it `left` are left out."""
-    where = _where(reference, language, "repeat_for_all", may_repeat=may_repeat)
-    return line("records" if left else "lines", language, left=left, records=records, where=where)
-
-
-def removed(
-    call: str, total_chars: int, language: Language, reference: Reference | None = None, *, end: str = "", may_repeat: bool
-) -> str:
-    """Return the line that replaces an older result: its call, its size and, if given, how it ended."""
-    ended = _WORDS[language]["ended"].format(quoted(end)) if end else ""
-    where = _where(reference, language, "repeat", may_repeat=may_repeat)
-    return line("removed", language, call=call, total=total_chars, ended=ended, where=where)
+    words, where, is_offered = _WORDS[language], "", reference is not None and reference.is_offered
+    if reference is not None:
+        where = words["offered" if is_offered else "archived"].format(reference)
+    if may_repeat and not is_offered:
+        where = words[_ADVICE[name]] + where
+    return f"{MARK} {words[name].format(where=where, **values)}"
 
 
 def blocks_left_out(
@@ -222,8 +188,7 @@ def blocks_left_out(
     """Return the placeholder in a user's older text that lost whole blocks, with the names of these blocks."""
     names_of = ", ".join(names[:MOST_NAMES]) + (f" {GAP}" if len(names) > MOST_NAMES else "")
     listed = _WORDS[language]["listed"].format(names_of) if names else ""
-    where = _where(reference, language)
-    return line("blocks", language, gone=gone_chars, total=total_chars, listed=listed, where=where)
+    return line("blocks", language, reference, gone=gone_chars, total=total_chars, listed=listed)
 
 
 def dropped(
@@ -235,26 +200,16 @@ def dropped(
     below: Below = "nothing",
 ) -> str:
     """Return the placeholder of removed messages (some perhaps further below); `below` says which quotations follow it."""
-    words, where = _WORDS[language], _where(reference, language)
-    place = words["scattered" if is_scattered else "here"]
-    text = line("one_dropped" if messages == 1 else "dropped", language, place=place, count=messages, where=where)
-    return text + words[below]
-
-
-def source_of_call(call: str, language: Language) -> str:
-    """Return the line above quotations from a tool's results."""
-    return _WORDS[language]["call"].format(quoted(call))
-
-
-def source_of_arguments(tool: str, language: Language) -> str:
-    """Return the line above the arguments of a call."""
-    return _WORDS[language]["arguments"].format(quoted(tool))
-
-
-def source_of_speaker(role: str, name: str | None, language: Language) -> str:
-    """Return the line above quotations from a user or the assistant."""
     words = _WORDS[language]
-    return words["speaker"].format(role=words[role], named=f" {quoted(name)}" if name else "")
+    place = words["scattered" if is_scattered else "here"]
+    return (
+        line("one_dropped" if messages == 1 else "dropped", language, reference, place=place, count=messages) + words[below]
+    )
+
+
+def source(kind: str, name: str | None, language: Language) -> str:
+    """Return the line above quotations from a `user`, the `assistant`, a `call`'s results, or the `arguments` of a call."""
+    return _WORDS[language][kind].format(f" {quoted(name)}" if name else "")
 
 
 def said_by(source: str, texts: Sequence[str], language: Language) -> str:

@@ -138,9 +138,9 @@ def test_offered_retrieval_replaces_advice():
     reference = CutTexts(Retrievable(b"tenant", 7, {"name": "ctx_retrieve"}, print)).reference("a text")
     for language in ("en", "zh"):
         for text in (
-            placeholders.oversized(2_000, 9_000, language, reference, may_repeat=True),
-            placeholders.lines_left_out(language, reference, may_repeat=True),
-            placeholders.removed("read(a.py)", 900, language, reference, may_repeat=True),
+            placeholders.line("oversized", language, reference, may_repeat=True, kept=2_000, total=9_000),
+            placeholders.line("lines", language, reference, may_repeat=True),
+            placeholders.line("removed", language, reference, may_repeat=True, call="read(a.py)", total=900),
         ):
             assert not any(word in text for word in ADVICE)
             assert reference.handle in text

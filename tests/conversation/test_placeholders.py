@@ -7,70 +7,59 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.placeholders import MARK, RETRIEVE, Reference
+from ctx_hooks.conversation.placeholders import MARK, RETRIEVE, Reference, line
 
 every_language = pytest.mark.parametrize("language", ["en", "zh"])
 
 
-def all_of(language):
+def referring(language, reference=None):
+    """Return every placeholder that can refer to the whole of a text."""
     return [
-        placeholders.oversized(2_000, 90_000, language, may_repeat=True),
-        placeholders.lines_left_out(language, may_repeat=True),
-        placeholders.removed("read(src/a.py)", 1_234, language, may_repeat=True),
-        placeholders.removed("", 1_234, language, end="1 passed\n[ctx_hooks]", may_repeat=False),
-        placeholders.line("repeated", language, tool="read"),
-        placeholders.line("superseded", language, tool="read"),
-        placeholders.line("shortened", language, total=90_000),
-        placeholders.blocks_left_out(["a.py", "b.py"], 700, 900, language),
-        placeholders.blocks_left_out([], 700, 900, language),
-        placeholders.line("media", language, kind="image", size=70_000),
-        placeholders.line("heading", language),
-        placeholders.dropped(12, language, below="record"),
-        placeholders.dropped(12, language),
+        *(line(name, language, reference, may_repeat=True, kept=2_000, total=90_000) for name in ("oversized", "limited")),
+        line("lines", language, reference, may_repeat=True),
+        line("records", language, reference, may_repeat=True, left=3, records=40),
+        line("removed", language, reference, may_repeat=True, call="read(src/a.py)", total=1_234),
+        line("removed_end", language, reference, call="", total=1_234, end=placeholders.quoted("1 passed\n[ctx_hooks]")),
+        line("superseded", language, reference, tool="read"),
+        line("shortened", language, reference, total=90_000),
+        placeholders.blocks_left_out(["a.py", "b.py"], 700, 900, language, reference),
+        placeholders.blocks_left_out([], 700, 900, language, reference),
+        *(placeholders.dropped(12, language, reference, below=below) for below in ("record", "summary", "nothing")),
     ]
+
+
+def all_of(language):
+    others = [
+        line("repeated", language, tool="read"),
+        line("media", language, kind="image", size=7),
+        line("heading", language),
+    ]
+    return [*referring(language), *others]
 
 
 @every_language
-def test_each_is_one_line_that_begins_with_the_mark_and_quotes_others_below(language):
+def test_each_is_one_line_behind_the_mark(language):
     for text in all_of(language):
-        line, *quoted = text.splitlines()
-        assert line.startswith(MARK)
-        assert all(quotation.startswith("> ") for quotation in quoted)
-        assert text == text.strip()
-
-
-def referring(language, reference):
-    """Return every placeholder that can refer to the whole of a text."""
-    return [
-        placeholders.oversized(2_000, 90_000, language, reference, may_repeat=True),
-        placeholders.lines_left_out(language, reference, may_repeat=True),
-        placeholders.removed("read(src/a.py)", 1_234, language, reference, may_repeat=True),
-        placeholders.line("superseded", language, reference, tool="read"),
-        placeholders.line("shortened", language, reference, total=90_000),
-        placeholders.blocks_left_out(["a.py"], 700, 900, language, reference),
-        placeholders.dropped(12, language, reference, below="record"),
-        placeholders.dropped(12, language, reference, below="summary"),
-        placeholders.dropped(12, language, reference),
-    ]
+        assert text.splitlines() == [text.strip()]
+        assert text.startswith(MARK)
 
 
 @every_language
 @pytest.mark.parametrize("is_offered", [False, True])
 @pytest.mark.parametrize(("kept_days", "told"), [(7.0, "7"), (0.5, "0.5")])
-def test_what_refers_to_the_whole_of_a_text_says_where_it_is_and_for_how_long(language, is_offered, kept_days, told):
-    reference = Reference("aaaabbbbcccc", kept_days, is_offered)
+def test_reference_says_where_and_how_long(language, is_offered, kept_days, told):
     where = f"{RETRIEVE}(aaaabbbbcccc)" if is_offered else "aaaabbbbcccc"
     how_long = f"至多 {told} 天" if language == "zh" else f"for at most {told} days"
-    for line in referring(language, reference):
-        assert where in line
-        assert how_long in line
-        assert (RETRIEVE in line) == is_offered
+    for text in referring(language, Reference("aaaabbbbcccc", kept_days, is_offered)):
+        assert where in text
+        assert how_long in text
+        assert (RETRIEVE in text) == is_offered
 
 
 def test_both_languages_say_the_same_figures():
     for english, chinese in zip(all_of("en"), all_of("zh"), strict=True):
         assert english != chinese
-        assert sorted(w for w in _figures(english)) == sorted(w for w in _figures(chinese))
+        assert sorted(_figures(english)) == sorted(_figures(chinese))
 
 
 def _figures(text):
@@ -78,22 +67,18 @@ def _figures(text):
 
 
 @every_language
-@given(call=st.text(), name=st.text(min_size=1))
-def test_whoever_is_quoted_cannot_end_the_line_that_names_the_source(language, call, name):
-    for line in (
-        placeholders.source_of_call(call, language),
-        placeholders.source_of_speaker("user", name, language),
-        placeholders.quoted(call),
-    ):
-        assert len(line.splitlines()) == 1
-        assert MARK not in line
-    assert json.loads(placeholders.quoted(call)) == call
+@given(name=st.text())
+def test_no_name_ends_the_line_of_a_source(language, name):
+    for kind in ("user", "assistant", "call", "arguments"):
+        text = placeholders.source(kind, name, language)
+        assert len(text.splitlines()) == 1
+        assert MARK not in text
 
 
-@given(st.text())
-def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
-    quotation = placeholders.quoted(text)
-    assert quotation.splitlines() == [quotation]
-    assert json.loads(quotation) == text
-    assert placeholders.MARK not in placeholders.quoted(text + placeholders.MARK + text)
-    assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
+@given(st.text(), st.text())
+def test_quotation_is_one_line_of_json_without_our_mark(before, behind):
+    for text in (before, before + MARK + behind):
+        quotation = placeholders.quoted(text)
+        assert quotation.splitlines() == [quotation]
+        assert json.loads(quotation) == text
+        assert MARK not in quotation

@@ -73,14 +73,17 @@ def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call
             kept = kept.union(range(segments.records.start), range(segments.records.stop, len(segments)))
         if saved:
             kept |= {bisect_right(segments.bounds, saved[0]) - 1}
-        placeholder = placeholders.lines_left_out(language, reference, left, len(segments.records), may_repeat=may_repeat)
+        figures = {"left": left, "records": len(segments.records)}
+        name = "records" if left else "lines"
+        placeholder = placeholders.line(name, language, reference, may_repeat=may_repeat, **figures)
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
     action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target
-    chars, end = len(original), action.outcome
-    line = placeholders.removed(name, chars, language, reference, end=end, may_repeat=may_repeat)
+    removed, end = {"call": name, "total": len(original)}, placeholders.quoted(action.outcome)
+    kind = "removed_end" if action.outcome else "removed"
+    line = placeholders.line(kind, language, reference, may_repeat=may_repeat, end=end, **removed)
     return f"{line}\n{source.text[slice(*saved)]}" if saved else line
 
 

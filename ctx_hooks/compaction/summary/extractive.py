@@ -117,13 +117,13 @@ def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str
     for i, message in enumerate(messages):
         for k, part in enumerate(message.parts):
             if isinstance(part, Text) and part.original_text:
-                source = placeholders.source_of_speaker(message.role, message.name, language)
+                source = placeholders.source(message.role, message.name, language)
                 yield f"{source}\n{_marked(part.original_text)}"
             elif isinstance(part, ToolCall):
-                yield f"{placeholders.source_of_arguments(part.name, language)}\n{_marked(part.arguments)}"
+                yield f"{placeholders.source('arguments', part.name, language)}\n{_marked(part.arguments)}"
             elif isinstance(part, ToolResult) and part.original_text:
                 tool = calls.get((i, k), ("", ""))[0]
-                yield f"{placeholders.source_of_call(tool, language)}\n{_marked(part.original_text)}"
+                yield f"{placeholders.source('call', tool, language)}\n{_marked(part.original_text)}"
 
 
 def _marked(text: str) -> str:
@@ -212,7 +212,7 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
 
     def source_of(i: int) -> tuple[int, str, int]:
         message = removed.messages[i]
-        source = placeholders.source_of_speaker(message.role, message.name, language)
+        source = placeholders.source(message.role, message.name, language)
         is_line = message.role == "user" and "\n" not in words[i]
         return removed.gap(i), source, -1 if is_line else i  # short messages of a user's in turn are one entry
 
