@@ -13,7 +13,6 @@ from ctx_hooks.telemetry.figures import (
     CALLER,
     MODEL,
     SECONDS,
-    TOKENS,
     counter,
     deployment_at,
     gauge,
@@ -25,31 +24,24 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 
 OF_CALLER = ("mode", CALLER)
-OF_MODEL = ("mode", MODEL)
 LEARNED = ("kind", deployment_at(("deployment",)))
 CHOSEN = (deployment_at(("call.deployment",)),)
 ATTEMPTS = counter("attempts", "Attempts that were sent", ("decision", "trigger", *OF_CALLER), unless="failed")
-REQUESTS = counter("requests", "Requests by what they ended in, each once", ("decision", *OF_CALLER))
+REQUESTS = counter("requests", "Requests by their outcome, each once", ("decision", *OF_CALLER))
 OVERFLOWS = counter("overflows", "Attempts that a provider refused as too long", ("kind", *OF_CALLER))
-BEYOND_WINDOW = counter("answers_beyond_window", "Answered requests that exceed the window", OF_CALLER)
 SAVED_TOKENS = counter("saved_provider_tokens", "Input tokens that bills were lowered by", OF_CALLER)
 SPENT_TOKENS = counter("spent_provider_tokens", "Input tokens that bills were raised by", OF_CALLER, scale=-1.0)
 SAVED_DOLLARS = counter("saved_dollars", "Dollars that bills were lowered by", OF_CALLER)
 SPENT_DOLLARS = counter("spent_dollars", "Dollars that bills were raised by", OF_CALLER, scale=-1.0)
-SENT = histogram("request_sent_provider_tokens", "Input tokens of a bill", OF_MODEL, part="input_tokens", buckets=TOKENS)
-SAVED = histogram(
-    "request_saved_provider_tokens", "Input tokens that a bill was lowered by", OF_MODEL, above=0.0, buckets=TOKENS
-)
 CACHED = counter(
     "cached_prompt_tokens", "Billed input tokens that a prompt cache served", OF_CALLER, part="cached_tokens", above=None
 )
 UNCACHED = counter("uncached_prompt_tokens", "All other billed input tokens", OF_CALLER, part="uncached_tokens", above=None)
 WINDOW = gauge("window_tokens", "The window that was fitted to last", CHOSEN, needs="local_tokens_before")
-FACTOR = gauge("provider_tokens_per_local_token", "The newest factor", CHOSEN, needs="local_tokens_before")
-PHASES = histogram("phase_seconds", "Time of a phase of a decision", key="phase", scale=1e-3, buckets=SECONDS)
-WAITED = "Time of a decision, which its request waits for"
-DECISIONS = histogram("decision_seconds", WAITED, (MODEL,), part="total", scale=1e-3, buckets=SECONDS)
-ANSWERS = histogram("answer_seconds", "Time from a request to the end of its answer", OF_MODEL, buckets=ANSWER_SECONDS)
+PHASES = histogram("phase_seconds", "Time of a decision, by phase and in total", key="phase", scale=1e-3, buckets=SECONDS)
+ANSWERS = histogram(
+    "answer_seconds", "Time from a request to the end of its answer", ("mode", MODEL), buckets=ANSWER_SECONDS
+)
 TIMEOUTS = counter("compression_timeouts", "Attempts that took too long to compress and lost their oldest turns", OF_CALLER)
 REREADS = counter("rereads", "Calls made again whose earlier result was removed or shortened", OF_CALLER)
 LIMITS = counter("limits_learned", "Limits that deployments have shown to a tenant", LEARNED)
@@ -155,11 +147,11 @@ class DecisionEvent(RequestEvent):
     budget_tokens: ProviderTokens | None = field(metadata=shown("log", "span"))
     window_tokens: ProviderTokens = field(metadata=shown("log", "span", "spend", WINDOW))
     window_source: Source = field(metadata=shown("span"))
-    factor: float = field(metadata=shown(FACTOR))
+    factor: float
     requested_output_tokens: ProviderTokens | None
     sent_output_tokens: ProviderTokens | None = field(metadata=shown("log", name="output_tokens"))
     steps: tuple[StepReport, ...] = field(metadata=shown("span"))
-    milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES, DECISIONS))
+    milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES))
     policy: Mapping[str, str] = field(metadata=shown("spend", "header"))
     timed_out: bool = field(default=False, metadata=shown(TIMEOUTS))
 
@@ -184,10 +176,10 @@ class AnswerEvent(RequestEvent):
     mode: Mode = field(metadata=shown("log"))
     decision: Outcome = field(metadata=shown("log", REQUESTS))
     attempts: int = field(metadata=shown("log"))
-    beyond_window: bool = field(metadata=shown("log", "spend", BEYOND_WINDOW))
-    billed: Billed | None = field(metadata=shown("log", SENT, CACHED, UNCACHED))
+    beyond_window: bool = field(metadata=shown("log", "spend"))
+    billed: Billed | None = field(metadata=shown("log", CACHED, UNCACHED))
     provider_tokens_saved: int | None = field(
-        metadata=shown("log", "spend", SAVED_TOKENS, SPENT_TOKENS, SAVED, name="tokens_saved")
+        metadata=shown("log", "spend", SAVED_TOKENS, SPENT_TOKENS, name="tokens_saved")
     )
     dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
     rereads: Mapping[str, int] = field(default_factory=dict, metadata=shown(REREADS))

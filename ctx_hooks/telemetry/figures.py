@@ -10,8 +10,6 @@ from ctx_hooks.formats.fields import MAPPINGS
 
 Sink = Literal["log", "span", "spend", "header"]
 
-TOKENS = tuple(float(2**n) for n in range(10, 22))
-"""Buckets from 1,024 to 2,097,152 provider tokens: windows are powers of two, or near one."""
 SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Buckets from a small request, decided in 0.1 ms, to the time limit."""
 ANSWER_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
@@ -53,7 +51,7 @@ class Metric:
         text: its description.
         labels: names of the event's own fields, and labels with a bound.
         key: the label that the keys of a mapping are; "" for none.
-        part: the attribute or the key of the value that is the figure, "" for the value itself.
+        part: the attribute of the value that is the figure, "" for the value itself.
         scale: the factor of the figure.
         above: the figure counts only above this; None for any figure.
         unless: the text that does not count.
@@ -84,9 +82,7 @@ class Metric:
         if value is None or value == self.unless or (self.needs and getattr(event, self.needs) is None):
             return
         if self.part:
-            value = value.get(self.part) if isinstance(value, MAPPINGS) else getattr(value, self.part)
-            if value is None:
-                return
+            value = getattr(value, self.part)
         for key, found in value.items() if isinstance(value, MAPPINGS) else [("", value)]:
             figure = self.scale * (1 if isinstance(found, str) else found)
             if self.above is None or figure > self.above:

@@ -62,7 +62,7 @@ def test_compose_shares_through_redis_and_shows_metrics(litellm_alone, image, pr
             assert_rescued(proxy, provider)
             proxy.wait_until(lambda: "ctx_hooks:statistics:" in keys_of(redis.port), "a limit to be shared")
             shown = LOOPBACK.get(proxy.url + job["metrics_path"], headers=proxy.headers, timeout=300)
-            assert "ctx_hooks_answers_beyond_window_total{" in shown.text
+            assert "ctx_hooks_requests_total{" in shown.text
             assert LOOPBACK.get(proxy.url + job["metrics_path"], timeout=300).status_code == 401
 
 

@@ -110,9 +110,8 @@ def test_no_metric_and_each_event_is_counted_once(written):
     for event in written.lines("events.1.jsonl"):
         if event["name"] in ("answer", "failure"):
             happened["ctx_hooks_requests_total", event["decision"]] += 1
-            happened["ctx_hooks_answers_beyond_window_total", ""] += event.get("beyond_window", False)
             happened["ctx_hooks_saved_provider_tokens_total", ""] += max(event.get("provider_tokens_saved") or 0, 0)
-    assert len(happened) == 6
+    assert len(happened) == 5
     assert {key: counted[key] for key in happened} == happened
 
 

@@ -60,7 +60,7 @@ def happened(n):
         replace(DECISION, call=large, mode="observe"),
         replace(ANSWER, call=large, mode="observe", provider_tokens_saved=700, dollars_saved=0.25),
         replace(OVERFLOW, call=rescued, mode="enforce"),
-        replace(ANSWER, call=rescued, decision="retried", beyond_window=True, **billed),
+        replace(ANSWER, call=rescued, decision="retried", **billed),
         *[replace(OVERFLOW, call=hopeless, mode="enforce")] * 2,
         replace(FAILURE, call=hopeless),
         replace(SUMMARY, call=large, dollars=0.5),
@@ -73,20 +73,22 @@ def happened(n):
 
 
 CASES = [
-    ("Answered beyond the window", "enforce", ".*", {"": 1}), ("Answered beyond the window", "observe", ".*", {"": 0}),
-    ("Answered beyond the window", "enforce", "small", {"": 0}), ("Input tokens saved", "enforce", ".*", {"": 5_500}),
+    ("Too long for their model", "enforce", ".*", {"": 5}), ("Too long for their model", "observe", ".*", {"": 1}),
+    ("Too long for their model", "enforce", "small", {"": 0}), ("Input tokens saved", "enforce", ".*", {"": 5_500}),
+    ("Answered shorter", "enforce", ".*", {"": 4}), ("Went to a fallback", "enforce", ".*", {"": 0}),
     ("Input tokens saved", "observe", ".*", {"": 700}), ("Dollars saved", "enforce", ".*", {"": 0.375}),
-    ("Overflows", "enforce", ".*", {"": 3}), ("Failed requests", "enforce", ".*", {"": 1}),
+    ("Failed", "enforce", ".*", {"": 1}),
     ("Requests", "enforce", "small|large", {"fits": 3, "compressed": 3}),
-    ("What led to them", "enforce", "small|large", {"budget": 1}),
+    ("Changed attempts", "enforce", "small|large", {"budget": 1}),
     ("Input tokens", "enforce", "small|large", {"": 6 * 4_400}, {"": 5_600}),
     # Within the buckets of 1 to 3 and of 3 to 10 ms.
     ("Cache share", "enforce", "small|large", {"": 1_000 / 4_400}),
     ("Faults", "enforce", ".*", {"forwards the request unchanged": 1}),
     ("Time of a decision", "enforce", ".*", {"counting": 0.001 + 0.95 * 0.002, "total": 0.003 + 0.95 * 0.007}),
     ("Tokens saved by team", "enforce", ".*", {"RED": 5_000, "BLUE": 600}),
-    ("Beyond the window by model", "enforce", ".*", {"rescued-1": 0, "rescued-2": 1}),
-    ("Overflows by kind", "enforce", ".*", {"input": 3}),
+    ("Too long by model group", "enforce", ".*",
+     {"large": 3, "rescued-1": 0, "rescued-2": 1, "hopeless-1": 0, "hopeless-2": 1}),
+    ("Refused attempts by kind", "enforce", ".*", {"input": 3}),
     ("Summaries by outcome", "enforce", ".*", {"accepted": 1, "rejected": 1}),
     ("Summaries by outcome", "enforce", "small", {}),
     ("Dollars for summaries by team", "enforce", ".*", {"RED": 0.5, "BLUE": 0.25}),
@@ -94,7 +96,6 @@ CASES = [
     ("Texts for the archive", "enforce", ".*", {"disk stored": 50}),
     ("Limits learned", "enforce", ".*", {"id-rescued-1 limit": 8_001, "id-rescued-2 limit": 8_002}),
     ("Windows", "enforce", ".*", {"id-small": 10_000, "id-large": 10_000}),
-    ("Provider tokens per local token", "enforce", ".*", {"id-small": 1.1, "id-large": 1.1}),
 ]  # fmt: skip
 """A panel, the variables that are chosen, and for each of its queries what the second round adds, by the labels' values. A
 rate does not count what a series begins with: there both rounds have the groups."""
