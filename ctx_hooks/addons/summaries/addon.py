@@ -7,12 +7,14 @@ import asyncio
 import time
 from contextvars import Context
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
-from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask, asking_of, is_due, task_of
+from ctx_hooks.addons.summaries.call import Answer
+from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask, asking_of, fitted, is_due, task_of
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.addons.summaries.writer import write
 from ctx_hooks.compaction.message_index import settled_length
-from ctx_hooks.compaction.summary.model_written import Summaries, WrittenSummary
+from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.errors import failing_open
@@ -27,6 +29,7 @@ from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.usage import Billed
 
 NAME = "summaries"
+Outcome: TypeAlias = Literal["accepted", "rejected", "failed"]
 MOST_TASKS = 64
 """At once in this process: a history waits in memory for each. A later answer begins what is not begun."""
 
@@ -45,24 +48,21 @@ class ModelSummaries(Addon):
         Raises:
             MalformedConversationError: the request holds no conversation.
         """
-        asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to)
+        request, to, known, fits_by_size = undecided
+        asking = None if fits_by_size else await asking_of(request, to)
         if asking is None:
             return await decide(undecided)
-
-        async def with_summaries(summaries: Summaries) -> Decided:
-            return await decide(undecided._replace(known=replace(undecided.known, summaries=summaries)))
-
         summaries = await self._stored.of(asking.conversation)
-        decided = await with_summaries(summaries)
+        decided = await decide(undecided._replace(known=replace(known, summaries=summaries)))
         choice = decided.attempt.choice
         if choice is not None and choice.compaction not in summaries.chosen:
             settled = await self._stored.choose(asking.conversation, choice)
             if settled.chosen[choice.compaction] != choice.prefix:
-                decided = await with_summaries(settled)
-        if asking.to.request_id:
-            state = self._running.open(asking.to.request_id)
-            state.held[NAME, asking.to.deployment] = asking
-            self._running.hold(asking.to.request_id, state)
+                decided = await decide(undecided._replace(known=replace(known, summaries=settled)))
+        if to.request_id:
+            state = self._running.open(to.request_id)
+            state.held[NAME, to.deployment] = asking
+            self._running.hold(to.request_id, state)
         return decided
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
@@ -77,8 +77,9 @@ class ModelSummaries(Addon):
             return
         if is_due(attempt, billed.input_tokens):
             after = 0 if attempt.choice is None else attempt.choice.length - 1
+            asking = asking._replace(settings=fitted(asking.settings, attempt))
             # LiteLLM keeps what belongs to the caller's request in context variables.
-            task = Context().run(asyncio.get_running_loop().create_task, self._summarise(asking.fitted(attempt), after))
+            task = Context().run(asyncio.get_running_loop().create_task, self._summarise(asking, after))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -98,27 +99,36 @@ class ModelSummaries(Addon):
                 return task_of(history, summaries, settled_length(history.index, len(history.index)), after)
 
             task = await pool.run(asking.to.tenant, next_task, deadline)
-            if task is None or await self._is_written(asking, task):
+            text = "" if task is None else await _written(task, asking)
+            if task is not None and text:
+                await self._stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, text))
+            if task is None or text:
                 await self._stored.end(asking.conversation)
 
-    async def _is_written(self, asking: Asking, task: SummaryTask) -> bool:
-        start = time.monotonic()
-        written = await write(task, asking)
-        found, dollars = written.found, [a.dollars for a in written.answers if a.dollars is not None]
-        if found.text:
-            await self._stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, found.text))
-        emit(
-            SummaryEvent(
-                name="summary",
-                time_seconds=time.time(),
-                call=names_of(asking.request.call, asking.to),
-                summary_model=asking.settings.model,
-                messages=task.length,
-                calls=len(written.answers),
-                outcome=written.outcome,
-                reason=written.reason,
-                dollars=sum(dollars) if dollars else None,
-                milliseconds=(time.monotonic() - start) * 1e3,
-            )
+
+async def _written(task: SummaryTask, asking: Asking) -> str:
+    """Return a summary as far as it is accepted, "" if it is not, and report it."""
+    start, answers = time.monotonic(), list[Answer]()
+    try:
+        text, reason = await write(task, asking, answers)
+    except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: the extract is sent instead
+        text, reason = "", type(error).__name__
+        outcome: Outcome = "failed"
+    else:
+        outcome = "accepted" if text else "rejected"
+    dollars = [answer.dollars for answer in answers if answer.dollars is not None]
+    emit(
+        SummaryEvent(
+            name="summary",
+            time_seconds=time.time(),
+            call=names_of(asking.request.call, asking.to),
+            summary_model=asking.settings.model,
+            messages=task.length,
+            calls=len(answers),
+            outcome=outcome,
+            reason=reason,
+            dollars=sum(dollars) if dollars else None,
+            milliseconds=(time.monotonic() - start) * 1e3,
         )
-        return bool(found.text)
+    )
+    return text

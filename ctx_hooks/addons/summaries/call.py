@@ -21,6 +21,7 @@ from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.warnings import warn_once
 
 TAG = "ctx_hooks:summary"
@@ -51,17 +52,15 @@ def payer_of(call: Call) -> Any:
     return None if any(name.fault for name in SUMMARY_CALL) else auth
 
 
-async def ask(
-    model: str, messages: Sequence[Mapping[str, Any]], max_tokens: int, timeout_seconds: float, payer: Any
-) -> Answer:
-    """Return what a model group of the proxy answers, after the checks that a request of this caller goes through.
+async def ask(settings: SummarySettings, messages: Sequence[Mapping[str, str]], payer: Any) -> Answer:
+    """Return what the model that settings name answers, after the checks that a request of this caller goes through.
 
     Raises:
-        TimeoutError: it takes longer.
+        TimeoutError: it takes longer than the settings allow.
         Exception: whatever the checks, the Router or the provider raise; the call's place and reservation are given back.
     """
-    fields = {"model": model, "messages": [dict(message) for message in messages], "max_tokens": max_tokens}
-    response = await asyncio.wait_for(_sent(fields, timeout_seconds, payer), timeout_seconds)
+    fields = {"model": settings.model, "messages": [*messages], "max_tokens": settings.max_tokens}
+    response = await asyncio.wait_for(_sent(fields, settings.timeout_seconds, payer), settings.timeout_seconds)
     choice, cost = response.choices[0], (getattr(response, "_hidden_params", None) or {}).get(COST)
     dollars = cost if isinstance(cost, (int, float)) else None
     return Answer(choice.message.content or "", choice.finish_reason != "length", dollars)

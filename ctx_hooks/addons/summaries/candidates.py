@@ -1,8 +1,7 @@
 """The requests of conversations that summaries are written of, and what of them is summarised next."""
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.compaction.history import History
@@ -26,8 +25,7 @@ WAITING_FRACTION = 0.75
 """A summary that the compaction it was written for has not taken is new enough for the next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """A request of a conversation that summaries are written of, as the client sent it.
 
     Attributes:
@@ -42,14 +40,6 @@ class Asking:
     conversation: str
     payer: Any
     size_bytes: int
-
-    def fitted(self, attempt: Attempt) -> "Asking":
-        """Return it with a longest summary for which the budget of its attempt has room, beside the users' words."""
-        if attempt.budget_tokens is None:
-            return self
-        room_tokens = int(summary_tokens(attempt.budget_tokens, most_tokens=math.inf))
-        most_tokens = min(self.settings.max_tokens, room_tokens)
-        return replace(self, settings=self.settings.model_copy(update={"max_tokens": most_tokens}))
 
 
 async def asking_of(request: Request, to: Target) -> Asking | None:
@@ -94,8 +84,7 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryTask:
+class SummaryTask(NamedTuple):
     """What is to be summarised next.
 
     Attributes:
@@ -107,7 +96,6 @@ class SummaryTask:
 
     prefix: str
     length: int
-    format: str
     messages: tuple[Message, ...]
     before: str = ""
 
@@ -123,8 +111,16 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
     waits = before.prefix not in summaries.chosen.values() and before.length >= length * WAITING_FRACTION
     if before.length > after or waits:
         return None
-    messages = history.messages.conversation(before.length, length)
-    return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, before.text)
+    messages = history.messages.conversation(before.length, length).messages
+    return SummaryTask(digests[length].hex(), length, messages, before.text)
+
+
+def fitted(settings: SummarySettings, attempt: Attempt) -> SummarySettings:
+    """Return settings with a longest summary for which an attempt's budget has room, beside the users' words."""
+    if attempt.budget_tokens is None:
+        return settings
+    room_tokens = int(summary_tokens(attempt.budget_tokens, most_tokens=math.inf))
+    return settings.model_copy(update={"max_tokens": min(settings.max_tokens, room_tokens)})
 
 
 def is_due(attempt: Attempt, input_tokens: int) -> bool:
@@ -134,8 +130,7 @@ def is_due(attempt: Attempt, input_tokens: int) -> bool:
     """
     if attempt.budget_tokens is None:
         return False
-    factor = attempt.known.factor
-    free_tokens = attempt.budget_tokens - input_tokens
+    factor, free_tokens = attempt.known.factor, attempt.budget_tokens - input_tokens
     if attempt.choice is not None:
         if attempt.choice.free_tokens is None:
             return False

@@ -6,9 +6,8 @@ invented name is left out: the extract beside the summary says what was done.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import NamedTuple
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.prompt import GOAL, INSTRUCTIONS, role_of
@@ -16,8 +15,6 @@ from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.conversation.model import Message
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
-
-Reason: TypeAlias = Literal["", "empty", "too_long", "refusal", "misquoted", "unknown_names"]
 
 MOST_FAULTY_FRACTION = 0.5
 """A model that gets more of its points wrong is not believed in the others."""
@@ -39,20 +36,17 @@ _NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
 """What models write into a section that they were told to leave out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """A summary that was checked.
 
     Attributes:
         text: what of it is used; "" if it is rejected.
         reason: why it is rejected, or has points less. `misquoted`: it has words of the user that the user has not said;
             `unknown_names`: a path, figure or identifier that stands nowhere in the conversation.
-        left_out: how many points are left out.
     """
 
     text: str
-    reason: Reason = ""
-    left_out: int = 0
+    reason: str = ""
 
 
 def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> Checked:
@@ -90,7 +84,7 @@ def _without(unknown: Sequence[str], text: str) -> Checked:
             left_out += 1
     if left_out > MOST_FAULTY_FRACTION * (len(entries) - len(titles)):
         return Checked("", "unknown_names")
-    return Checked("\n".join(kept).strip(), "unknown_names" if left_out else "", left_out)
+    return Checked("\n".join(kept).strip(), "unknown_names" if left_out else "")
 
 
 def _entries(text: str) -> list[str]:

@@ -41,18 +41,10 @@ _RECORD = TypeAdapter(Summaries)
 T = TypeVar("T")
 
 
-def with_summary(summary: WrittenSummary, known: Summaries) -> Summaries:
-    """Return what is known with a summary; one of the same prefix stays."""
-    if summary.prefix in known.written:
-        return known
-    return merged(known, Summaries(known.conversation, {summary.prefix: summary}))
-
-
-def with_choice(choice: Choice, known: Summaries) -> Summaries:
-    """Return what is known with the form of a compaction; one that is known stays."""
-    if choice.compaction in known.chosen:
-        return known
-    return merged(known, Summaries(known.conversation, chosen={choice.compaction: choice.prefix}))
+def added(known: Summaries, more: Summaries) -> Summaries:
+    """Return what is known with one summary or choice more; the same object if it is known, which stays."""
+    is_known = more.written.keys() <= known.written.keys() and more.chosen.keys() <= known.chosen.keys()
+    return known if is_known else merged(known, more)
 
 
 def merged(older: Summaries, newer: Summaries) -> Summaries:
@@ -79,18 +71,18 @@ class StoredSummaries:
         return self._known(conversation)
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
-        """Store a summary that was accepted."""
-        await self._change(conversation, partial(with_summary, summary))
+        """Store a summary that was accepted; one of the same prefix stays."""
+        await self._add(Summaries(conversation, {summary.prefix: summary}))
 
     async def choose(self, conversation: str, choice: Choice) -> Summaries:
         """Store which summary a compaction has, unless that is settled; return what is stored then.
 
         A request waits for it. What a slow Redis answers too late holds for the requests after this one.
         """
-        change = partial(with_choice, choice)
+        more = Summaries(conversation, chosen={choice.compaction: choice.prefix})
         with suppress(UnavailableError):
-            return await self._store.briefly(partial(self._change, conversation, change))
-        return self._keep(change(self._known(conversation)))
+            return await self._store.briefly(partial(self._add, more))
+        return self._keep(added(self._known(conversation), more))
 
     async def begin(self, conversation: str) -> bool:
         """Whether this worker is to have the next summary written: none has begun one within PAUSE_SECONDS."""
@@ -113,26 +105,27 @@ class StoredSummaries:
         if (newer := merged(known, found)) != known:  # what is only read is not kept for longer
             self._keep(newer)
 
-    async def _change(self, conversation: str, change: Callable[[Summaries], Summaries]) -> Summaries:
-        """Change the record in Redis, or the record of this process without one, and return it."""
-        found = Summaries(conversation)
+    async def _add(self, more: Summaries) -> Summaries:
+        """Add to the record in Redis, or to the record of this process without one, and return it."""
+        conversation = more.conversation
 
         def changed(value: bytes) -> bytes:
-            nonlocal found
             before = self._opened(conversation, value)
-            found = change(before)
-            if found is before:
+            after = added(before, more)
+            if after is before:
                 return value
-            text = _RECORD.dump_json(found).decode()
+            text = _RECORD.dump_json(after).decode()
             return sealed(text, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
 
-        bounds = LARGEST_RECORD_BYTES, KEPT_SECONDS, WAIT_SECONDS
+        async def change(value: bytes) -> bytes:
+            return await _off_loop(conversation, partial(changed, value))
+
         try:
-            await self._store.change(
-                KEY_PREFIX + conversation, lambda value: _off_loop(conversation, partial(changed, value)), *bounds
-            )
+            key = KEY_PREFIX + conversation
+            value = await self._store.change(key, change, LARGEST_RECORD_BYTES, KEPT_SECONDS, WAIT_SECONDS)
+            found = await _off_loop(conversation, partial(self._opened, conversation, value))
         except UnavailableError:
-            found = change(self._known(conversation))
+            found = added(self._known(conversation), more)
         return self._keep(merged(self._known(conversation), found))
 
     def _opened(self, conversation: str, value: bytes) -> Summaries:

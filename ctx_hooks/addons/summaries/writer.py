@@ -1,9 +1,8 @@
 """Writes one summary: asks the model for each part of the history, and checks what it answers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from ctx_hooks.addons.summaries import call
 from ctx_hooks.addons.summaries.call import Answer
@@ -21,35 +20,12 @@ from ctx_hooks.tokens.counter import Counter, vocabulary_of
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What has come of a summary.
+async def write(task: SummaryTask, asking: Asking, answers: list[Answer]) -> Checked:
+    """Return what is used of a summary, each part of which is written after the one before; add the answers to `answers`.
 
-    Attributes:
-        found: what of it is used.
-        outcome: "failed" if the model has not answered.
-        reason: why it is not accepted, or why points of it are left out; "" if neither.
-        answers: what the model has answered, and what is paid.
+    Raises:
+        Exception: what the checks of the call, the Router or the provider raise.
     """
-
-    found: Checked
-    outcome: Literal["accepted", "rejected", "failed"]
-    reason: str
-    answers: list[Answer]
-
-
-async def write(task: SummaryTask, asking: Asking) -> Written:
-    """Have a summary written and checked. It raises nothing but a cancellation."""
-    answers: list[Answer] = []
-    try:
-        found = await _written_in_parts(task, asking, answers)
-    except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: the extract is sent instead
-        return Written(Checked(""), "failed", type(error).__name__, answers)
-    return Written(found, "accepted" if found.text else "rejected", found.reason, answers)
-
-
-async def _written_in_parts(task: SummaryTask, asking: Asking, answers: list[Answer]) -> Checked:
-    """Have each part summarised after the one before; raises what a call raises."""
     settings = asking.settings
     listed = deployments(settings.model) or (Deployment(settings.model, {}),)  # the Router may choose any
     window_tokens, model = min((window_at(each, DEFAULT_POLICY).tokens, each.model) for each in listed)
@@ -58,14 +34,12 @@ async def _written_in_parts(task: SummaryTask, asking: Asking, answers: list[Ans
         deadline = Deadline(settings.timeout_seconds)
         return await pool.run(asking.to.tenant, lambda: work(Counter(vocabulary_of(model), deadline)), deadline)
 
-    found = Checked(task.before)
-    left_out = 0
+    text, reason = task.before, ""
     for part in await off_loop(lambda counter: parts_of(task, settings, window_tokens, counter)):
-        messages = prompt_of(part, found.text, settings)
-        answer = await call.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, asking.payer)
+        answer = await call.ask(settings, prompt_of(part, text, settings), asking.payer)
         answers.append(answer)
         found = await off_loop(partial(checked, answer.text, task, settings)) if answer.is_whole else Checked("", "too_long")
         if not found.text:
             return found
-        left_out += found.left_out
-    return Checked(found.text, "unknown_names" if left_out else "", left_out)
+        text, reason = found.text, reason or found.reason
+    return Checked(text, reason)

@@ -36,8 +36,8 @@ TALK = [
 
 def check(text, *, before="", talk=TALK, settings=SETTINGS, counter=COUNTER):
     messages = WIRE_FORMATS["openai-chat"].read(talk).messages
-    found = checked(text, SummaryTask("5f2c", len(messages), "openai-chat", messages, before), settings, counter)
-    return found.text if found.text and not found.left_out else found
+    found = checked(text, SummaryTask("5f2c", len(messages), messages, before), settings, counter)
+    return found.text if found.text and not found.reason else found
 
 
 def rejected(reason):
@@ -93,7 +93,7 @@ FILES = "## {}\n- `src/upload.py`: read, 503\n\n* Three tries."
 def test_point_with_unknown_name_is_left_out(title, point):
     text = "\n".join((GOAL, FILES.format(title)))
     assert check(text) == text
-    assert check(f"{text}\n{point}") == Checked(text, "unknown_names", 1)
+    assert check(f"{text}\n{point}") == Checked(text, "unknown_names")
     between = f"{GOAL}\n## Befunde{{}}\n{FILES.format(title)}"
     assert check(between.format(f"\n{point}")).text.split() == between.format("").split()
 

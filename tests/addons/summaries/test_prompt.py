@@ -21,7 +21,7 @@ thorough = settings(max_examples=8)
 
 def task_of(fmt, payload, before=""):
     messages = WIRE_FORMATS[fmt].read(payload).messages
-    return SummaryTask("5f2c", len(messages), fmt, messages, before)
+    return SummaryTask("5f2c", len(messages), messages, before)
 
 
 def data_of(parts, before=""):
