@@ -17,8 +17,7 @@ ZLIB_LEVEL = 1
 NONCE_BYTES = 12
 """Random: after 2³² texts of one tenant two have the same with a probability of 2⁻³² (NIST SP 800-38D, 8.3)."""
 SECRET_VARIABLE = "CTX_HOOKS_ARCHIVE_KEY"  # noqa: S105 - the name of the variable, not its value
-KEY_BYTES = 32
-NAME_BYTES = 16
+KEY_BYTES, NAME_BYTES = 32, 16
 _FOR_KEY, _FOR_NAME, _FOR_CIPHER = (b"ctx_hooks." + use for use in (b"key", b"name", b"cipher"))
 """The purpose of a digest: digests for different purposes reveal nothing about each other."""
 
@@ -30,9 +29,9 @@ def secret_of_environment() -> bytes:
 
 def tenant_key(kind: str, identifier: str, secret: bytes) -> bytes:
     """Return the key of a tenant, KEY_BYTES long."""
-    short_secret = blake2b(secret, digest_size=KEY_BYTES).digest() if secret else b""  # a secret of any length becomes a key
+    key = blake2b(secret, digest_size=KEY_BYTES).digest() if secret else b""  # a secret of any length becomes a key
     text = f"{kind}:{identifier}".encode("utf-8", "surrogatepass")
-    return blake2b(text, key=short_secret, digest_size=KEY_BYTES, person=_FOR_KEY).digest()
+    return blake2b(text, key=key, digest_size=KEY_BYTES, person=_FOR_KEY).digest()
 
 
 def tenant_name(tenant: bytes) -> str:
@@ -63,4 +62,4 @@ def opened(value: bytes, tenant: bytes, handle: str, secret: bytes) -> str | Non
 
 
 def _cipher(tenant: bytes, secret: bytes) -> AESGCM:
-    return AESGCM(blake2b(tenant + secret, digest_size=32, person=_FOR_CIPHER).digest())
+    return AESGCM(blake2b(tenant + secret, digest_size=KEY_BYTES, person=_FOR_CIPHER).digest())

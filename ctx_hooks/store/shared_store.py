@@ -46,54 +46,40 @@ class UnavailableError(Exception):
 
 
 class SharedStore:
-    """LiteLLM's Redis for all its users in this process, on the event loop only; `tasks` are the running work.
+    """LiteLLM's Redis (what `shared` returns, None without one) for all its users in this process, on the event loop only.
 
-    `shared` returns LiteLLM's Redis cache, None without one. `note_failure` is called for each late or failed command.
+    `tasks` are the running work. `note_failure` is called for each late or failed command.
     """
 
     def __init__(self, shared: Callable[[], Any] = lambda: None, note_failure: Callable[[], object] = lambda: None) -> None:
         self._shared, self._note_failure = shared, note_failure
         self._is_slow = False
-        self._read_again_at = self._fast_at = 0.0
-        self._warned_at = -WARNING_SECONDS
+        self._read_again_at = self._fast_at = self._warn_again_at = 0.0
         self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def is_shared(self) -> bool:
-        """Whether there is a Redis.
-
-        >>> SharedStore().is_shared
-        False
-        """
+        """Whether there is a Redis."""
         return self._shared() is not None
 
-    async def run(self, script: str, key: str, args: Sequence[Any] = (), wait_seconds: float = DEAD_SECONDS) -> Any:
-        """Return the result of a Lua script of one key, which runs to its end even if its caller stops waiting.
+    async def run(self, script: str, key: str, args: Sequence[Any] = ()) -> Any:
+        """Return the result of a Lua script of one key, without LiteLLM's namespace; it ends even if its caller leaves.
 
-        `key` is without LiteLLM's namespace. A request uses `briefly` instead of `wait_seconds`.
-
-        Raises:
-            UnavailableError: there is no Redis, it fails, or it does not answer in time.
-        """
-        return await _result(self.begun(self._command(script, key, args)), wait_seconds)
-
-    async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS) -> bytes:
-        """Return the value of a key; b"" for none, a larger one, and one of another type.
+        A request calls this by `briefly`.
 
         Raises:
-            UnavailableError: as `run`.
+            UnavailableError: there is no Redis, it fails, or it does not answer within DEAD_SECONDS.
         """
-        found = await self.run(READ, key, [most_bytes], wait_seconds)
+        return await asyncio.shield(self.begun(self._command(script, key, args)))
+
+    async def read(self, key: str, most_bytes: int) -> bytes:
+        """Return the value of a key, b"" for none, a larger one, and one of another type; raises as `run`."""
+        found = await self.run(READ, key, [most_bytes])
         return found if isinstance(found, bytes) else str(found).encode()
 
     async def change(
-        self,
-        key: str,
-        change: Callable[[bytes], Awaitable[bytes]],
-        most_bytes: int,
-        kept_seconds: int,
-        wait_seconds: float = DEAD_SECONDS,
+        self, key: str, change: Callable[[bytes], Awaitable[bytes]], most_bytes: int, kept_seconds: int
     ) -> bytes:
         """Change the value of a key, and return the new value, which expires. No change of another worker is lost.
 
@@ -105,12 +91,10 @@ class SharedStore:
         for number in range(MOST_SWAPS):
             if number:
                 await asyncio.sleep(random.uniform(0, number * SWAP_PAUSE_SECONDS))  # noqa: S311 - no security use
-            known = await self.read(key, most_bytes, wait_seconds)
+            known = await self.read(key, most_bytes)
             value = await change(known)
-            if value == known:
-                return value
             digest = sha1(known, usedforsecurity=False).hexdigest()
-            if await self.run(SWAP, key, [most_bytes, digest, value, kept_seconds], wait_seconds):
+            if value == known or await self.run(SWAP, key, [most_bytes, digest, value, kept_seconds]):
                 return value
         raise UnavailableError(f"{MOST_SWAPS} others have changed the same value first")
 
@@ -132,13 +116,14 @@ class SharedStore:
             name = object() if key is None else key
             task = self._hurried[name] = self.begun(work())
             task.add_done_callback(lambda _: self._hurried.pop(name, None))
-        try:
-            result: T = await _result(task, 0.0 if self._is_slow else HURRY_SECONDS)
-        except UnavailableError as error:
-            if self._fast_at < start:  # else Redis answers, and other writers of the same value are first
-                self._fail(error)
-            raise
-        return result
+        await asyncio.wait({task}, timeout=0.0 if self._is_slow else HURRY_SECONDS)
+        if task.done():
+            result: T = task.result()
+            return result
+        error = UnavailableError(f"no answer within {HURRY_SECONDS:g} s")
+        if self._fast_at < start:  # else Redis answers, and other writers of the same value are first
+            self._fail(error)
+        raise error
 
     def begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Return the task of work whose result possibly nobody awaits."""
@@ -159,17 +144,14 @@ class SharedStore:
             self._read_again_at = time.monotonic() + PAUSE_SECONDS
             self._fail(error)
             raise UnavailableError(repr(error)) from error
-        now = time.monotonic()
-        self._is_slow = now - start > SLOW_SECONDS
-        if not self._is_slow:
-            self._fast_at = now
+        self._is_slow = time.monotonic() - start > SLOW_SECONDS
+        self._fast_at = self._fast_at if self._is_slow else time.monotonic()
         return found
 
     def _fail(self, error: Exception) -> None:
         self._note_failure()
-        now = time.monotonic()
-        if not self._is_slow and now - self._warned_at >= WARNING_SECONDS:
-            self._warned_at = now
+        if not self._is_slow and time.monotonic() >= self._warn_again_at:
+            self._warn_again_at = time.monotonic() + WARNING_SECONDS
             logger.warning("Redis is slow or fails, and no request waits for it until it is fast again: %r", error)
         self._is_slow = True
 
@@ -183,12 +165,3 @@ async def delete_keys(client: Any, keys: Sequence[bytes]) -> int:
     """Delete keys, also on several nodes of a cluster; return how many existed; raises as `keys_like`."""
     parts = (keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE))
     return sum([await client.delete(*part) for part in parts])
-
-
-async def _result(task: asyncio.Task[T], wait_seconds: float) -> T:
-    """Return the result of a task, which continues if the time is over (UnavailableError) or the caller is cancelled."""
-    if not task.done():
-        await asyncio.wait({task}, timeout=wait_seconds)
-    if not task.done():
-        raise UnavailableError(f"no answer within {wait_seconds:g} s")
-    return task.result()

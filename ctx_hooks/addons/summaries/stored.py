@@ -25,8 +25,6 @@ KEPT_SECONDS = 3 * 24 * 3600
 """After the last write: a session that is taken up again after a weekend finds its summary."""
 PAUSE_SECONDS = 600
 """For so long no worker begins another summary of a conversation, unless the one that was begun is accepted before."""
-WAIT_SECONDS = 5.0
-"""For Redis, where no request waits: a busy event loop takes seconds to hear what it has answered."""
 MOST_CONVERSATIONS = 500
 """In this process: some 50 MB, with a dozen summaries of 2 to 8 KB each."""
 MOST_OF_A_CONVERSATION = 64
@@ -87,7 +85,7 @@ class StoredSummaries:
     async def begin(self, conversation: str) -> bool:
         """Whether this worker is to have the next summary written: none has begun one within PAUSE_SECONDS."""
         with suppress(UnavailableError):
-            return bool(await self._store.run(BEGIN, _begun(conversation), [PAUSE_SECONDS], WAIT_SECONDS))
+            return bool(await self._store.run(BEGIN, _begun(conversation), [PAUSE_SECONDS]))
         now = time.monotonic()
         self._begun = {each: at for each, at in self._begun.items() if at > now - PAUSE_SECONDS}
         return self._begun.setdefault(conversation, now) == now
@@ -96,7 +94,7 @@ class StoredSummaries:
         """Let the next summary begin at any time."""
         self._begun.pop(conversation, None)
         with suppress(UnavailableError):
-            await self._store.run(END, _begun(conversation), wait_seconds=WAIT_SECONDS)
+            await self._store.run(END, _begun(conversation))
 
     async def _read(self, conversation: str) -> None:
         value = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES)
@@ -122,7 +120,7 @@ class StoredSummaries:
 
         try:
             key = KEY_PREFIX + conversation
-            value = await self._store.change(key, change, LARGEST_RECORD_BYTES, KEPT_SECONDS, WAIT_SECONDS)
+            value = await self._store.change(key, change, LARGEST_RECORD_BYTES, KEPT_SECONDS)
             found = await _off_loop(conversation, partial(self._opened, conversation, value))
         except UnavailableError:
             found = added(self._known(conversation), more)

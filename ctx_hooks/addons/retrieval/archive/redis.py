@@ -15,8 +15,6 @@ from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.store.shared_store import SharedStore, keys_like
 
 KEY_PREFIX = "ctx_hooks:archive:"
-WRITE_SECONDS = 5.0
-"""No request waits for it; a busy event loop takes seconds to read Redis's answer."""
 ROW_BYTES = 420
 """Memory of a text's key and its entries in set and hash, beside the text (measured: 408)."""
 LARGEST_VALUE_BYTES = LARGEST_TEXT_BYTES + 1_000
@@ -73,7 +71,7 @@ class Redis:
         now, kept = time.time(), max(1, round(kept_seconds))
         texts = [part for pair in sealed.items() for part in pair]
         args = [now, now + kept_seconds, kept, max_bytes, *texts]
-        await self._store.run(WRITE, key_of(tenant), args, WRITE_SECONDS)
+        await self._store.run(WRITE, key_of(tenant), args)
 
     async def read(self, tenant: str, handle: str) -> bytes | None:
         """Return a sealed text, None if it is absent or expired; raises UnavailableError."""

@@ -13,7 +13,7 @@ from ctx_hooks.addons.retrieval.archive import redis as redis_store
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.archive.redis import Redis, key_of
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.store import sealing
+from ctx_hooks.store import sealing, shared_store
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
@@ -179,7 +179,7 @@ class TestARedisThatFails:
         """A hundred requests, each with more than a tenth of what the queue holds."""
         archive, loop = Archive(SharedStore(lambda: cache), b""), asyncio.get_running_loop()
         monkeypatch.setattr(archive_module, "QUEUE_BYTES", 1_000_000)
-        monkeypatch.setattr(redis_store, "WRITE_SECONDS", 600.0)
+        monkeypatch.setattr(shared_store, "DEAD_SECONDS", 600.0)
         tenant = archive.tenant("key", "ann")
         while not (await stored(archive, SETTINGS, tenant, {"a" * 12: "a text"}))["stored"]:
             pass
