@@ -40,6 +40,7 @@ SUMMARY = ctx_hooks.SummaryEvent(
     outcome="accepted", reason="", dollars=0.004, milliseconds=2_500.0,
 )  # fmt: skip
 RETRIEVAL = ctx_hooks.RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000)
+ITEM = ctx_hooks.ItemEvent("compaction_item", 1_700_000_007.0, CALL, "summarised")
 ARCHIVE = ctx_hooks.ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
 START = ctx_hooks.StartEvent(
     name="start", time_seconds=1_699_999_999.0, version="1.2", litellm_version="1.106.2", mode="observe", digest="0a1b2c",
@@ -56,7 +57,7 @@ EVENTS = [
     SUMMARY,
     replace(SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", dollars=None),
     RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, START, FAULT,
-    replace(FAULT, consequence="", sink="event file"), IGNORED,
+    replace(FAULT, consequence="", sink="event file"), IGNORED, ITEM, replace(ITEM, outcome="refused", reason="forged"),
 ]  # fmt: skip
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 

@@ -42,12 +42,12 @@ def edited(text: str, changes: Mapping[Key, Any]) -> str:
     """Return a YAML text with new values; raises CommandError if its layout cannot be edited."""
     before = yaml_of(text)
     wanted = before = {} if before is None else before
-    for path, value in changes.items():
-        wanted = _set(copy.deepcopy(wanted), path, value)
-        text = _with_value(text, path, value)
     try:
+        for path, value in changes.items():
+            wanted = _set(copy.deepcopy(wanted), path, value)
+            text = _with_value(text, path, value)
         found = yaml_of(text)
-    except ValueError:
+    except (ValueError, yaml.YAMLError):  # the second: a change has made no YAML, and another follows
         found = None
     if wanted not in (found, before):
         raise CommandError("the layout of the file is one that this command cannot edit; see docs/index.md, step 2")

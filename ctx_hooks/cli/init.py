@@ -45,7 +45,8 @@ def additions(config: Mapping[str, Any], *, observe: bool, events: str | None, d
     found = (config.get("litellm_settings") or {}).get("callbacks")
     names = found if isinstance(found, list) else [] if found is None else [found]
     added: dict[Key, Any] = {} if PLUGIN in names else {("litellm_settings", "callbacks"): [*names, PLUGIN]}
-    asked: dict[str, Any] = {"defaults": {"mode": "observe"}} if observe else {}
+    defaults = ({"mode": "observe"} if observe else {}) | ({} if PLUGIN in names else {"compaction_api": True})
+    asked: dict[str, Any] = {"defaults": defaults} if defaults else {}
     asked |= {"events": {"path": events}} if events else {}
     if asked and "ctx_hooks" not in (config.get("callback_settings") or {}):
         added["callback_settings", "ctx_hooks"] = asked

@@ -48,6 +48,7 @@ LIMITS = counter("limits_learned", "Limits that deployments have shown to a tena
 LIMIT = gauge("learned_limit_tokens", "The limit that was learned last, in provider tokens", LEARNED)
 SUMMARIES = counter("summaries", "Summaries that a model was asked for", ("outcome", CALLER))
 DOLLARS = counter("summary_dollars", "Dollars that summaries have cost", (CALLER,))
+ITEMS = counter("compaction_items", "Compaction items of requests, by what happened to them", ("outcome", CALLER))
 RETRIEVALS = counter("retrievals", "Calls of the retrieval tool that were answered", ("source", CALLER))
 TEXTS = counter("archive_texts", "Texts that came to the archive", ("outcome", "backend"))
 BUILD = gauge("build_info", "1, with the versions that run", ("version", "litellm_version"))
@@ -217,6 +218,15 @@ class RetrievalEvent(RequestEvent):
     name: Literal["retrieval"]
     source: Literal["archive", "none"] = field(metadata=shown(RETRIEVALS))
     returned_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEvent(RequestEvent):
+    """A compaction item was made for a request, or items that it has were opened or refused."""
+
+    name: Literal["compaction_item"]
+    outcome: Literal["summarised", "extracted", "opened", "refused"] = field(metadata=shown("log", ITEMS))
+    reason: str = field(default="", metadata=shown("log"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ Event: TypeAlias = (
     | events.FailureEvent
     | events.SummaryEvent
     | events.RetrievalEvent
+    | events.ItemEvent
     | events.ArchiveEvent
     | events.StartEvent
     | events.FaultEvent

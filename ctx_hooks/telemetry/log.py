@@ -21,8 +21,8 @@ logs JSON."""
 AMBIGUOUS = frozenset(' "=\\{')
 """In a line of `name=value`, or to LiteLLM's JSON formatter."""
 LOGGED = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
-NO_END = frozenset({"fits", ""})
-"""Outcomes of a request that was sent unchanged, or of a summary that is not written yet."""
+NO_END = frozenset({"fits", "opened"})
+"""Outcomes of a request that was sent unchanged, or with an opened compaction item."""
 
 
 def log_event(event: Any) -> None:

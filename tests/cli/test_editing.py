@@ -45,7 +45,7 @@ def test_plugin_is_added_once_and_comments_stay(text, options, config, capsys):
     names = (before.get("litellm_settings") or {}).pop("callbacks", None) or []
     assert after["litellm_settings"].pop("callbacks") == [*([names] if isinstance(names, str) else names), PLUGIN]
     added = (after.get("callback_settings") or {}).pop("ctx_hooks", None)
-    assert added == ({"defaults": {"mode": "observe"}} if options else None)
+    assert added == {"defaults": {**({"mode": "observe"} if options else {}), "compaction_api": True}}
     plugins = (after.get("general_settings") or {}).pop("plugins", [])
     assert [plugin["url"] for plugin in plugins] == ["http://localhost:4100"] * bool(options)
     assert {k: v for k, v in after.items() if v} == {k: v for k, v in before.items() if v}

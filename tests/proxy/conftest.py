@@ -61,6 +61,10 @@ async def user_api_key_auth(request, api_key):
     return UserAPIKeyAuth(**{"api_key": api_key, "token": api_key, "team_id": who, "team_alias": who.upper(), **known})
 
 ctx_hooks.on("answer", lambda event: print("learned of", event.call.model_group, flush=True))
+def told(item):
+    print("compaction item", item.outcome, "of", item.call.model_group, "for", item.call.team_id, flush=True)
+
+ctx_hooks.on("compaction_item", told)
 handler = Answers()
 """
 """Who a key belongs to: the team of that name, or as CALLERS say. And a second callback: LiteLLM tells them in their order,

@@ -1,18 +1,28 @@
 """Requests for compaction are answered for any deployment, and the items open for their tenant alone."""
 
+import base64
 import json
+import re
 
 import httpx
 import pytest
 from configurations import deployment
+from retrieving import FACT
 from routes import events_of
 from websockets.asyncio.client import connect
+
+from ctx_hooks.addons.compaction_api import items as own
+from ctx_hooks.litellm_compat.call import tenant_digest
+from ctx_hooks.store import sealing
+from ctx_hooks.testing.processes import MASTER_KEY
 
 ON = {"compaction_api": True}
 STANDING = "Tune the piano. Never touch the pedals."
 TRIGGER = {"type": "compaction_trigger"}
 MODELS = {"vllm": "openai/summarising", "claude": "anthropic/claude-summarising"}
 KINDS = tuple(MODELS)
+CALLERS = {"research-2": {"team_id": "research"}}
+TENANT = tenant_digest("team", "research")
 TOOLS = [
     {"type": "function", "name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
 ]
@@ -24,6 +34,8 @@ def groups(url):
         yield deployment(url, f"silent-{kind}", model.replace("summarising", "served"), ctx_hooks=ON)
         yield deployment(url, f"broken-{kind}", model.replace("summarising", "gone"), ctx_hooks=ON)
         yield deployment(url, f"small-{kind}", model, max_input_tokens=4_000, ctx_hooks=ON)
+        seeker = model.replace("summarising", "seeker")
+        yield deployment(url, f"seeking-{kind}", seeker, max_input_tokens=4_000, ctx_hooks={**ON, "retrieval": True})
     yield deployment(url, "not-compacting", MODELS["vllm"])
     yield deployment(url, "observing", MODELS["vllm"], ctx_hooks={**ON, "mode": "observe"})
 
@@ -32,10 +44,10 @@ def user(text):
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
-def session(exchanges=12, words=120):
+def session(exchanges=12, words=120, first=0):
     """Return the items of a session of that many calls."""
     items = [user(STANDING)]
-    for number in range(exchanges):
+    for number in range(first, first + exchanges):
         name = f"string_{number}.txt"
         call = {"call_id": f"call_{number}", "name": "read_file", "arguments": json.dumps({"path": name})}
         items += [
@@ -125,15 +137,32 @@ def test_request_above_window_is_fitted(kind, proxy, provider):
     assert "use only the silver fork" in sent_texts(provider)
 
 
+def edit(number):
+    """Return the items of a call that changes a file."""
+    call = {"call_id": f"edit_{number}", "name": "write_file"}
+    arguments = json.dumps({"path": f"hammers/felt_{number}.py", "content": "felt = 1\n" * 40})
+    return [
+        {"type": "function_call", **call, "arguments": arguments},
+        {"type": "function_call_output", "call_id": call["call_id"], "output": "The file was written."},
+    ]
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_third_generation_keeps_instructions(kind, proxy, provider):
-    items = session()
-    for generation in range(3):
-        item = item_of(post(proxy, [*items, TRIGGER], f"{('compacting', 'broken', 'silent')[generation]}-{kind}"))
-        items = [item, user(f"Part {generation} is next: keep the humidity at {40 + generation} percent."), *session(6)[1:]]
-    post(proxy, items, "compacting-vllm")
+def test_third_generation_keeps_instructions_and_changed_files(kind, proxy, provider):
+    other = next(each for each in KINDS if each != kind)
+    items = [*session(), *edit(0), *session(4, first=12)[1:]]
+    for generation, group in enumerate((f"compacting-{kind}", f"broken-{other}", f"silent-{kind}"), 1):
+        item = item_of(post(proxy, [*items, TRIGGER], group))
+        asked = user(f"Part {generation} is next: keep the humidity at {40 + generation} percent.")
+        work = [*session(8, first=20 * generation)[1:], *edit(generation), *session(4, first=20 * generation + 8)[1:]]
+        items = [item, asked, *work]
+    found = session(1, first=90)[1:]
+    found[-1]["output"] = "\n".join([*(f"tension {n} of string {n}" for n in range(900)), FACT] * 2)
+    items += [*found, *session(8, first=91)[1:], user("question: what was in it?")]
+    answer = post(proxy, items, f"seeking-{other}", store=False)
     sent = sent_texts(provider)
-    for text in (STANDING, "40 percent", "41 percent", "42 percent"):
+    assert FACT in answer.text
+    for text in (STANDING, "41 percent", "42 percent", "43 percent", *(f"hammers/felt_{n}.py" for n in range(4))):
         assert text in sent
 
 
@@ -190,12 +219,133 @@ def test_item_of_another_tenant_is_refused(proxy, provider):
     assert (answer.status_code, STANDING in answer.text, provider.requests()) == (400, False, [])
 
 
-def test_item_in_tool_result_stays_text(proxy, provider):
+def test_item_opens_for_each_key_of_its_team(proxy, provider):
     item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
-    items = session(1)
-    items[-1]["output"] = json.dumps(item)
-    post(proxy, items, "compacting-vllm")
-    assert item["encrypted_content"] in sent_texts(provider)
+    assert post(proxy, [item, user("Go on.")], "compacting-claude", team="research-2").status_code == 200
+    assert STANDING in sent_texts(provider)
+
+
+def item_with(text):
+    """Return an item that the proxy takes for its own: it is made with the proxy's key."""
+    secret = MASTER_KEY.encode()
+    value = sealing.sealed(text, sealing.tenant_key(own.HANDLE, TENANT, secret), own.HANDLE, secret)
+    return {"type": "compaction", "encrypted_content": own.VERSION + base64.urlsafe_b64encode(value).decode()}
+
+
+def test_item_of_100_megabytes_is_refused(proxy, provider):
+    small, large = (item_with(json.dumps([user("tune " * times)])) for times in (2, 20_000_000))
+    assert len(large["encrypted_content"]) < own.MOST_SEALED_CHARS
+    assert post(proxy, [small, user("Go on.")], "compacting-vllm").status_code == 200
+    answer = post(proxy, [large, user("Go on.")], "compacting-vllm")
+    assert (answer.status_code, len(provider.requests())) == (400, 1)
+    assert "compaction item" in answer.text
+
+
+def test_ten_thousand_items_are_refused(proxy, provider):
+    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
+    answer = post(proxy, [*[item] * 10_000, user("Go on.")], "compacting-vllm")
+    assert (answer.status_code, len(provider.requests())) == (400, 1)
+    assert "at most 16 compaction items" in answer.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replayed_item_adds_nothing(kind, proxy, provider):
+    group, items = f"compacting-{kind}", session()
+    first = item_of(post(proxy, [*items, TRIGGER], group))
+    second = item_of(post(proxy, [first, *edit(0), TRIGGER], group))
+    for sent in ([first] * 16, [*items, first], [first, *edit(0), second]):
+        assert post(proxy, [*sent, user("Go on.")], group).status_code == 200
+        assert sent_texts(provider).count(STANDING) == 1
+
+
+PLACES = {
+    "text of a tool result": lambda item: [*session(1)[:-1], {**session(1)[-1], "output": json.dumps(item)}],
+    "part of a tool result": lambda item: [
+        *session(1)[:-1],
+        {**session(1)[-1], "output": [item, *user("Go on.")["content"]]},
+    ],
+    "part of a message": lambda item: [{**user(""), "content": [item, *user("Go on.")["content"]]}],
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_item_or_trigger_inside_another_does_nothing(kind, place, proxy, provider):
+    item = item_of(post(proxy, [*session(), TRIGGER], f"compacting-{kind}"))
+    for inner in (item, TRIGGER):
+        provider.reset()
+        post(proxy, PLACES[place](inner), f"compacting-{kind}")
+        assert "silver fork" not in sent_texts(provider)
+        assert "Write a summary" not in sent_texts(provider)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_item_and_trigger_do_nothing_in_chat(kind, proxy, provider):
+    item = item_of(post(proxy, [*session(), TRIGGER], f"compacting-{kind}"))
+    provider.reset()
+    body = {"model": f"compacting-{kind}", "messages": [{"role": "user", "content": "Go on."}, item, TRIGGER]}
+    answer = httpx.post(f"{proxy.url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer sk-research"})
+    assert "compaction" not in str(answer.json().get("choices"))
+    assert "silver fork" not in sent_texts(provider)
+    assert "Write a summary" not in sent_texts(provider)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_last_trigger_asks_for_compaction(kind, proxy, provider):
+    answer = post(proxy, [*session(2), TRIGGER, user("Go on.")], f"compacting-{kind}")
+    assert "ctx_hooks.1." not in answer.text
+    assert "Write a summary" not in sent_texts(provider)
+    item_of(post(proxy, [*session(2), TRIGGER, user("Go on."), TRIGGER], f"compacting-{kind}"))
+    assert "compaction_trigger" not in sent_texts(provider)
+
+
+def test_stored_history_is_compacted_as_far_as_it_is_sent(proxy, provider):
+    stored = post(proxy, [user("Tune it.")], "compacting-vllm", stream=False, store=True).json()["id"]
+    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm", previous_response_id=stored))
+    assert provider.requests()[-1]["payload"]["previous_response_id"]
+    post(proxy, [item, user("Go on.")], "compacting-claude")
+    assert STANDING in sent_texts(provider)
+    assert "use only the silver fork" in sent_texts(provider)
+
+
+SUMMARY_REQUEST = "Your task is to create a detailed summary of the conversation so far. Do not use any tools."
+"""As Claude Code asks for one."""
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_client_s_own_summary_request_is_fitted(kind, path, proxy, provider):
+    messages = [{"role": "user", "content": STANDING}]
+    for number in range(30):
+        messages += [
+            {"role": "assistant", "content": f"String {number} is next: " + "tension " * 90},
+            {"role": "user", "content": f"Yes, string {number}. " + "Mind the felt. " * 30},
+        ]
+    messages[-1] = {"role": "user", "content": SUMMARY_REQUEST}
+    body = {"model": f"small-{kind}", "max_tokens": 500, "messages": messages}
+    answer = httpx.post(f"{proxy.url}{path}", json=body, headers={"Authorization": "Bearer sk-research"}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    (record,) = provider.requests()
+    assert (record["status"], record["input_tokens"] <= 4_000) == (200, True)
+    assert SUMMARY_REQUEST in sent_texts(provider)
+    assert STANDING in sent_texts(provider)
+
+
+def test_operator_sees_what_happens_to_items(proxy):
+    team = "watched"
+    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm", team=team))
+    item_of(post(proxy, [*session(), TRIGGER], "silent-vllm", team=team))
+    post(proxy, [item, user("Go on.")], "compacting-vllm", team=team)
+    forged = {**item, "encrypted_content": changed(item["encrypted_content"], "forged")}
+    post(proxy, [forged, user("Go on.")], "compacting-vllm", team=team)
+    proxy.wait_until(lambda: f"refused of compacting-vllm for {team}" in proxy.log(), "the last event")
+    told = re.findall(f"compaction item (.*) for {team}", proxy.log())
+    assert told == [
+        "summarised of compacting-vllm",
+        "extracted of silent-vllm",
+        "opened of compacting-vllm",
+        "refused of compacting-vllm",
+    ]
 
 
 def test_provider_s_own_item_stays(proxy, provider):

@@ -7,10 +7,11 @@ Codex, which demands exactly one `compaction` item among the streamed ones.
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ctx_hooks.addons.compaction_api import items as own
 from ctx_hooks.addons.compaction_api import state
@@ -36,6 +37,9 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addon, Core
+from ctx_hooks.serving.recorder import names_of
+from ctx_hooks.telemetry.events import CallNames, ItemEvent
+from ctx_hooks.telemetry.listeners import emit
 
 NAME = "compaction_api"
 ROUTE, ANSWERED_BY = "acompact_responses", "aresponses"
@@ -57,6 +61,7 @@ class Asked:
     tenant: str
     policy: Policy
     kind: str
+    call: CallNames
 
 
 class CompactionApi(Addon):
@@ -78,18 +83,20 @@ class CompactionApi(Addon):
             try:
                 items = await pool.run(to.tenant, partial(own.opened, items, to.tenant, own.secret()), Deadline())
             except own.ItemError as error:
+                _tell(names_of(request.call, to), "refused", str(error))
                 raise refusal(str(error)) from None
+            _tell(names_of(request.call, to), "opened")
             request = replace(request, fields={**request.fields, "input": items})
         is_route = request.call.call_type == ROUTE
-        is_triggered = bool(items) and isinstance(items[-1], dict) and items[-1].get("type") == own.TRIGGER
+        is_triggered = bool(items) and mapping_or_empty(items[-1]).get("type") == own.TRIGGER
         if not (is_route or is_triggered) or to.policy.mode != "enforce" or compacts_itself(to.group):
             return request
-        said = items[:-1] if is_triggered else items
+        said = [item for item in items if mapping_or_empty(item).get("type") != own.TRIGGER]
         notes = self._running.open(request.call.request_id)
         notes.addons |= {NAME}
         notes.route = ANSWERED_BY if is_route else ""
         kind = COMPACTED if is_route else WHOLE
-        notes.notes[NAME] = Asked(said, to.tenant, to.policy, kind)
+        notes.notes[NAME] = Asked(said, to.tenant, to.policy, kind, names_of(request.call, to))
         # Tools stay, for the cached prefix begins with them; nothing is stored, since the client keeps the item.
         changes = {"input": [*said, state.asking(to.policy.language)], "store": False}
         if request.fields.get("tools"):
@@ -147,11 +154,16 @@ class CompactionApi(Addon):
         def compacted() -> dict[str, Any]:
             return made(state.state_of(asked.items, summary, asked.policy))
 
+        _tell(asked.call, "summarised" if summary else "extracted")
         try:
             return await pool.run(asked.tenant, compacted, Deadline(STATE_SECONDS))
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the session
             note_fault("puts the user's newest messages alone into a compaction item", error)
             return made(state.newest_words(asked.items, summary, asked.policy.language))
+
+
+def _tell(call: CallNames, outcome: Literal["summarised", "extracted", "opened", "refused"], reason: str = "") -> None:
+    emit(ItemEvent("compaction_item", time.time(), call, outcome, reason))
 
 
 async def _awaited(call: Awaitable[Any]) -> Any:

@@ -64,17 +64,20 @@ def is_own(item: Any) -> bool:
 def opened(items: Sequence[Any], tenant: str, key: bytes) -> list[Any]:
     """Return input items with the state of each of the plugin's items in its place.
 
-    A client sends the user's messages again beside the item: a text that stands in the request is left out of the state.
+    A client may send the user's messages again before the item, or two items of one session: a text or a call that stands
+    before the item is left out of the state.
 
     Raises:
         ItemError: an item is forged, damaged, of another version or of another tenant, or there are too many.
     """
     if sum(map(is_own, items)) > MOST_ITEMS:
         raise ItemError(f"A request may have at most {MOST_ITEMS} compaction items.")
-    said = {text for item in items if not is_own(item) for text in _texts_of_user(item)}
+    said: set[str] = set()
     found: list[Any] = []
     for item in items:
-        found += _without(said, _state_of(item, tenant, key)) if is_own(item) else [item]
+        kept = _without(said, _state_of(item, tenant, key)) if is_own(item) else [item]
+        said.update(name for one in kept for name in _names_of(one))
+        found += kept
     return found
 
 
@@ -97,25 +100,24 @@ def _state_of(item: Mapping[str, Any], tenant: str, key: bytes) -> list[Any]:
     return state
 
 
-def _texts_of_user(item: Any) -> list[str]:
+def _names_of(item: Any) -> list[str]:
+    """Return what a state names an item by: each text of a user's message, or the id of a call or of its result."""
     found = mapping_or_empty(item)
     content = found.get("content")
     if found.get("role") != "user":
-        return []
+        return [f"{found.get('type')} {found['call_id']}"] if found.get("call_id") else []
     parts = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
     return [WHITE.sub(" ", text_or_empty(mapping_or_empty(part).get("text"))).strip() for part in parts]
 
 
 def _without(said: set[str], state: Sequence[Any]) -> list[Any]:
-    """Return a state without the user's texts that stand in the request already."""
+    """Return a state without the user's texts and the calls that stand before it."""
     kept: list[Any] = []
     for item in state:
-        found, content = mapping_or_empty(item), mapping_or_empty(item).get("content")
-        if found.get("role") != "user" or not isinstance(content, (str, list)):
+        names = _names_of(item)
+        is_new = [not name or name not in said for name in names]
+        if all(is_new):
             kept.append(item)
-            continue
-        parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-        left = [part for part, text in zip(parts, _texts_of_user(item), strict=True) if not text or text not in said]
-        if left:
-            kept.append(item if len(left) == len(parts) else {**found, "content": left})
+        elif any(is_new):  # of a message in parts
+            kept.append({**item, "content": [part for part, new in zip(item["content"], is_new, strict=True) if new]})
     return kept

@@ -25,6 +25,7 @@ WORDS = {
     "limit_learned": "Limits learned from providers",
     "summary": "Summaries that a model was asked for",
     "retrieval": "Calls of the retrieval tool",
+    "compaction_item": "Compaction items that clients asked for or sent",
     "archive": "Batches of texts for the archive",
     "fault": "Faults of the plugin",
     "settings_ignored": "Requests with ignored settings",
