@@ -20,7 +20,9 @@ from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.observations import RULES, DeploymentStats, Key, Observation, Shown
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
+from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.tokens.units import ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 
 REFRESH_SECONDS = 5.0
@@ -119,10 +121,11 @@ class Learned:
         return before
 
     async def _learn_of(self, attempt: Attempt, shown: Shown) -> None:
-        event = updates.limit_learned(shown, attempt)
-        if event is not None:
-            emit(event)
-        await self.learn(attempt.to.deployment, shown)
+        to = attempt.to
+        for kind in [kind for kind, tenant in shown if kind in ("limit", "output_limit") and tenant == to.tenant]:
+            limit, known = ProviderTokens(int(shown[kind, to.tenant].values[0])), to.window.tokens
+            emit(LimitEvent("limit_learned", to.deployment, kind, limit, known, to.request_id, to.policy.mode))
+        await self.learn(to.deployment, shown)
 
     async def learn(self, deployment: str, shown: Shown) -> None:
         """Add observations of a deployment; share with other workers those that change its statistics."""

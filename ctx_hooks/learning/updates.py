@@ -1,9 +1,8 @@
 """Pure functions that turn an attempt and its answer or refusal into observations.
 
-A refusal teaches only if the whole sent request was counted here, and only figures that are plausible beside that count.
-Without a figure it teaches the sent size, also beside calls of hosted tools: the texts that these read are not in the
-window. If not all was counted, a limit that the provider names with its own count applies to the refused tenant; so does a
-rate limit that a single request exceeds.
+A refusal teaches only if the whole sent request was counted here, and only figures that are plausible beside that count;
+without a figure, the sent size. If not all was counted, a limit that the provider names with its own count applies to the
+refused tenant; so does a rate limit that a single request exceeds.
 """
 
 import math
@@ -28,7 +27,6 @@ from ctx_hooks.learning.observations import (
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
-from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 
@@ -55,7 +53,7 @@ def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: Provide
     """Return the observations of an answer that arrived `now`, in epoch seconds."""
     seen = stats.seen_by(attempt.to.tenant, now)
     shown: dict[Key, Observation] = {}
-    if attempt.sent_tokens is not None and not attempt.uncounted.holds_any and _mostly_text(attempt):
+    if attempt.sent_tokens is not None and not attempt.uncounted.holds_any and _is_mostly_text(attempt):
         shown = {**_larger_limit(seen, attempt, now), **_ratio(seen, attempt, provider_tokens, now)}
     ratios = shown.get(("ratios", attempt.to.tenant))
     shown |= of_answered_retry(stats, attempt, now, ratios.values[0] if ratios else None)
@@ -117,7 +115,7 @@ def of_refusal(
     size_shows = not uncounted.holds_any or (
         uncounted.holds_hosted and overflow.limit_tokens is None and overflow.kind == "input"
     )
-    if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
+    if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _is_mostly_text(attempt):
         shown = _own_limit(attempt, overflow, now)
     elif overflow.kind == "output_limit":
         limit = overflow.limit_tokens
@@ -207,16 +205,5 @@ def _most_tokens(attempt: Attempt) -> float:
     return attempt.latin_tokens * LARGEST_RATIO + attempt.other_tokens * LARGEST_OTHER_RATIO
 
 
-def _mostly_text(attempt: Attempt) -> bool:
+def _is_mostly_text(attempt: Attempt) -> bool:
     return attempt.guessed_tokens <= MOST_GUESSED_FRACTION * (attempt.sent_tokens or 0)
-
-
-def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
-    """Return the event of a limit among the observations of a refusal."""
-    kinds: tuple[Kind, Kind] = ("limit", "output_limit")
-    for kind in kinds:
-        found, to = shown.get((kind, attempt.to.tenant)), attempt.to
-        if found is not None:
-            limit = ProviderTokens(int(found.values[0]))
-            return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
-    return None

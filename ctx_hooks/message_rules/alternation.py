@@ -67,13 +67,11 @@ def turn_of(message: Message) -> Turn | None:
     """Return whose turn a message is; None if templates do not count it (system text, reasoning items)."""
     if message.calls:
         return "calls"
-    if message.results:
+    if message.results or message.role == "tool":
         return "user" if message.text.strip() else "tool"
-    if message.role == "tool":
-        return "tool"
-    if message.role not in ("user", "assistant") or _is_reasoning(message):
-        return None
-    return "user" if message.role == "user" else "assistant"
+    if message.role == "user":
+        return "user"
+    return "assistant" if message.role == "assistant" and not _is_reasoning(message) else None
 
 
 def _side(turn: Turn) -> Turn:

@@ -28,7 +28,6 @@ class Pairs:
     unanswered: list[Place] = field(default_factory=list)
     orphans: list[Place] = field(default_factory=list)
     doubles: list[Place] = field(default_factory=list)
-    missing_text: str = ""
 
 
 def calls_answered(conversation: Conversation, *, continues: bool, language: Language) -> Repaired:
@@ -37,14 +36,17 @@ def calls_answered(conversation: Conversation, *, continues: bool, language: Lan
     Each format's layout function below has the place of its results, with the providers' errors. Anthropic: "each tool_use
     must have a single result".
     """
-    pairs = pairs_of(conversation.messages)
-    pairs.missing_text = placeholders.MISSING_RESULT[language]
-    if WIRE_FORMATS[conversation.format].has_items:
+    pairs, wire = pairs_of(conversation.messages), WIRE_FORMATS[conversation.format]
+    if wire.has_items:
         # The provider may have the calls; and only some calls can be answered by a text.
         if continues or conversation.references:
             pairs.orphans = []
         pairs.unanswered = [p for p in pairs.unanswered if conversation.messages[p[0]].raw.get("type") in ANSWERABLE]
-    arranged = conversation.with_messages(tuple(ARRANGED[conversation.format](conversation, pairs)))
+
+    def added(call: Part) -> Message:
+        return wire.tool_result(call, placeholders.MISSING_RESULT[language], is_error=True)
+
+    arranged = conversation.with_messages(tuple(ARRANGED[wire.name](conversation.messages, pairs, added)))
     return arranged, () if arranged is conversation else tuple(_repairs(conversation, arranged, pairs))
 
 
@@ -97,26 +99,19 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
     return pairs
 
 
-Arrange: TypeAlias = Callable[[Conversation, Pairs], Iterator[Message]]
+Added: TypeAlias = Callable[[Part], Message]
+Arrange: TypeAlias = Callable[[Sequence[Message], Pairs, Added], Iterator[Message]]
 # The layouts yield the messages with one result for each call in the format's place, and no other results. A message whose
 # results are in their place is yielded unchanged, in any order of results.
 
 
-def _missing_result(conversation: Conversation, pairs: Pairs, call: Part) -> Message:
-    return WIRE_FORMATS[conversation.format].tool_result(call, pairs.missing_text, is_error=True)
-
-
-def _wanted(conversation: Conversation, pairs: Pairs, index: int) -> list[ToolResult]:
-    """Return the results of a message's calls, in their order; an added result becomes a part of the next user message."""
-    results = []
-    for k, call in enumerate(conversation.messages[index].parts):
+def _wanted(messages: Sequence[Message], pairs: Pairs, index: int, added: Added) -> Iterator[ToolResult]:
+    """Yield the results of a message's calls, in their order; an added result becomes a part of the next user message."""
+    for k, call in enumerate(messages[index].parts):
         if isinstance(call, ToolCall):
             answer = pairs.answer.get((index, k))
-            found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
-            if not isinstance(found, ToolResult):
-                found = replace(_missing_result(conversation, pairs, call).results[0], is_missing=True)
-            results.append(found)
-    return results
+            found = messages[answer[0]].parts[answer[1]] if answer else None
+            yield found if isinstance(found, ToolResult) else replace(added(call).results[0], is_missing=True)
 
 
 def _results_message(results: list[ToolResult]) -> Message:
@@ -125,16 +120,14 @@ def _results_message(results: list[ToolResult]) -> Message:
 
 # OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
 # 'tool_call_id'." and "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
-    for i, message in enumerate(conversation.messages):
+def _chat(messages: Sequence[Message], pairs: Pairs, added: Added) -> Iterator[Message]:
+    for i, message in enumerate(messages):
         if message.results:
             continue
         yield message
-        calls = [(i, k) for k, part in enumerate(message.parts) if isinstance(part, ToolCall)]
-        for place, _ in sorted(pairs.answer[call] for call in calls if call in pairs.answer):
-            yield conversation.messages[place]
-        for _, k in (call for call in calls if call not in pairs.answer):
-            yield _missing_result(conversation, pairs, message.parts[k])
+        calls = [k for k, part in enumerate(message.parts) if isinstance(part, ToolCall)]
+        yield from (messages[place] for place, _ in sorted(pairs.answer[i, k] for k in calls if (i, k) in pairs.answer))
+        yield from (added(message.parts[k]) for k in calls if (i, k) not in pairs.answer)
 
 
 # Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
@@ -143,9 +136,9 @@ def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
 # Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
 # function response parts should be equal to number of function call parts of the function call turn." A user's words before
 # the responses become a separate turn behind them: Gemini 3 ignores words beside responses.
-def _in_next_turn(conversation: Conversation, pairs: Pairs, *, joins_words: bool) -> Iterator[Message]:
+def _in_next_turn(messages: Sequence[Message], pairs: Pairs, added: Added, *, joins_words: bool) -> Iterator[Message]:
     waiting: list[ToolResult] = []
-    for i, message in enumerate(conversation.messages):
+    for i, message in enumerate(messages):
         rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
         if waiting and (message.role == "user" if joins_words else message.results):
             in_place = not joins_words or _are_same(message.parts[: len(waiting)], waiting)
@@ -157,19 +150,19 @@ def _in_next_turn(conversation: Conversation, pairs: Pairs, *, joins_words: bool
                 waiting = []
             if rest or (joins_words and not message.parts):
                 yield message.with_parts(rest)
-        waiting += _wanted(conversation, pairs, i)
+        waiting += _wanted(messages, pairs, i, added)
     if waiting:
         yield _results_message(waiting)
 
 
 # Responses: "No tool output found for function call", "No tool call found for function call output with call_id". Items of
 # other kinds may come between them.
-def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
+def _responses(messages: Sequence[Message], pairs: Pairs, added: Added) -> Iterator[Message]:
     gone = {i for i, _ in (*pairs.doubles, *pairs.orphans)}
     early = {result[0] for call, result in pairs.answer.items() if result[0] < call[0]}
     missing = {i for i, _ in pairs.unanswered}
     waiting: list[Message] = []
-    for i, message in enumerate(conversation.messages):
+    for i, message in enumerate(messages):
         if not message.calls:
             # A run of parallel calls stays together; its missing results follow it.
             yield from waiting
@@ -177,9 +170,9 @@ def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
         if i not in gone and i not in early:
             yield message
         if i in missing:
-            waiting.append(_missing_result(conversation, pairs, message.calls[0]))
+            waiting.append(added(message.calls[0]))
         elif (i, 0) in pairs.answer and pairs.answer[i, 0][0] in early:
-            waiting.append(conversation.messages[pairs.answer[i, 0][0]])
+            waiting.append(messages[pairs.answer[i, 0][0]])
     yield from waiting
 
 

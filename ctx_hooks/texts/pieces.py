@@ -29,20 +29,14 @@ def pieces(text: str) -> Iterator[str]:
     return (text[start:end] for start, end in spans(text))
 
 
-def whole_lines(text: str, end: re.Pattern[str] = _LINE_END) -> Iterator[str]:
-    """Yield pieces of whole lines, of PIECE_CHARS and the rest of the line; `end` matches a line's end."""
-    start = 0
-    while start < len(text):
-        found = end.search(text, start + PIECE_CHARS)
-        stop = found.end() if found else len(text)
-        yield text[start:stop]
-        start = stop
-
-
 def lines(text: str) -> Iterator[str]:
     """Yield the lines of `text`, each with its end."""
-    for piece in whole_lines(text):
-        yield from piece.splitlines(keepends=True)
+    start = 0
+    while start < len(text):
+        found = _LINE_END.search(text, start + PIECE_CHARS)
+        stop = found.end() if found else len(text)
+        yield from text[start:stop].splitlines(keepends=True)
+        start = stop
 
 
 def head_end(text: str, chars: int) -> int:

@@ -130,7 +130,7 @@ class Counter:
 
     def messages(self, messages: Iterable[Message], fmt: str) -> LocalTokens:
         """Return the tokens of several messages."""
-        return LocalTokens(sum([self.message(m, fmt) for m in messages]))
+        return LocalTokens(sum(self.message(m, fmt) for m in messages))
 
     def conversation(self, conversation: Conversation) -> LocalTokens:
         """Return the tokens of the whole request: preamble and messages."""

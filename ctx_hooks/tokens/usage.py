@@ -1,11 +1,11 @@
 """Read the usage of answers, whatever the provider calls it: the billed tokens, and whether the provider ran a tool."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ctx_hooks.formats.fields import MAPPINGS
+from ctx_hooks.formats.fields import MAPPINGS, listed
 from ctx_hooks.tokens.units import ProviderTokens
 
 CALLERS_CALLS = frozenset(
@@ -15,19 +15,13 @@ CALLERS_CALLS = frozenset(
 SEARCH_NOTES = ("groundingMetadata", "grounding_metadata", "vertex_ai_grounding_metadata", "annotations")
 """Fields that an answer has if the provider searched for it (Google, OpenAI's chat)."""
 USAGE_NOTES = ("server_tool_use", "toolUsePromptTokenCount", "web_search_requests", "num_search_queries", "num_sources_used")
-
-
 CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
 
 
 class Billed(NamedTuple):
-    """The usage that an answer states, in provider tokens.
+    """The usage that an answer states: the whole input, its parts that the prompt cache served and took, and the output.
 
-    Attributes:
-        input_tokens: the whole input, cached or not.
-        cached_tokens: the part that the provider's prompt cache served.
-        written_tokens: the part that was written into the cache at a price of its own (Anthropic).
-        output_tokens: the output, reasoning included.
+    Only Anthropic has a price of its own for what is written into the cache. The output includes reasoning.
     """
 
     input_tokens: ProviderTokens
@@ -74,25 +68,22 @@ def used_hosted_tools(answer: Any) -> bool:
     """Return whether an answer of any route says that the provider ran a tool for it."""
     said = _held(answer)
     usage = _held(said.get("usage") or said.get("usageMetadata"))
-    blocks = [_field(block, "type") for name in ("output", "content") for block in _items(said.get(name))]
-    choices = [_held(choice) for name in ("choices", "candidates") for choice in _items(said.get(name))]
+    blocks = [_field(block, "type") for name in ("output", "content") for block in listed(said.get(name))]
+    choices = [_held(choice) for name in ("choices", "candidates") for choice in listed(said.get(name))]
     noted = [(usage, USAGE_NOTES), (_held(usage.get("prompt_tokens_details")), USAGE_NOTES), (said, SEARCH_NOTES[2:3])]
     noted += [(held, SEARCH_NOTES) for choice in choices for held in (choice, _held(choice.get("message")))]
     found = [held[name] for held, names in noted for name in names if name in held]
-    return any(map(_says_something, found)) or any(map(_is_hosted, blocks))
+    called = [str(getattr(kind, "value", kind) or "") for kind in blocks]
+    is_called = any(n == "server_tool_use" or (n.endswith("_call") and n not in CALLERS_CALLS) for n in called)
+    return is_called or any(map(_says_something, found))
 
 
 def was_cut_short(answer: Any) -> bool:
     """Return whether a chat, Anthropic or Responses answer says that the end of the allowed or possible output ended it."""
     said = _held(answer)
-    reasons = [_field(choice, "finish_reason") for choice in _items(said.get("choices"))]
+    reasons = [_field(choice, "finish_reason") for choice in listed(said.get("choices"))]
     reasons += [said.get("stop_reason"), _field(said.get("incomplete_details"), "reason")]
     return not CUT_SHORT.isdisjoint(filter(None, map(str, reasons)))
-
-
-def _is_hosted(kind: Any) -> bool:
-    name = str(getattr(kind, "value", kind) or "")
-    return name == "server_tool_use" or (name.endswith("_call") and name not in CALLERS_CALLS)
 
 
 def _says_something(value: Any) -> bool:
@@ -102,10 +93,6 @@ def _says_something(value: Any) -> bool:
     if isinstance(value, (int, float, str, list, tuple)):
         return bool(value)
     return value is not None and any(map(_says_something, getattr(value, "__dict__", {}).values()))
-
-
-def _items(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _count(record: Any, name: str) -> int:

@@ -8,7 +8,7 @@ from hostile_texts import behind_header, kinds
 from ctx_hooks.compaction.selection.records import MOST_RECORD_CHARS
 from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
-from ctx_hooks.texts.pieces import PIECE_CHARS, lines, pieces, spans, whole_lines
+from ctx_hooks.texts.pieces import PIECE_CHARS, lines, pieces, spans
 
 every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
 
@@ -18,7 +18,6 @@ def test_pieces_are_bounded_and_together_the_text(kind):
     text = kind(5 * PIECE_CHARS)
     assert "".join(pieces(text)) == text
     assert max(end - start for start, end in spans(text)) <= 2 * PIECE_CHARS
-    assert "".join(whole_lines(text)) == text
     assert list(lines(text)) == text.splitlines(keepends=True)
 
 
