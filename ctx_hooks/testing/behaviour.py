@@ -3,9 +3,18 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from ctx_hooks.testing.wordings import WORDINGS
 
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
+
+
+def require_format(fmt: str) -> None:
+    """Raise ValueError for a format that is none of the four."""
+    if fmt not in get_args(Format):
+        raise ValueError(f"fmt: one of {', '.join(get_args(Format))} is expected, not {fmt!r:.60}")
+
 
 Script = Callable[[Format, Mapping[str, Any], int], "Reply"]
 """Called with the format, the payload, and the number of requests of the same conversation that were answered before."""
@@ -39,7 +48,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """How the provider counts and refuses.
+    """How the provider counts and refuses. Raises ValueError for a wording that is not in `WORDINGS`.
 
     Attributes:
         window_tokens: the window of every model, in the provider's tokens; `windows` has others, by the model's name.
@@ -70,3 +79,7 @@ class ProviderSettings:
     refused_body: str = ""
     strict: bool = True
     keeps_records: bool = True
+
+    def __post_init__(self) -> None:
+        if self.wording not in WORDINGS:
+            raise ValueError(f"wording: one of {', '.join(WORDINGS)} is expected, not {self.wording!r:.60}")

@@ -20,8 +20,7 @@ import yaml
 from typing_extensions import Self
 
 from ctx_hooks.testing.behaviour import ProviderSettings, Script
-from ctx_hooks.testing.protocol import Protocol
-from ctx_hooks.testing.provider import create_app
+from ctx_hooks.testing.provider import Protocol, create_app
 
 START_SECONDS = 120
 """A proxy's first start on a busy machine takes up to a minute."""
@@ -91,8 +90,8 @@ class FakeProvider:
             self.configure(**settings)
 
     def configure(self, **settings: Any) -> None:
-        """Change settings."""
-        LOOPBACK.post(f"{self.url}/_settings", json=settings, timeout=30)
+        """Change settings; raises httpx.HTTPStatusError for wrong ones."""
+        LOOPBACK.post(f"{self.url}/_settings", json=settings, timeout=30).raise_for_status()
 
 
 class ProxyProcess:

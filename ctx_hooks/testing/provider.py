@@ -3,9 +3,10 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
@@ -13,9 +14,47 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
-from ctx_hooks.testing.protocol import FOUR_FORMATS, Protocol, Sent
 from ctx_hooks.testing.rules import violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
+
+Payload: TypeAlias = Mapping[str, Any]
+Sent: TypeAlias = AsyncIterator[str] | Iterable[str | bytes]
+
+
+def _as_sent(body: Payload, path: str) -> dict[str, Any]:
+    """Return a request that is a payload of its format; Google's has its model and method in the path."""
+    model, is_named, method = path.rsplit("/", 1)[1].partition(":")
+    return {**body, "model": model, "stream": method == "streamGenerateContent"} if is_named else dict(body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """A provider's requests and answers, besides the rules and the token count of their format; by default the format's own.
+
+    `read` makes a payload of the format from a request's body and path. `violations` yields an error text for each own rule
+    that body and headers break. `refused` makes an error's body from its text, by default as the wording does. `whole` and
+    `stream` answer a payload with a reply, the input tokens and the cached ones among them; `failed` streams an error's body.
+    """
+
+    paths: tuple[str, ...]
+    fmt: Format
+    read: Callable[[Payload, str], dict[str, Any]] = _as_sent
+    violations: Callable[[Payload, Mapping[str, str]], Iterable[str]] = lambda _body, _headers: ()
+    refused: Callable[[str], Any] | None = None
+    whole: Callable[[Payload, Reply, int, int], Any] | None = None
+    stream: Callable[[Payload, Reply, int, int], Sent] | None = None
+    failed: Callable[[Payload, Any, ProviderSettings], Sent] | None = None
+    media_type: str = "text/event-stream"
+
+
+PATHS: Mapping[Format, tuple[str, ...]] = {
+    "openai-chat": ("/v1/chat/completions", "/chat/completions"),
+    "anthropic": ("/v1/messages",),
+    "openai-responses": ("/v1/responses", "/responses"),
+    "gemini": ("/v1beta/models/{name}:{method}",),
+}
+FOUR_FORMATS = tuple(Protocol(paths=paths, fmt=fmt) for fmt, paths in PATHS.items())
+"""The formats as their own providers speak them."""
 
 
 def _listed(value: Any) -> list[Any]:
@@ -56,11 +95,6 @@ def create_app(
 
     for protocol in (*protocols, *FOUR_FORMATS):  # of two routes for one path, the first answers
         serve(protocol)
-
-    @app.post("/token")
-    async def token() -> dict[str, Any]:
-        """Give Google's clients an access token; a service account's `token_uri` names this route."""
-        return {"access_token": "not-a-token", "expires_in": 3600, "token_type": "Bearer"}
 
     @app.post("/v1/responses/input_tokens")
     async def count(request: Request) -> dict[str, Any]:
@@ -119,7 +153,7 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         status, message, body, in_stream = refusal
         record.update(status=status, error=message)
         if in_stream and payload.get("stream"):
-            failed = protocol.failed(payload, body, used)
+            failed = (protocol.failed or partial(streams.error_stream, fmt))(payload, body, used)
             return StreamingResponse(failed, media_type=protocol.media_type)
         return Response(body, 200) if isinstance(body, str) else JSONResponse(body, status)
     key = _conversation_key(fmt, payload)
@@ -128,8 +162,8 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
     reply = script(fmt, payload, before) if script else Reply(f"Answer to {counted} tokens.")
     cached = _cached_tokens(state, fmt, payload, counted)
     record["cached_tokens"] = cached
-    whole = protocol.whole(payload, reply, counted, cached)
-    events: Sent = protocol.stream(payload, reply, counted, cached)
+    whole = (protocol.whole or partial(streams.whole, fmt))(payload, reply, counted, cached)
+    events: Sent = (protocol.stream or partial(streams.stream, fmt))(payload, reply, counted, cached)
     if fmt == "openai-responses":
         if payload.get("store") is not False:
             state.stored[whole["id"]] = [*_listed(payload.get("input")), *whole["output"]]

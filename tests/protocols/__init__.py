@@ -1,6 +1,6 @@
 """Protocols that carry one of the four formats in another shape, for the fake provider beside its own."""
 
-from ctx_hooks.testing.protocol import Protocol
+from ctx_hooks.testing.provider import Protocol
 from protocols import bedrock, cohere, ollama, relabelled, text_generation
 
 PROTOCOLS: tuple[Protocol, ...] = (
@@ -10,7 +10,6 @@ PROTOCOLS: tuple[Protocol, ...] = (
     ollama.CHAT,
     ollama.GENERATE,
     relabelled.MISTRAL,
-    relabelled.VERTEX_CLAUDE,
     relabelled.WATSONX,
     text_generation.TEXT_GENERATION,
 )

@@ -4,13 +4,12 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
-from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.provider import Payload, Protocol
 from protocols import event_stream
 
 INVOKE_VERSION = "bedrock-2023-05-31"
@@ -124,7 +123,7 @@ INVOKE = replace(
     paths=("/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"),
     read=_read_invoke,
     violations=_broken_invoke,
-    whole=partial(streams.whole, "anthropic"),
+    whole=None,
     stream=_invoke_events,
     failed=_failed_only,
 )

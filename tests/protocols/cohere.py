@@ -6,7 +6,7 @@ from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
-from ctx_hooks.testing.protocol import Payload, Protocol, as_sent
+from ctx_hooks.testing.provider import Payload, Protocol
 from ctx_hooks.testing.streams import new_id
 
 ACCEPTED = {
@@ -56,7 +56,6 @@ def _sent(event: Payload) -> str:
 COHERE = Protocol(
     paths=("/v2/chat",),
     fmt="openai-chat",
-    read=as_sent,
     violations=_broken,
     refused=lambda message: {"id": new_id("error"), "message": message},
     whole=_whole,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
-from ctx_hooks.testing.protocol import Payload, Protocol, no_rules
+from ctx_hooks.testing.provider import Payload, Protocol
 
 MEDIA_TYPE = "application/x-ndjson"
 Form = Callable[[str], dict[str, Any]]
@@ -114,7 +114,7 @@ GENERATE = replace(
     CHAT,
     paths=("/api/generate",),
     read=_read_generate,
-    violations=no_rules,
+    violations=lambda _body, _headers: (),
     whole=partial(_whole, _generated),
     stream=partial(_lines, _generated),
 )

@@ -4,12 +4,11 @@ https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import Reply
-from ctx_hooks.testing.protocol import Payload, Protocol, as_sent
+from ctx_hooks.testing.provider import Payload, Protocol
 from ctx_hooks.testing.rules import SIGNATURE_PREFIX, sign
 
 BETA = "compact-2026-09-04"
@@ -84,9 +83,7 @@ def _signed(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]
 ON_DEMAND = Protocol(
     paths=("/v1/messages",),
     fmt="anthropic",
-    read=as_sent,
     violations=_broken,
     whole=_whole,
     stream=_events,
-    failed=partial(streams.error_stream, "anthropic"),
 )

@@ -1,23 +1,13 @@
-"""Servers of OpenAI's or Anthropic's shape with rules and errors of their own: Mistral, watsonx.ai and Vertex AI."""
+"""Servers of OpenAI's shape with rules and errors of their own: Mistral and watsonx.ai."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ctx_hooks.testing import streams
-from ctx_hooks.testing.protocol import Payload, Protocol
-from ctx_hooks.testing.rules import Format
+from ctx_hooks.testing.provider import Payload, Protocol
 from ctx_hooks.testing.streams import new_id
 
-VERTEX_VERSION = "vertex-2023-10-16"
 USAGE_IN_STREAMS = {"stream_options": {"include_usage": True}}
-
-
-def _spoken(fmt: Format) -> dict[str, Any]:
-    """Return what a protocol says as the format does."""
-    said = {"whole": streams.whole, "stream": streams.stream, "failed": streams.error_stream}
-    return {"fmt": fmt, **{name: partial(say, fmt) for name, say in said.items()}}
 
 
 def _read_mistral(body: Payload, _path: str) -> dict[str, Any]:
@@ -57,35 +47,17 @@ def _refused_by_watsonx(message: str) -> dict[str, Any]:
     return {"errors": errors, "trace": new_id("trace"), "status_code": 400}
 
 
-def _read_vertex(body: Payload, path: str) -> dict[str, Any]:
-    """Return the request, whose model stands in the path."""
-    return {**body, "model": path.rsplit("/", 1)[1].partition(":")[0]}
-
-
-def _broken_vertex(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
-    if body.get("anthropic_version") != VERTEX_VERSION:
-        yield "anthropic_version: Field required"
-    if "model" in body:
-        yield "model: Extra inputs are not permitted"
-
-
 MISTRAL = Protocol(
     paths=("/mistral/v1/chat/completions",),
+    fmt="openai-chat",
     read=_read_mistral,
     violations=_broken_mistral,
     refused=_refused_by_mistral,
-    **_spoken("openai-chat"),
 )
 WATSONX = Protocol(
     paths=("/ml/v1/text/chat", "/ml/v1/text/chat_stream"),
+    fmt="openai-chat",
     read=_read_watsonx,
     violations=_broken_watsonx,
     refused=_refused_by_watsonx,
-    **_spoken("openai-chat"),
-)
-VERTEX_CLAUDE = Protocol(
-    paths=("/v1/projects/{project}/locations/{location}/publishers/anthropic/models/{name}:{method}",),
-    read=_read_vertex,
-    violations=_broken_vertex,
-    **_spoken("anthropic"),
 )

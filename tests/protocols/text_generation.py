@@ -6,7 +6,7 @@ from typing import Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
-from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.provider import Payload, Protocol
 
 
 def _read(body: Payload, path: str) -> dict[str, Any]:
