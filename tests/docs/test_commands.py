@@ -31,6 +31,7 @@ NOT_RUN = {
     r"curl .*\$PROXY/.*": "needs a database; tests/proxy/test_database.py makes the same calls of LiteLLM's API",
     r"litellm --config \S+": "is the proxy; tests/docs/test_recipes.py sends requests to it",
     r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
+    r"sh docs/examples/\S+": "starts a proxy; tests/deploy/test_examples.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",
     r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
     r"ctx-hooks serve \S+": "serves until it is stopped; tests/cli/test_live.py asks it",
