@@ -38,9 +38,10 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
     return made
 
 
-def with_changes(answer: Any, before: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
-    """Return an answer with its fields `before` replaced by `fields`; the same object if no field differs."""
-    changed = [name for name in fields if fields is not before and fields[name] != before.get(name)]
+def with_fields(answer: Any, fields: Mapping[str, Any]) -> Any:
+    """Return an answer with these fields in place of its own; the same object if none differs."""
+    before = plain(answer)
+    changed = [name for name in fields if fields[name] != before.get(name)]
     if not (changed and isinstance(answer, BaseModel)):
         return {**answer, **fields} if changed else answer
     made = like(answer, fields)

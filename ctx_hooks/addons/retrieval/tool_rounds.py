@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_changes
+from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_fields
 from ctx_hooks.addons.retrieval.answering import Offers, answers_of
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.further_call import Ask
@@ -48,12 +48,11 @@ class Rounds:
             self._end()
 
     async def _joined(self, answer: Any) -> Any:
-        turn = None
+        answers, turn = [plain(answer)], None
         with failing_open("shows an answer as it came"):
-            answers = [plain(answer)]
             turn = self._form.turn_of(answers[0])
             if not turn.hidden:
-                return with_changes(answer, answers[0], self._form.joined(answers))
+                return with_fields(answer, self._form.joined(answers))
         if turn is None or not turn.hidden:
             return answer
         self._add_cost(self._fields, answer)
@@ -73,7 +72,7 @@ class Rounds:
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
         with failing_open("shows an answer as it came"):
-            return with_changes(answer, answers[0], self._form.joined(answers, is_whole=is_whole))
+            return with_fields(answer, self._form.joined(answers, is_whole=is_whole))
         return answer
 
     async def streamed(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from sys import getsizeof
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ctx_hooks.addons.retrieval.archive.disk import Disk
 from ctx_hooks.addons.retrieval.archive.redis import Redis
@@ -43,16 +43,6 @@ _Key: TypeAlias = tuple[ArchiveSettings, bytes, str]
 """Settings, tenant and handle of a text."""
 
 
-class Store(Protocol):
-    """A backend. It sees names of tenants and sealed texts; its errors cost no request anything."""
-
-    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
-        """Store sealed texts by their handles, in place of any of the same handle."""
-
-    async def read(self, tenant: str, handle: str) -> bytes | None:
-        """Return a sealed text, None if it is absent or expired."""
-
-
 class Archive:
     """Removed texts by tenant and handle. Used on the event loop only, except `store`. None of its methods fails.
 
@@ -64,7 +54,7 @@ class Archive:
     def __init__(self, shared: SharedStore, secret: bytes | None = None) -> None:
         self._shared = shared
         self._secret = secret_of_environment() if secret is None else secret
-        self._stores: dict[tuple[str, str | None], tuple[Store, bytes]] = {}
+        self._stores: dict[tuple[str, str | None], tuple[Disk | Redis, bytes]] = {}
         self._read_again_at: dict[ArchiveSettings, float] = {}
         self._lock = Lock()
         self._waiting: dict[_Key, str] = {}
@@ -123,7 +113,7 @@ class Archive:
             self._write_again_at.pop(key, None)
         return text
 
-    def _at(self, settings: ArchiveSettings) -> tuple[Store, bytes]:
+    def _at(self, settings: ArchiveSettings) -> tuple[Disk | Redis, bytes]:
         """Return the store that settings name, and the secret of its texts."""
         place = settings.backend, settings.path if settings.backend == "disk" else None
         if place not in self._stores:
@@ -153,12 +143,15 @@ class Archive:
             except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
                 warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
             finally:  # also if this task is cancelled
-                self._forget(batch)
+                with self._lock:
+                    for key, text in batch.items():
+                        del self._waiting[key]
+                        self._waiting_bytes -= getsizeof(text)
                 _tell(outcome, len(batch), settings)
             if outcome == "stored":
-                again_at = time.monotonic() + settings.retention_seconds * WRITTEN_FRACTION
                 if len(self._write_again_at) > MOST_WRITTEN:
                     self._write_again_at.clear()
+                again_at = time.monotonic() + settings.retention_seconds * WRITTEN_FRACTION
                 self._write_again_at |= dict.fromkeys(batch, again_at)
 
     def _next_batch(self) -> dict[_Key, str]:
@@ -180,12 +173,6 @@ class Archive:
 
         found = await pool.run(tenant, values, Deadline(SEAL_SECONDS))
         await store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
-
-    def _forget(self, batch: Mapping[_Key, str]) -> None:
-        with self._lock:
-            for key, text in batch.items():
-                del self._waiting[key]
-                self._waiting_bytes -= getsizeof(text)
 
 
 def _tell(outcome: ArchiveOutcome, texts: int, settings: ArchiveSettings) -> None:
