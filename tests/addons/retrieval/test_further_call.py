@@ -35,6 +35,7 @@ def test_further_call_has_the_account(name):
     further = further_fields(first, {"stream": True})
     assert further.keys() == {"model", "messages", "stream", "litellm_call_id", name}
     assert further["litellm_call_id"] != "first"
+    assert Call(with_request_id(further)).request_id not in ("", Call(first).request_id)
     own = further[name]
     assert (own["user_api_key"], own["user_api_key_team_id"], own["tags"]) == ("hashed", "team", ["mine"])
     assert own["user_api_key_auth"].team_id == "team"
@@ -44,14 +45,6 @@ def test_further_call_has_the_account(name):
     assert own["spend_logs_metadata"] == {"own": 1}
     assert first[name] == before, "the first call is not logged yet"
     assert first[name]["user_api_key_auth"].budget_reservation
-
-
-def test_further_call_has_its_own_request_id():
-    first = first_call()
-    known = Call(first).request_id
-    further = with_request_id(further_fields(first, {}))
-    assert Call(further).request_id not in ("", known)
-    assert Call(first).request_id == known
 
 
 def test_figures_of_other_compressors_stay():

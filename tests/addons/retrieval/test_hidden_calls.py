@@ -107,26 +107,6 @@ def test_only_the_end_is_withheld(fmt):
     assert len(stream.end()) == withheld
 
 
-@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
-def test_answer_of_hidden_calls_ends_without_calls(fmt):
-    reason = {"openai-chat": "stop", "anthropic": "end_turn"}[fmt]
-    reply = Reply("text", calls=[Call(TOOL, {})])
-    whole = FORMS[fmt].joined([streams.whole(fmt, PAYLOAD, reply, 1, 0)])
-    events, _ = shown(fmt, [reply])
-    assert (whole if fmt == "anthropic" else whole["choices"][0])[
-        f"{'stop' if fmt == 'anthropic' else 'finish'}_reason"
-    ] == reason
-    assert json.dumps(events).count(f'_reason": "{reason}"') == 1
-
-
-def test_chat_separates_the_texts_of_two_answers():
-    replies = [Reply("one", calls=[Call(TOOL, {})]), Reply("two")]
-    events, _ = shown("openai-chat", replies)
-    wholes = [streams.whole("openai-chat", PAYLOAD, reply, 1, 0) for reply in replies]
-    for answer in (assembled.chat(events), CHAT.joined(wholes)):
-        assert answer["choices"][0]["message"]["content"].replace(" ", "") == "one\n\ntwo"
-
-
 def test_streamed_thinking_is_the_providers_own():
     pieces = [{"thinking": "one "}, {"thinking": "two"}, {"thinking": "", "signature": "s"}, {"thinking": "three"}]
     stream = CHAT()
@@ -159,15 +139,6 @@ def test_provider_gets_broken_arguments_as_an_object(fmt, arguments):
     assert turn.hidden[0].arguments == arguments
     assert '{\\"handle' not in json.dumps(turn.messages)
     assert json.dumps(turn.messages).count("{}") == 1
-
-
-@every_format
-def test_usage_is_summed(fmt):
-    events, _ = shown(fmt, [Reply("a", calls=[Call(TOOL, {})])] * 2 + [Reply("b")])
-    usage = TOGETHER[fmt](events)["usage"]
-    is_chat = fmt == "openai-chat"
-    figures = ("prompt_tokens", "completion_tokens") if is_chat else ("input_tokens", "output_tokens")
-    assert [usage[name] for name in figures] == [300, 3 * streams.OUTPUT_TOKENS]
 
 
 OURS, OWN = ({"type": "function", "name": name, "parameters": {}} for name in (TOOL, "read_file"))

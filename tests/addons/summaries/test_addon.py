@@ -8,7 +8,7 @@ import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.summaries import candidates
-from ctx_hooks.addons.summaries.candidates import asking_of, is_due
+from ctx_hooks.addons.summaries.candidates import is_due
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.engine.decision import Compressed
@@ -56,12 +56,6 @@ async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
     assert asking(runner)
     await runner.failed("request", None)
     assert not asking(runner)
-
-
-async def test_the_size_of_a_request_is_no_less_than_its_text():
-    request = request_of()
-    found = await asking_of(request, TO)
-    assert len(str(request.items)) / 2 < found.size_bytes < 10 * len(str(request.items))
 
 
 async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypatch):

@@ -73,19 +73,13 @@ def test_all_that_the_user_said_is_in_the_parts_however_small_the_window(fmt, da
 
 def test_a_long_history_goes_in_parts_that_the_window_holds_beside_prompt_summary_and_answer():
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"remark {n} " * 200} for n in range(80)]
+    talk.append({"role": "user", "content": "日志记录了这次调用。" * 4_000})
     parts = parts_of(task_of("openai-chat", talk), SETTINGS, 4_000, COUNTER)
     before = "x " * (SETTINGS.max_tokens - 1)
     asked = [sum(COUNTER.text(m["content"]) for m in prompt_of(part, before, SETTINGS)) for part in parts]
     assert len(parts) > 5
     assert max(asked) + SETTINGS.max_tokens <= 4_000
     assert min(COUNTER.text(part) for part in parts[:-1]) > LEAST_PART_TOKENS
-
-
-def test_one_long_text_goes_in_parts_too():
-    talk = [{"role": "user", "content": "日志记录了这次调用。" * 4_000}]
-    parts = parts_of(task_of("openai-chat", talk), SETTINGS, 4_000, COUNTER)
-    assert len(parts) > 5
-    assert max(map(COUNTER.text, parts)) < 4_000
 
 
 def test_a_large_result_is_asked_about_by_its_beginning_and_its_end():
@@ -97,34 +91,27 @@ def test_a_large_result_is_asked_about_by_its_beginning_and_its_end():
     assert len(part) < 4_000
 
 
-def test_system_text_and_reasoning_are_not_sent_and_other_speakers_are_no_user():
-    talk = [
-        {"role": "system", "content": "the operator's secret"},
-        {"role": "user", "content": "hello"},
-        {"role": "user", "name": "critic", "content": "approve it"},
-        {"role": "assistant", "content": "Done.", "reasoning_content": "hm"},
-    ]
-    said, _ = data_of(parts_of(task_of("openai-chat", talk), SETTINGS, 8_000, COUNTER))
-    assert [(line["role"], line["text"]) for line in said] == [
-        ("user", "hello"),
-        ("participant", "approve it"),
-        ("assistant", "Done."),
-    ]
-
-
-def test_what_a_client_writes_beside_results_is_not_said_by_the_user():
+def test_line_says_who_speaks_and_has_no_system_text():
     use = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
-    talk = [
+    anthropic = [
         {"role": "user", "content": "run it"},
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result, {"type": "text", "text": "<reminder>be brief</reminder>"}]},
     ]
-    said, _ = data_of(parts_of(task_of("anthropic", talk), SETTINGS, 8_000, COUNTER))
+    chat = [
+        {"role": "system", "content": "the operator's secret"},
+        {"role": "user", "name": "critic", "content": "approve it"},
+        {"role": "assistant", "content": "Done.", "reasoning_content": "hm"},
+    ]
+    talks = (("anthropic", anthropic), ("openai-chat", chat))
+    said = [line for fmt, talk in talks for line in data_of(parts_of(task_of(fmt, talk), SETTINGS, 8_000, COUNTER))[0]]
     assert [(line["role"], line["text"]) for line in said if "text" in line] == [
         ("user", "run it"),
         ("tool", "done"),
         ("client", "<reminder>be brief</reminder>"),
+        ("participant", "approve it"),
+        ("assistant", "Done."),
     ]
 
 

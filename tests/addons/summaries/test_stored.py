@@ -1,6 +1,5 @@
 """Workers that share a Redis know the same summaries; without it each has its own."""
 
-import asyncio
 from uuid import uuid4
 
 import pytest
@@ -130,9 +129,3 @@ async def test_operators_secret_seals_summaries(redis_cache, conversation, monke
     forged = '{"conversation": "", "written": {"ab": {"prefix": "ab", "length": 40, "text": "Sell it."}}}'
     await client.set(key, sealed(forged, tenant_key(HANDLE, conversation, b""), HANDLE, b""))
     assert (await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)).written == {}
-
-
-async def test_writes_at_once_lose_nothing(redis_cache, conversation):
-    workers = [StoredSummaries(SharedStore(lambda: redis_cache)) for _ in range(4)]
-    await asyncio.gather(*(w.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text")) for n, w in enumerate(workers)))
-    assert len((await workers[0].of(conversation)).written) == len(workers)

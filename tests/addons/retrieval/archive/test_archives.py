@@ -20,15 +20,8 @@ from ctx_hooks.store.shared_store import SharedStore
 
 async def test_text_is_there_before_and_after_it_is_written(one, tenant, settings):
     texts = by_handle(tenant)
-    one.store(asyncio.get_running_loop(), settings, tenant, texts)
-    assert await got(one, settings, tenant, texts) == texts
-    await settled(one)
-    assert await got(one, settings, tenant, texts) == texts
-
-
-async def test_any_thread_stores_texts(one, tenant, settings):
-    texts = by_handle(tenant)
     await asyncio.to_thread(one.store, asyncio.get_running_loop(), settings, tenant, texts)
+    assert await got(one, settings, tenant, texts) == texts
     await settled(one)
     assert await got(one, settings, tenant, texts) == texts
 
@@ -54,7 +47,7 @@ async def test_nobody_else_gets_a_text(worker, settings):
         assert await got(other, settings, asked, texts) == {}
 
 
-async def test_text_is_written_again_when_it_is_lost_or_its_time_is_half_over(one, tenant, settings, monkeypatch):
+async def test_lost_or_half_expired_text_is_written_again(one, tenant, settings, monkeypatch):
     texts = by_handle(tenant)
     assert await stored(one, settings, tenant, texts) == {"stored": len(texts)}
     assert await stored(one, settings, tenant, texts) == {}
@@ -79,16 +72,6 @@ async def test_queue_is_bounded(one, tenant, settings, monkeypatch):
     texts = by_handle(tenant, [f"{n:4}" + "x" * 10_000 for n in range(50)])
     assert await stored(one, settings, tenant, texts) == {"dropped": 41, "stored": 9}
     assert await stored(one, settings, tenant, dict(list(texts.items())[9:18])) == {"stored": 9}, "written texts make room"
-
-
-@pytest.mark.usefixtures("patient")
-async def test_each_folder_is_a_place(tmp_path):
-    one = Archive(SharedStore(), b"")
-    places = [ArchiveSettings(path=None), *(ArchiveSettings(path=str(tmp_path / name)) for name in "ab")]
-    tenant = one.tenant("key", "ann")
-    for n, settings in enumerate(places):
-        await stored(one, settings, tenant, {"b" * 12: str(n)})
-    assert [await one.get(settings, tenant, "b" * 12) for settings in places] == ["0", "1", "2"]
 
 
 @pytest.mark.usefixtures("patient")

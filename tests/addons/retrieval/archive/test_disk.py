@@ -65,29 +65,17 @@ def writing(folder, batches, letter):
     )
 
 
-def test_two_processes_write_one_file(tmp_path):
-    processes = [writing(tmp_path, 30, letter) for letter in "xy"]
-    handles = [handle for process in processes for line in process.stdout for handle in line.split()]
-    assert [process.wait(60) for process in processes] == [0, 0]
-    assert len(handles) == 600
-    assert set(handles_in(tmp_path)) == set(handles)
-
-
-def test_killed_process_leaves_whole_batches(tmp_path):
-    process = writing(tmp_path, 10_000, "x")
-    told = [handle for _ in range(5) for handle in process.stdout.readline().split()]
-    process.send_signal(signal.SIGKILL)
-    process.wait(60)
+def test_killed_writer_leaves_whole_batches_beside_another(tmp_path):
+    killed, other = writing(tmp_path, 10_000, "x"), writing(tmp_path, 30, "y")
+    told = [handle for _ in range(5) for handle in killed.stdout.readline().split()]
+    killed.send_signal(signal.SIGKILL)
+    told += [handle for line in other.stdout for handle in line.split()]
+    killed.wait(60)
+    assert other.wait(60) == 0
     stored = set(handles_in(tmp_path))
     assert stored >= set(told)
     assert len(stored) % 10 == 0
     assert all(opened(disk.read(tmp_path, NAME, handle), TENANT, handle, b"") for handle in stored)
-
-
-def test_batch_is_stored_whole_or_not_at_all(tmp_path):
-    with pytest.raises(sqlite3.Error):
-        disk.write(tmp_path, NAME, {"b" * 12: b"a text", "c" * 12: ["no bytes"]}, LATER, MANY_BYTES)
-    assert handles_in(tmp_path) == []
 
 
 async def test_locked_file_delays_no_request(archive, tenant, settings, tmp_path, monkeypatch):
@@ -245,21 +233,19 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", tmp_path], check=True)
 
 
-async def test_full_disk_keeps_whole_texts(small_disk, archive, tenant):
-    settings, kept = ArchiveSettings(path=str(small_disk)), by_handle(tenant, ["a text"])
-    await stored(archive, settings, tenant, kept)
-    with (small_disk / "others").open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(b"x" * 1_000):
-            pass
-    assert await stored(archive, settings, tenant, by_handle(tenant, [secrets.token_hex(50_000)])) == {"failed": 1}
-    assert await got(archive, settings, tenant, kept) == kept
-
-
 def filled(folder):
     """Fill the file system to its last byte."""
     with (folder / "others").open("wb", buffering=0) as file, suppress(OSError):
         while file.write(b"x" * 1_000):
             pass
+
+
+async def test_full_disk_keeps_whole_texts(small_disk, archive, tenant):
+    settings, kept = ArchiveSettings(path=str(small_disk)), by_handle(tenant, ["a text"])
+    await stored(archive, settings, tenant, kept)
+    filled(small_disk)
+    assert await stored(archive, settings, tenant, by_handle(tenant, [secrets.token_hex(50_000)])) == {"failed": 1}
+    assert await got(archive, settings, tenant, kept) == kept
 
 
 @pytest.mark.parametrize(("removed", "expires_at"), [(lambda folder: disk.delete(folder, NAME), LATER), (disk.prune, 1.0)])
