@@ -15,21 +15,21 @@ TALK = Conversation(
 )
 
 
-def test_an_edit_that_changes_nothing_returns_the_same_object():
+def test_edit_without_change_returns_the_same_object():
     message = TALK.messages[1]
     assert message.with_parts((Text("Yes."), CALL)) is message
     assert TALK.with_messages(tuple(TALK.messages)) is TALK
     assert message.with_parts((Text("No."), CALL)).edited
 
 
-def test_a_part_knows_the_text_that_it_came_with():
+def test_part_knows_its_original_text():
     assert RESULT.original_text == "first\nsecond"
     assert replace(RESULT, parts=(Text("f"),), came_text=RESULT.original_text).original_text == "first\nsecond"
     assert Text("first").original_text == "first"
     assert Text("f", came_text="first").original_text == "first"
 
 
-def test_how_a_value_was_written_and_what_became_of_it_do_not_tell_values_apart():
+def test_raw_and_original_do_not_tell_values_apart():
     assert Text("x", raw={"type": "text"}) == Text("x", came_text="xyz")
     assert Message("user", (Text("x"),), raw={"role": "user"}) == Message("user", (Text("x"),))
     assert replace(RESULT, came_text="xyz") == RESULT

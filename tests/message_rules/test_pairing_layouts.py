@@ -64,35 +64,28 @@ MOVED = {
 
 
 @pytest.mark.parametrize("case", IN_PLACE)
-def test_a_result_that_stands_where_the_format_wants_it_stays(case):
+def test_result_in_its_place_stays(case):
     fmt, messages = IN_PLACE[case]
     done = ctx_hooks.repair(messages, format=fmt)
-    assert not done.changed
-    assert done.messages == messages
+    assert (done.messages, done.changed) == (messages, False)
 
 
 @pytest.mark.parametrize("case", MOVED)
-def test_a_misplaced_result_moves_where_the_format_wants_it(case):
+def test_misplaced_result_moves_to_its_place(case):
     messages, fmt, expected = MOVED[case]
     done = ctx_hooks.repair(messages, format=fmt)
-    assert done.messages == expected
-    assert [r.action for r in done.repairs] == ["moved"]
+    assert (done.messages, [r.action for r in done.repairs]) == (expected, ["moved"])
 
 
 @pytest.mark.parametrize("target_tokens", [None, "auto"])
 @pytest.mark.parametrize("language", ["en", "zh"])
 @every_format
-def test_added_results_are_in_the_policys_language(fmt, language, target_tokens):
+def test_added_texts_are_in_the_policys_language(fmt, language, target_tokens):
     old = [message for n in range(30) for message in tool_round(fmt, [(f"c{n}", "old line\n" * 60)], f"And {n}?")]
     messages = [spoken(fmt, "user", "Look."), *old, *tool_round(fmt, [("last", None)]), spoken(fmt, "user", "Go on.")]
     policy = Policy(language=language)
     done = ctx_hooks.compress(messages, format=fmt, budget_tokens=1_000, target_tokens=target_tokens, policy=policy)
     assert MISSING_RESULT[language] in json.dumps(done.messages, ensure_ascii=False)
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-@every_format
-def test_added_turns_are_in_the_policys_language(fmt, language):
     before = [spoken(fmt, "user", "Look."), spoken(fmt, "assistant", "Here."), spoken(fmt, "user", "Go on.")]
     filled = kept(WIRE_FORMATS[fmt].read(before), WIRE_FORMATS[fmt].read(before[::2]), language)
     if fmt != "gemini":  # its turns need not alternate

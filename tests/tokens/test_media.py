@@ -13,11 +13,14 @@ from ctx_hooks.tokens.media import OTHER_TOKENS, UNKNOWN_IMAGE_TOKENS, media_tok
 
 COUNTER = Counter("o200k_base")
 NOISE = random.Random(7).randbytes(225_000)
-PNG = base64.b64encode(
-    b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 1280, 800) + b"\x08\x02\0\0\0" + NOISE
-).decode()
+
+
+def png(width, height):
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + b"\x08\x02\0\0\0"
+
+
+PNG = base64.b64encode(png(1280, 800) + NOISE).decode()
 ANYTHING = base64.b64encode(NOISE).decode()
-SEALED = base64.urlsafe_b64encode(NOISE[:30_000]).decode()
 STORY = "The night shift began quietly, and nobody knew why the database had stopped. " * 500
 
 
@@ -57,7 +60,7 @@ IMAGES = [
 
 
 @pytest.mark.parametrize(("fmt", "item"), IMAGES, ids=lambda v: str(v)[:60])
-def test_an_image_costs_what_its_pixels_cost_in_any_item(fmt, item):
+def test_image_costs_its_pixels_in_any_item(fmt, item):
     pixels = media_tokens(Media("image", len(PNG), raw=PNG), fmt)
     assert pixels <= counted(fmt, item) <= pixels + 60
 
@@ -69,7 +72,7 @@ def test_an_image_costs_what_its_pixels_cost_in_any_item(fmt, item):
     ("openai-chat", said({"type": "input_video", "input_video": {"data": ANYTHING}})),
     ("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": ANYTHING}]}),
 ], ids=lambda v: str(v)[:60])  # fmt: skip
-def test_data_of_any_kind_costs_a_fraction_of_its_base64_and_is_called_a_guess(fmt, item):
+def test_data_costs_a_fraction_and_is_a_guess(fmt, item):
     as_text = COUNTER.text(ANYTHING)
     message = WIRE_FORMATS[fmt].read([item]).messages[0]
     assert 0 < COUNTER.message(message, fmt) < as_text / 3
@@ -91,17 +94,13 @@ def test_sealed_reasoning_costs_a_fraction_and_is_no_guess():
     ("anthropic", said({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": STORY}})),
     ("anthropic", said({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": STORY}]}})),
 ], ids=lambda v: str(v)[:60])  # fmt: skip
-def test_a_text_costs_its_tokens_in_any_item_a_document_too(fmt, item):
+def test_text_costs_its_tokens_in_any_item(fmt, item):
     assert counted(fmt, item) >= COUNTER.text(STORY)
 
 
-def test_what_is_no_image_costs_one_flat_figure():
+def test_other_media_cost_a_flat_figure():
     files = ["data:application/pdf;base64," + ANYTHING, {"file": {"file_id": "x"}}, {"input_audio": {"data": ANYTHING}}]
     assert {media_tokens(Media(kind, 1, raw=raw), "gemini") for kind in ("file", "audio") for raw in files} == {OTHER_TOKENS}
-
-
-def png(width, height):
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + b"\x08\x02\0\0\0"
 
 
 def extended_webp(width, height):
@@ -124,12 +123,8 @@ def exif(size_bytes):
 
 def image_tokens(fmt, head, **fields):
     data = base64.b64encode(head + NOISE[:300]).decode()
-    block = (
-        {"type": "image", "source": {"type": "base64", "data": data}}
-        if fmt == "anthropic"
-        else {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}", **fields}}
-    )
-    return media_tokens(Media("image", 1, raw=block), fmt)
+    url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}", **fields}}
+    return media_tokens(Media("image", 1, raw={"source": {"data": data}} if fmt == "anthropic" else url), fmt)
 
 
 @pytest.mark.parametrize("head", [
@@ -140,28 +135,21 @@ def image_tokens(fmt, head, **fields):
     b"GIF89a" + struct.pack("<HH", 1_000, 500),
 ], ids=[*("PNG", "extended WebP", "JPEG", "progressive JPEG", "JPEG with a thumbnail"),
         *("lossy WebP", "lossless WebP", "GIF")])  # fmt: skip
-def test_the_size_is_that_of_the_picture_in_every_container(head):
+def test_size_is_read_from_every_container(head):
     assert image_tokens("anthropic", head) == -(-1_000 * 500 // 750)
 
 
-@pytest.mark.parametrize(("size", "tokens"), [((200, 200), 54), ((1_000, 1_000), 1_334), ((1_092, 1_092), 1_590)])
-def test_an_image_costs_at_anthropic_what_its_guide_says(size, tokens):
-    """The table of the vision guide: about 54, 1,334 and 1,590 tokens. https://docs.anthropic.com/en/docs/build-with-claude/vision"""
-    assert image_tokens("anthropic", png(*size)) == tokens
-
-
-def test_an_image_costs_at_google_what_its_guide_says():
-    """One tile up to 384 pixels; https://ai.google.dev/gemini-api/docs/tokens"""
-    assert [image_tokens("gemini", png(*size)) // 258 for size in ((384, 384), (960, 540), (3_000, 3_000))] == [1, 6, 16]
-
-
-@pytest.mark.parametrize(
-    ("size", "detail", "tokens"),
-    [((1_024, 1_024), "high", 765), ((2_048, 4_096), "high", 1_105), ((4_096, 8_192), "low", 85)],
-)
-def test_an_image_costs_at_openai_what_its_guide_says(size, detail, tokens):
-    """The three examples of the vision guide. https://platform.openai.com/docs/guides/images-vision#calculating-costs"""
-    assert image_tokens("openai-chat", png(*size), detail=detail) == tokens
+@pytest.mark.parametrize(("fmt", "size", "tokens", "fields"), [
+    # The table of the vision guide: about 54, 1,334 and 1,590 tokens. https://docs.anthropic.com/en/docs/build-with-claude/vision
+    ("anthropic", (200, 200), 54, {}), ("anthropic", (1_000, 1_000), 1_334, {}), ("anthropic", (1_092, 1_092), 1_590, {}),
+    # One tile up to 384 pixels; https://ai.google.dev/gemini-api/docs/tokens
+    ("gemini", (384, 384), 258, {}), ("gemini", (960, 540), 6 * 258, {}), ("gemini", (3_000, 3_000), 16 * 258, {}),
+    # The three examples of the vision guide. https://platform.openai.com/docs/guides/images-vision#calculating-costs
+    ("openai-chat", (1_024, 1_024), 765, {"detail": "high"}), ("openai-chat", (2_048, 4_096), 1_105, {"detail": "high"}),
+    ("openai-chat", (4_096, 8_192), 85, {"detail": "low"}),
+])  # fmt: skip
+def test_image_costs_what_its_providers_guide_says(fmt, size, tokens, fields):
+    assert image_tokens(fmt, png(*size), **fields) == tokens
 
 
 @pytest.mark.parametrize(
@@ -169,7 +157,7 @@ def test_an_image_costs_at_openai_what_its_guide_says(size, detail, tokens):
     [b"", png(0, 500), png(1, 1)[:20], jpeg(1, 1)[:30], b"GIF89a", b"RIFF\0\0\0\0WEBPVP8X", b"%PDF-1.7"],
     ids=["nothing", "no width", "cut PNG", "cut JPEG", "cut GIF", "cut WebP", "another kind"],
 )
-def test_what_tells_no_size_costs_what_an_unknown_image_does(head):
+def test_image_without_size_costs_a_flat_figure(head):
     data = base64.b64encode(head).decode()
     block = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
     assert media_tokens(Media("image", 1, raw=block), "openai-chat") == UNKNOWN_IMAGE_TOKENS

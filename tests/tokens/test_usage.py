@@ -31,7 +31,7 @@ DETAILED = Usage(
     {"candidates": [{"groundingMetadata": {"webSearchQueries": ["q"]}}]},
     {"candidates": [], "usageMetadata": {"toolUsePromptTokenCount": 400}},
 ], ids=range(9))  # fmt: skip
-def test_the_use_of_a_tool_that_the_provider_runs_is_seen(answer):
+def test_use_of_a_hosted_tool_is_seen(answer):
     assert used_hosted_tools(answer)
 
 
@@ -43,5 +43,5 @@ def test_the_use_of_a_tool_that_the_provider_runs_is_seen(answer):
     ModelResponse(usage=Usage(prompt_tokens=9, completion_tokens=1)), chat(annotations=[]),
     {"candidates": [{"groundingMetadata": {}}]}, None, "text",
 ], ids=range(9))  # fmt: skip
-def test_its_offer_is_no_use(answer):
+def test_offer_of_a_hosted_tool_is_no_use(answer):
     assert not used_hosted_tools(answer)
