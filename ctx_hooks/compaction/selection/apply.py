@@ -7,7 +7,6 @@ from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.records import saved_line
 from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
-from ctx_hooks.compaction.selection.select import Selection
 from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_results import call_names, with_text
@@ -31,9 +30,9 @@ class Shortener:
         self._calls = call_names(conversation.messages)
         self._forms: dict[tuple[int, tuple[frozenset[int], ...]], Message] = {}
 
-    def messages(self, selection: Selection) -> dict[int, Message]:
-        """Return the shortened form of every message of the selection's shortened exchanges, by index."""
-        return {i: self._form(i, selection.lines) for exchange in selection.shortened for i in exchange}
+    def messages(self, exchanges: Iterable[range], lines: Mapping[Position, frozenset[int]]) -> dict[int, Message]:
+        """Return the shortened form of every message of the exchanges, by index, with the kept `lines`."""
+        return {i: self._form(i, lines) for exchange in exchanges for i in exchange}
 
     def _form(self, i: int, lines: Mapping[Position, frozenset[int]]) -> Message:
         message = self._conversation.messages[i]

@@ -1,8 +1,8 @@
 """Older results keep spans that later steps may name; records replace the least useful exchanges."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.apply import Shortener
@@ -16,13 +16,11 @@ from ctx_hooks.compaction.summary.extractive import (
     SHORTER_TOKENS,
     bare_records,
     extractive_records,
-    most_unanswered,
     written_records,
 )
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import is_request
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
@@ -46,16 +44,21 @@ def _apply(
     selector = Selector(conversation, budget, newest_first=newest_first)
     shortener = Shortener(conversation, selector.items, budget)
     actions = actions_of(messages)
+    named = conversation.references | {conversation.newest_words}
+    quoted = {i for i, _ in selector.words}
 
     def build(record: Record, chosen: Selection) -> Conversation:
-        most = most_unanswered(budget) if record is extractive_records else 0
-        selection = _with_questions(chosen, conversation, selector, most)
-        stay = selection.whole | selection.shortened
-        gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
+        stay = {*chosen.whole, *chosen.shortened, *(o.messages for o in selector.items if not named.isdisjoint(o.messages))}
+        older = {item.messages for item in selector.items}
+        # The question of an answer that stays does, too: its record would cost more.
+        stay.update(q for q, a in pairwise(conversation.exchanges) if q[0] in quoted and (a in stay or a not in older))
+        gone = frozenset(i for exchange in older - stay for i in exchange)
         gaps = [g for g in gaps_of(gone) if any(messages[i].text not in placeholders.REMOVED_MESSAGES for i in g)]
         removed = Removed(messages, gaps, selector.words, actions)
         records = record(removed, budget) if gaps else {}
-        kept = with_records(conversation, shortener.messages(selection), gone, records, language)
+        kept = with_records(
+            conversation, shortener.messages((stay & older) - chosen.whole, chosen.lines), gone, records, language
+        )
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)), language)
 
     fitted = []
@@ -64,30 +67,6 @@ def _apply(
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
     return fitted[min(len(fitted) - 1, 2)]
-
-
-def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:
-    """Return the selection with users' turns that a summary would quote: those before the first answer, the newest others.
-
-    Questions of kept answers are always added, and the newest words beside tool results; of turns without an answer at most
-    `most`. With 0, turns before the first answer get no preference.
-    """
-    stay = conversation.references | {conversation.newest_words}
-    quoted = {i for i, _ in selector.words}
-    gone = {item.messages for item in selector.items} - selection.whole - selection.shortened
-    questions = {exchange for exchange in gone if not stay.isdisjoint(exchange)}
-    roles = [m.role for m in conversation.messages]
-    opening = roles.index("assistant") if most and "assistant" in roles else 0
-    is_answer = False
-    for exchange in reversed(conversation.exchanges):
-        if exchange not in gone:
-            is_answer = conversation.messages[exchange[0]].role == "assistant"
-        elif exchange[0] in quoted and is_request(conversation.messages[exchange[0]]):
-            if is_answer or exchange[0] < opening or most > 0:
-                questions.add(exchange)
-                most -= not is_answer
-            is_answer = False
-    return replace(selection, shortened=selection.shortened | questions)
 
 
 FORMS: tuple[Record, ...] = (

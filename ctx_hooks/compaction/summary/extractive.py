@@ -55,11 +55,6 @@ def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS)
     return min(most_tokens, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
 
-def most_unanswered(budget: Budget) -> int:
-    """Return about how many users' turns may stay without their answers."""
-    return int(budget.goal_tokens * ANSWERS_FRACTION * CHARS_PER_TOKEN / ANSWER_CHARS)
-
-
 def extractive_records(
     removed: Removed, budget: Budget, most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
 ) -> dict[range, str]:

@@ -122,8 +122,8 @@ def test_what_was_tried_before_changes_nothing(fmt):
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
     tried = [selector.within(room_tokens, 8_000) for room_tokens in (3_000, 6_000, 4_000, 3_000)]
-    forms = [shortener.messages(selection) for selection in tried]
-    alone = [Shortener(conversation, selector.items, budget).messages(selection) for selection in tried]
+    forms = [shortener.messages(selection.shortened, selection.lines) for selection in tried]
+    alone = [Shortener(conversation, selector.items, budget).messages(s.shortened, s.lines) for s in tried]
     assert forms == alone
     assert forms[0] != forms[1]
     again = forms[3]

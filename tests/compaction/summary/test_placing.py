@@ -1,6 +1,7 @@
 """A compacted session reads in order: each record stands where the messages stood that it is of."""
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -85,16 +86,17 @@ def service(fmt, turns):
 
 
 @every_format
-def test_where_an_answer_is_gone_a_record_says_what_it_was(fmt):
+def test_record_pairs_each_question_with_its_answer(fmt):
     messages = [*service(fmt, 60), spoken(fmt, "user", "So what does it cost?")]
     sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=6_000)
     assert sent.tokens_after < sent.tokens_before
-    said = [m.get("content") or m["parts"][0]["text"] for m in sent.messages if m["role"] in ("assistant", "model")]
-    lines = [text for text in said if RECORD.match(text) and "Quoted" in text]  # the room may end before the oldest
-    pattern = r"assistant said: Looking at (\d+)\..* … .* Booking (\d+) costs (\d+)0\.$"
-    told = [re.search(pattern, line) for line in lines]
-    assert len(lines) > 2
-    assert all(found and found[1] == found[2] == found[3] for found in told)
+    said = [m.text for m in WIRE_FORMATS[fmt].read(sent.messages).messages]
+    lines = [line for text in said for line in text.splitlines()]
+    pattern = r"(?:- assistant said: )?Looking at (\d+)\..* Booking (\d+) costs (\d+)0\.$"
+    told = [(before, found) for before, line in pairwise(lines) if (found := re.match(pattern, line))]
+    assert len(told) > 10
+    assert all(found[1] == found[2] == found[3] for _, found in told)
+    assert all(f"Question {found[1]}: may I change booking {found[1]}?" in before for before, found in told)
     assert sum(REMOVED_MESSAGE["en"] in text for text in said) <= 1
 
 
