@@ -121,7 +121,6 @@ def parts() -> dict[str, Part]:
         "filling the rest": _without(select.Selector, "_fill", lambda *_: None),
         "neighbours in BM25": _set(bm25, "MOST_NEIGHBOURS", 0),
         "spans": _set(segments, "MOST_SPAN_LINES", 1, segments.segment_spans),
-        "questions of kept answers": _without(oldest_turns, "_with_questions", lambda selection, *_: selection),
         **{f"summary: {name}": _without_section(name) for name in list(extractive.SHARES)[1:]},
         "summary: answers": _set(
             extractive, SAID, lambda removed, room, _answers, language: said(removed, room, 0, language)
