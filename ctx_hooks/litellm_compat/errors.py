@@ -41,9 +41,9 @@ def failing_open(consequence: str) -> Iterator[None]:
 def note_fault(consequence: str, error: Exception) -> None:
     """Log a failure and its consequence, and report it to the listeners."""
     logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
-    for hear in tuple(_listeners):
+    for listener in tuple(_listeners):
         with suppress(Exception):  # a listener that fails must not fail what goes on after the first fault
-            hear(consequence)
+            listener(consequence)
 
 
 def on_fault(listener: Callable[[str], object]) -> Callable[[], None]:
@@ -86,19 +86,19 @@ def text_of(error: Exception) -> str:
     return text
 
 
-def as_overflow(said: Exception | str, fields: Mapping[str, Any]) -> Exception:
+def as_overflow(cause: Exception | str, fields: Mapping[str, Any]) -> Exception:
     """Return the exception that makes the Router use its next fallback, after a refusal or its text.
 
     `fields` are the arguments of the attempt.
     """
     import litellm  # noqa: PLC0415
 
-    message = said if isinstance(said, str) else _message(said)
+    message = cause if isinstance(cause, str) else _message(cause)
     error: Exception = litellm.ContextWindowExceededError(
         message=message or "The request exceeds the model's context window and cannot be made smaller.",
-        model=str(getattr(said, "model", None) or fields.get("model") or ""),
-        llm_provider=str(getattr(said, "llm_provider", None) or fields.get("custom_llm_provider") or ""),
-        response=getattr(said, "response", None),
+        model=str(getattr(cause, "model", None) or fields.get("model") or ""),
+        llm_provider=str(getattr(cause, "llm_provider", None) or fields.get("custom_llm_provider") or ""),
+        response=getattr(cause, "response", None),
     )
     # Not the status of the answer: for 429 and 500 the Router of LiteLLM 1.110 takes the deployment out of its group.
     error.status_code = HTTPStatus.BAD_REQUEST.value  # type: ignore[attr-defined]

@@ -69,9 +69,9 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
     if isinstance(payload, dict):
         holders.append(payload["metadata"])
         payload["request_tags"] = list(dict.fromkeys([*(payload.get("request_tags") or ()), *tags]))
-    told = mapping_or_empty(call.recorded_metadata.get(LOGGED))
-    known = told.get(REQUEST_KEY)
-    value = {**told, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
+    noted = mapping_or_empty(call.recorded_metadata.get(LOGGED))
+    known = noted.get(REQUEST_KEY)
+    value = {**noted, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
     for holder in holders:
         holder[LOGGED] = value
     _write_savings(metadata, savings)

@@ -90,21 +90,15 @@ def recognise_overflow(
     words = own_words(error, body)
     texts = {text: plain(text) for text in words.texts}
     code = next((c for c in words.codes if c in CODES), None)
-    is_other = names_another(words)
-    for original, text in texts.items():
-        found = _by_pattern(text, provider, original)
-        if found is not None:
-            return None if is_other and found.kind != "output_limit" else found
-    if code is None and status in OTHER_STATUSES:
-        return None
-    found = next(filter(None, (_by_family(text, original) for original, text in texts.items())), None)
-    if found is not None:
-        if is_other and found.kind != "output_limit":
+    found = next(filter(None, (_by_pattern(text, provider, original) for original, text in texts.items())), None)
+    if found is None and (code or status not in OTHER_STATUSES):
+        found = next(filter(None, (_by_family(text, original) for original, text in texts.items())), None)
+        if found is None and code:
+            return Overflow("input", f"code:{code}", sentence=first_sentences(next(iter(texts), "")))
+        topics = (*texts.values(), *(plain(code.replace("_", " ")) for code in words.codes))
+        if found and not code and any(NOT_OVERFLOW.search(each) or TOO_MANY_BYTES.regex.search(each) for each in topics):
             return None
-        said = (*texts.values(), *(plain(code.replace("_", " ")) for code in words.codes))
-        is_about_another_matter = any(NOT_OVERFLOW.search(each) or TOO_MANY_BYTES.regex.search(each) for each in said)
-        return found if code or not is_about_another_matter else None
-    return Overflow("input", f"code:{code}", sentence=first_sentences(next(iter(texts), ""))) if code else None
+    return None if found is None or (names_another(words) and found.kind != "output_limit") else found
 
 
 def names_another(words: OwnWords) -> bool:

@@ -196,9 +196,9 @@ def _put(
 
 def _bounded(lines: list[str], prefix: str = "") -> tuple[str, ...]:
     """Return the lines, bounded in number and length."""
-    told = tuple(one_line(line, LINE_CHARS) for line in lines[:MOST_LINES])
-    more = len(lines) - len(told)
-    return (*told, f"{prefix}and {more:,} more mistakes") if more else told
+    shown = tuple(one_line(line, LINE_CHARS) for line in lines[:MOST_LINES])
+    more = len(lines) - len(shown)
+    return (*shown, f"{prefix}and {more:,} more mistakes") if more else shown
 
 
 def switched_off() -> bool:

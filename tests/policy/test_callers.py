@@ -28,24 +28,24 @@ def ask(fields):
     return Call({"metadata": {}, **fields}).caller(Deployment("m", {}), "group")
 
 
-class TestWhatTheCallerNames:
-    @pytest.mark.parametrize("scope", TEXTS)
-    def test_stands_below_what_any_scope_of_the_operator_locks(self, scope):
-        found = resolve(CHOSEN, session="s:1", **{scope: {"locked": ["mode"]}})
-        assert found.policy.mode == "enforce"
-        assert any("mode is locked by" in line for line in found.ignored)
+LOCKED = {"locked": ["mode"]}
 
-    @pytest.mark.parametrize("section", ["teams", "keys", "models"])
-    def test_stands_below_what_the_settings_lock(self, section):
-        names = {"teams": {"team_names": ("x",)}, "keys": {"key_names": ("x",)}, "models": {"group": "x"}}[section]
-        found = resolve({**CHOSEN, section: {"x": {"locked": ["mode"]}}}, session="s:1", **names)
-        assert found.policy.mode == "enforce"
 
-    def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self):
-        locking = {"reserve": 1, "locked": ["reserve"]}
-        settings = {"sessions": {"s:*": locking}, "defaults": {"request_may_set": ["reserve"]}}
-        assert resolve(settings, session="s:1", team={"reserve": 7}).policy.reserve == 7
-        assert resolve(settings, session="s:1", request={"reserve": 7}).policy.reserve == 1
+@pytest.mark.parametrize(("settings", "caller"), [
+    *(({}, {scope: LOCKED}) for scope in TEXTS), ({"teams": {"x": LOCKED}}, {"team_names": ("x",)}),
+    ({"keys": {"x": LOCKED}}, {"key_names": ("x",)}), ({"models": {"x": LOCKED}}, {"group": "x"}),
+], ids=str)  # fmt: skip
+def test_session_sets_nothing_that_an_operator_locks(settings, caller):
+    found = resolve({**CHOSEN, **settings}, session="s:1", **caller)
+    assert found.policy.mode == "enforce"
+    assert any("mode is locked by" in line for line in found.ignored)
+
+
+def test_session_locks_requests_and_no_operator():
+    locking = {"reserve": 1, "locked": ["reserve"]}
+    settings = {"sessions": {"s:*": locking}, "defaults": {"request_may_set": ["reserve"]}}
+    assert resolve(settings, session="s:1", team={"reserve": 7}).policy.reserve == 7
+    assert resolve(settings, session="s:1", request={"reserve": 7}).policy.reserve == 1
 
 
 def test_the_environment_stands_above_the_request_and_every_lock(monkeypatch):

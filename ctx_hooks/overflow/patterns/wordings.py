@@ -7,26 +7,12 @@ from functools import partial
 
 from ctx_hooks.overflow.patterns.pattern import Pattern
 
-CODES = frozenset(
-    [
-        "context_length_exceeded",
-        "exceed_context_size_error",
-        "model_max_prompt_tokens_exceeded",
-        "too_many_prompt_tokens",
-        "context_window_exceeded",
-        "context_window_exceeded_error",
-        "context_window_overflow",
-        "tokens_limit_reached",
-        "max_context_length_exceeded",
-        "model_context_window_exceeded",
-        "input_too_long",
-        "prompt_too_long",
-        "context_too_long",
-        "string_above_context_length",
-        "context_overflow",
-        "context_limit_exceeded",
-    ]
-)
+CODES = frozenset({
+    "context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded", "too_many_prompt_tokens",
+    "context_window_exceeded", "context_window_exceeded_error", "context_window_overflow", "tokens_limit_reached",
+    "max_context_length_exceeded", "model_context_window_exceeded", "input_too_long", "prompt_too_long", "context_too_long",
+    "string_above_context_length", "context_overflow", "context_limit_exceeded",
+})  # fmt: skip
 """Values of `error.code` or `error.type` that mean an overflow without words."""
 
 _with_output = partial(Pattern, kind="input_plus_output")
