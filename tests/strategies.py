@@ -133,9 +133,8 @@ def _steps(draw: Any) -> list[tuple[str, Any]]:
 @st.composite
 def payloads(draw: Any, fmt: str) -> list[dict[str, Any]]:
     """Draw the messages of a valid request."""
-    write = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": _gemini}[fmt]
     repeat_ids = fmt == "openai-chat" and draw(st.booleans())
-    return write(draw(_steps()), repeat_ids=repeat_ids)
+    return _written(fmt, draw(_steps()), repeat_ids=repeat_ids)
 
 
 @st.composite
@@ -151,104 +150,86 @@ def broken_payloads(draw: Any, fmt: str) -> list[dict[str, Any]]:
     return messages
 
 
-def _call_id(n: int, k: int, *, repeat_ids: bool) -> str:
-    return f"call_{k}" if repeat_ids else f"call_{n}_{k}"
-
-
-def _chat(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are careful."}]
-    for n, (kind, what) in enumerate(happened):
-        if kind != "tools":
-            messages.append({"role": kind, "content": what})
-            continue
-        said, thinks, calls = what
-        ids = [_call_id(n, k, repeat_ids=repeat_ids) for k in range(len(calls))]
-        message: dict[str, Any] = {"role": "assistant", "content": said or None}
-        if thinks:
-            message["reasoning_content"] = "thinking about it"
-        message["tool_calls"] = [
-            {"id": i, "type": "function", "function": {"name": "read_file", "arguments": json.dumps({"path": c[0]})}}
-            for i, c in zip(ids, calls, strict=True)
-        ]
-        messages.append(message)
-        messages += [{"role": "tool", "tool_call_id": i, "content": c[1]} for i, c in zip(ids, calls, strict=True)]
-    return messages
-
-
-def _anthropic(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = []
-    for n, (kind, what) in enumerate(happened):
-        if kind != "tools":
-            messages.append({"role": kind, "content": what if n % 2 else [{"type": "text", "text": what}]})
-            continue
-        said, thinks, calls = what
-        ids = [_call_id(n, k, repeat_ids=repeat_ids) for k in range(len(calls))]
-        thought = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
-        blocks: list[dict[str, Any]] = [thought] if thinks else []
-        if said:
-            blocks.append({"type": "text", "text": said})
-        blocks += [
-            {"type": "tool_use", "id": i, "name": "read_file", "input": {"path": c[0]}}
-            for i, c in zip(ids, calls, strict=True)
-        ]
-        messages.append({"role": "assistant", "content": blocks})
-        results = [
-            {"type": "tool_result", "tool_use_id": i, "content": c[1], **({"is_error": True} if c[2] else {})}
-            for i, c in zip(ids, calls, strict=True)
-        ]
-        results[-1]["cache_control"] = {"type": "ephemeral"}
-        messages.append({"role": "user", "content": results})
-    for message in messages[:-4]:
-        for block in message["content"] if isinstance(message["content"], list) else []:
-            block.pop("cache_control", None)
-    return messages
-
-
-def _responses(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    for n, (kind, what) in enumerate(happened):
-        if kind != "tools":
-            block = {"type": "output_text" if kind == "assistant" else "input_text", "text": what}
-            items.append({"type": "message", "role": kind, "content": [block]})
-            continue
-        said, thinks, calls = what
-        ids = [_call_id(n, k, repeat_ids=repeat_ids) for k in range(len(calls))]
-        if thinks:
-            items.append({"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": "gAAAA"})
-        if said:
-            items.append({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]})
-        items += [
-            {"type": "function_call", "call_id": i, "name": "read_file", "arguments": json.dumps({"path": c[0]})}
-            for i, c in zip(ids, calls, strict=True)
-        ]
-        items += [{"type": "function_call_output", "call_id": i, "output": c[1]} for i, c in zip(ids, calls, strict=True)]
-    return items
-
-
-def _gemini(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
-    """Calls and responses have ids in every other round of tools; a model that thinks signs the first call of each."""
+def _written(fmt: str, happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
+    """Write what happened in a format; a round of tools is what is said, whether it thinks, and (id, path, text, fails)."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are careful."}] if fmt == "openai-chat" else []
     signs = any(kind == "tools" and what[1] for kind, what in happened)
-    contents: list[dict[str, Any]] = []
     for n, (kind, what) in enumerate(happened):
         if kind != "tools":
-            contents.append({"role": "model" if kind == "assistant" else "user", "parts": [{"text": what}]})
+            messages.append(_words(fmt, kind, what, in_blocks=n % 2 == 0))
             continue
         said, thinks, calls = what
-        ids = [{"id": _call_id(n, k, repeat_ids=repeat_ids)} if n % 2 else {} for k in range(len(calls))]
-        parts: list[dict[str, Any]] = [{"text": "hm", "thought": True}] if thinks else []
-        if said:
-            parts.append({"text": said})
-        asked = [
-            {"functionCall": {**i, "name": "read_file", "args": {"path": c[0]}}} for i, c in zip(ids, calls, strict=True)
-        ]
-        if signs:
-            asked[0]["thoughtSignature"] = gemini.sign(asked[0])
-        while contents[-1]["role"] == "model":  # no call stands behind the model's own turn
-            parts = [*contents.pop()["parts"], *parts]
-        contents.append({"role": "model", "parts": [*parts, *asked]})
-        answers = [
-            {"functionResponse": {**i, "name": "read_file", "response": {"error" if c[2] else "output": c[1]}}}
-            for i, c in zip(ids, calls, strict=True)
-        ]
-        contents.append({"role": "user", "parts": answers})
-    return contents
+        listed = [(f"call_{k}" if repeat_ids else f"call_{n}_{k}", *call) for k, call in enumerate(calls)]
+        if fmt == "openai-chat":
+            messages += _chat_round(said, listed, thinks=thinks)
+        elif fmt == "anthropic":
+            messages += _anthropic_round(said, listed, thinks=thinks)
+        elif fmt == "openai-responses":
+            messages += _responses_round(said, listed, n, thinks=thinks)
+        else:
+            before: list[dict[str, Any]] = []
+            while messages[-1]["role"] == "model":  # no call stands behind the model's own turn
+                before = [*messages.pop()["parts"], *before]
+            messages += _gemini_round(before, said, listed, thinks=thinks, has_ids=n % 2 == 1, signs=signs)
+    if fmt == "anthropic":  # a prompt cache ends in four places at most
+        for message in messages[:-4]:
+            for block in message["content"] if isinstance(message["content"], list) else []:
+                block.pop("cache_control", None)
+    return messages
+
+
+def _words(fmt: str, role: str, text: str, *, in_blocks: bool) -> dict[str, Any]:
+    if fmt == "anthropic" and in_blocks:
+        return {"role": role, "content": [{"type": "text", "text": text}]}
+    if fmt == "openai-responses":
+        kind = "output_text" if role == "assistant" else "input_text"
+        return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return spoken(fmt, role, text)
+
+
+def _chat_round(said: str, calls: list[Any], *, thinks: bool) -> list[dict[str, Any]]:
+    thought = {"reasoning_content": "thinking about it"} if thinks else {}
+    made = [
+        {"id": i, "type": "function", "function": {"name": "read_file", "arguments": json.dumps({"path": path})}}
+        for i, path, *_ in calls
+    ]
+    answer = {"role": "assistant", "content": said or None, **thought, "tool_calls": made}
+    return [answer, *({"role": "tool", "tool_call_id": i, "content": text} for i, _, text, _ in calls)]
+
+
+def _anthropic_round(said: str, calls: list[Any], *, thinks: bool) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "hm", "signature": sign("hm")}] if thinks else []
+    blocks += [{"type": "text", "text": said}] if said else []
+    blocks += [{"type": "tool_use", "id": i, "name": "read_file", "input": {"path": path}} for i, path, *_ in calls]
+    results = [
+        {"type": "tool_result", "tool_use_id": i, "content": text, **({"is_error": True} if fails else {})}
+        for i, _, text, fails in calls
+    ]
+    results[-1]["cache_control"] = {"type": "ephemeral"}
+    return [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
+
+
+def _responses_round(said: str, calls: list[Any], n: int, *, thinks: bool) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    if thinks:
+        items.append({"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": "gAAAA"})
+    items += [_words("openai-responses", "assistant", said, in_blocks=True)] if said else []
+    made = {"type": "function_call", "name": "read_file"}
+    items += [{**made, "call_id": i, "arguments": json.dumps({"path": path})} for i, path, *_ in calls]
+    return [*items, *({"type": "function_call_output", "call_id": i, "output": text} for i, _, text, _ in calls)]
+
+
+def _gemini_round(
+    before: list[Any], said: str, calls: list[Any], *, thinks: bool, has_ids: bool, signs: bool
+) -> list[dict[str, Any]]:
+    """A model that thinks signs the first call of each round."""
+    parts = [*before, *([{"text": "hm", "thought": True}] if thinks else []), *([{"text": said}] if said else [])]
+    named = [({"id": i} if has_ids else {}) | {"name": "read_file"} for i, *_ in calls]
+    asked = [{"functionCall": {**own, "args": {"path": path}}} for own, (_, path, *_) in zip(named, calls, strict=True)]
+    if signs:
+        asked[0]["thoughtSignature"] = gemini.sign(asked[0])
+    answers = [
+        {"functionResponse": {**own, "response": {"error" if fails else "output": text}}}
+        for own, (*_, text, fails) in zip(named, calls, strict=True)
+    ]
+    return [{"role": "model", "parts": [*parts, *asked]}, {"role": "user", "parts": answers}]

@@ -42,12 +42,6 @@ class TestOutputs:
         assert isinstance(decision, Untouched)
         assert attempt.output_tokens == 30_000
 
-    def test_it_is_not_lowered_below_what_helps_anybody(self):
-        request = session(turns=3, max_tokens=30_000)
-        window = Window(int(tokens_of(request) * 1.05) + LEAST_OUTPUT_TOKENS // 2, "model_info")
-        decision, _ = decided(request, to(reserve="0%"), Known(window))
-        assert sent(request, decision).fields["max_tokens"] in (30_000, *range(LEAST_OUTPUT_TOKENS, 30_000))
-
     def test_a_compressed_request_asks_for_less_too(self):
         request = session(turns=40, max_tokens=8_000)
         decision, attempt = decided(request, to(20_000), Known(Window(20_000, "model_info"), output_limit_tokens=4_096))

@@ -94,12 +94,16 @@ class TestRetries:
         _, first = decided(request, target)
         said = Overflow("output_limit", "x", limit, requested_output_tokens=first.output_tokens if named else None)
         refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
-        decision, again = decided(request, replace(target, attempt=number), Known(target.window, previous=refused))
+        retry = replace(target, attempt=number)
+        known = known_of(retry, DeploymentStats(), NOW, refused)
+        decision, again = decided(request, retry, known)
+        assert known.window == target.window
         if isinstance(decision, NotRetried):
             assert first.output_tokens is not None
             assert limit >= first.output_tokens
         else:
             assert decision.changes["max_tokens"] == limit == again.output_tokens
+            assert again.lowered
             assert again.sent_tokens == first.sent_tokens
 
     @given(
@@ -133,13 +137,6 @@ class TestRetries:
         elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))
         assert self.retry(None, refused=elsewhere)[0].window == to().window
 
-    def test_what_the_error_names_is_kept_to_at_once(self):
-        limit = int(self.size * 0.2)
-        known, decision, attempt = self.retry(Overflow("input", "x", limit, self.size))
-        assert known.window == Window(limit, "refusal")
-        assert attempt.sent_tokens <= limit
-        assert decision.figures.window_tokens == limit
-
     def test_where_that_alone_exceeds_the_limit_nothing_is_sent_again(self):
         """The provider counts four times what is counted here: cutting the rest to nothing would not help."""
         _, decision, attempt = self.retry(Overflow("input", "x", self.size * 2, self.size * 4))
@@ -155,15 +152,6 @@ class TestRetries:
             assert isinstance(decision, Untouched)
         else:
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
-
-    def test_a_refused_output_says_nothing_of_the_window(self):
-        asked = session(turns=40, max_tokens=64_000)
-        overflow = Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=64_000)
-        known, decision, attempt = self.retry(overflow, request=asked)
-        assert known.window == to().window
-        assert isinstance(decision, Compressed)
-        assert dict(decision.changes) == {"max_tokens": 8_192}
-        assert (attempt.sent_tokens, attempt.output_tokens, attempt.lowered) == (self.size, 8_192, True)
 
     def test_an_output_that_does_not_fit_beside_the_input_gives_way_and_the_conversation_stays_whole(self):
         limit = int(self.size * 1.1)

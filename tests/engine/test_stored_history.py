@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
 from engine_requests import decided, session, to, tokens_of
 
-from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
+from ctx_hooks.engine.decision import Compressed, NotRetried
 from ctx_hooks.learning.attempts import known_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -36,21 +35,7 @@ def retry(request, overflow, attempt=1, **policy):
     return decided(request, target, known(target, previous=refused(request, overflow, **policy)))
 
 
-def test_history_at_provider_is_left_alone():
-    decision, attempt = decided(continued(), to(), known(to()))
-    assert isinstance(decision, Untouched)
-    assert attempt.stored
-    assert not attempt.truncates
-
-
 class TestAfterARefusal:
-    @pytest.mark.parametrize("figures", [(WINDOW, WINDOW + 5_000), ()], ids=["with figures", "without"])
-    def test_the_provider_is_asked_to_shorten_what_it_keeps_and_nothing_new_is_cut(self, figures):
-        decision, attempt = retry(continued(), Overflow("input", "x", *figures))
-        assert isinstance(decision, Compressed)
-        assert decision.changes == {"truncation": "auto"}
-        assert attempt.truncates
-
     def test_what_is_new_is_cut_where_it_exceeds_the_limit_by_itself(self):
         request = continued()
         limit = tokens_of(request) // 2

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from answering_server import answering
 from configurations import GENERAL, PATIENT, PLUGIN, WINDOW, configuration, importable, on_path
@@ -126,6 +127,18 @@ def elsewhere():
 
     with answering(answer) as server.url:
         yield server
+
+
+@pytest.fixture(scope="session")
+def pass_on(provider):
+    """Return the provider's answer to a request that came to the other server."""
+
+    async def passed(request: Request) -> Response:
+        async with httpx.AsyncClient() as client:
+            found = await client.post(provider.url + request.url.path, json=await request.json(), timeout=300)
+        return Response(found.content, found.status_code, media_type=found.headers["content-type"])
+
+    return passed
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,13 @@ import pytest
 from configurations import deployment
 from retrieving import FACT
 from routes import events_of
+from strategies import tool_round
 from websockets.asyncio.client import connect
 
 from ctx_hooks.addons.compaction_api import items as own
 from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store import sealing
+from ctx_hooks.testing.conversations import read_tool
 from ctx_hooks.testing.processes import MASTER_KEY
 
 ON = {"compaction_api": True}
@@ -23,9 +25,7 @@ MODELS = {"vllm": "openai/summarising", "claude": "anthropic/claude-summarising"
 KINDS = tuple(MODELS)
 CALLERS = {"research-2": {"team_id": "research"}}
 TENANT = tenant_digest("team", "research")
-TOOLS = [
-    {"type": "function", "name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
-]
+TOOLS = [read_tool("openai-responses")]
 
 
 def groups(url):
@@ -49,15 +49,8 @@ def session(exchanges=12, words=120, first=0):
     items = [user(STANDING)]
     for number in range(first, first + exchanges):
         name = f"string_{number}.txt"
-        call = {"call_id": f"call_{number}", "name": "read_file", "arguments": json.dumps({"path": name})}
-        items += [
-            {"type": "function_call", **call},
-            {
-                "type": "function_call_output",
-                "call_id": call["call_id"],
-                "output": f"{name}: " + f"tension {number} " * words,
-            },
-        ]
+        result = f"{name}: " + f"tension {number} " * words
+        items += tool_round("openai-responses", [(f"call_{number}", result)], arguments={"path": name})
     return items
 
 
@@ -80,6 +73,7 @@ def item_of(answer, *, stream=True):
     assert kinds[:2] == ["response.created", "response.in_progress"]
     assert kinds[-3:] == ["response.output_item.added", "response.output_item.done", "response.completed"]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert len({event["response"]["id"] for event in events if "response" in event}) == 1
     assert events[-1]["response"]["output"] == [events[-2]["item"]]
     return events[-2]["item"]
 
@@ -204,9 +198,8 @@ def changed(content, how):
 def test_changed_item_is_refused(how, proxy, provider):
     item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
     provider.reset()
-    answer = post(
-        proxy, [{**item, "encrypted_content": changed(item["encrypted_content"], how)}, user("Go on.")], "compacting-vllm"
-    )
+    forged = {**item, "encrypted_content": changed(item["encrypted_content"], how)}
+    answer = post(proxy, [forged, user("Go on.")], "compacting-vllm")
     assert answer.status_code == 400
     assert "compaction item" in answer.text
     assert provider.requests() == []

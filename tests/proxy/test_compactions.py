@@ -8,16 +8,19 @@ from configurations import PLUGIN, WINDOW, configuration, deployment
 from fastapi.responses import JSONResponse
 from proxies import Proxy
 from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, NAMES, RESPONSES, SIZE
+from strategies import FIELDS
 
 from ctx_hooks.testing import agent_session, sign
 
 COMPACTOR = "claude-opus-4-8"
 SUMMARY = {"type": "compaction", "content": "They build a recipe app.", "signature": sign("They build a recipe app.")}
 OPAQUE = {"type": "compaction", "encrypted_content": "gAAAA" * 100}
+ON_MESSAGES = {"role": "assistant", "content": [SUMMARY]}
 ON_CHAT = {"role": "assistant", "content": "", "provider_specific_fields": {"compaction_blocks": [SUMMARY]}}
 CLEARED = {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 2_000}}]}
 THRESHOLD = [{"type": "compaction", "compact_threshold": 2_000}]
 compacts = pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="LiteLLM knows none before")
+in_two_sizes = pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
 in_three_formats = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=[NAMES[0], NAMES[1], NAMES[3]])
 
 
@@ -39,7 +42,7 @@ def _large_compactor(provider):
 def asked(route, **fields):
     """Return a question behind a talk that the window does not hold."""
     said = [{"role": ("user", "assistant")[n % 2], "content": f"Remark {n} on MAPLE-{n}. " * 80 + "."} for n in range(6)]
-    field = "input" if route is RESPONSES else "messages"
+    field = FIELDS[route.fmt]
     return {"model": "auto", field: [*said, {"role": "user", "content": "Which was it?"}], "max_tokens": 100, **fields}
 
 
@@ -59,7 +62,7 @@ def test_a_talk_that_litellms_complexity_router_has_compacted_is_sent_as_it_is(r
 def test_an_agents_loop_that_the_complexity_router_refuses_is_fitted_on_the_way_back(route, proxy, provider):
     """ "No closed older conversation is available": LiteLLM refuses it before any deployment hook."""
     session = agent_session(route.fmt, model="auto", **SIZE)
-    field = "input" if route is RESPONSES else "messages"
+    field = FIELDS[route.fmt]
     answer = route.post(proxy, {**session, field: session[field][:-1], "max_tokens": 100})
     assert answer.status_code == 200, answer.text[:500]
     (only,) = provider.requests()
@@ -70,9 +73,8 @@ def test_an_agents_loop_that_the_complexity_router_refuses_is_fitted_on_the_way_
 def test_what_a_guardrail_has_left_too_long_is_fitted(route, proxy, provider, elsewhere):
     async def halved(request):
         body = await request.json()
-        return JSONResponse(
-            {"messages": [{**m, "content": m["content"][: len(m["content"]) // 2]} for m in body["messages"]]}
-        )
+        cut = [{**m, "content": m["content"][: len(m["content"]) // 2]} for m in body["messages"]]
+        return JSONResponse({"messages": cut})
 
     elsewhere.answer = halved
     answer = route.ask(proxy, group=route.fitted, guardrails=["headroom"])
@@ -86,7 +88,7 @@ def test_what_a_guardrail_has_left_too_long_is_fitted(route, proxy, provider, el
 @pytest.mark.parametrize(
     ("route", "asked_for"), [(MESSAGES, CLEARED), (RESPONSES, THRESHOLD)], ids=["messages", "responses"]
 )
-@pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
+@in_two_sizes
 def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, asked_for, turns, proxy, provider):
     size = {"turns": turns, "result_chars": 2_500}
     answer = route.ask(proxy, group=route.fitted, size=size, context_management=asked_for)
@@ -108,12 +110,12 @@ def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, 
 def test_what_a_provider_has_compacted_comes_back_to_it_first_and_unchanged(route, own, kept, proxy, provider):
     group = route.fitted if route is RESPONSES else MESSAGES.fitted
     session = agent_session(route.fmt, model=group, turns=10, result_chars=2_500)
-    field = "input" if route is RESPONSES else "messages"
+    field = FIELDS[route.fmt]
     answer = route.post(proxy, {**session, field: [own, *session[field]], "max_tokens": 100})
     assert answer.headers["x-ctx-hooks-decision"] == "compressed"
     (only,) = provider.requests()
     assert only["status"] == 200, only["error"]
-    first = only["payload"]["input" if route is RESPONSES else "messages"][0]
+    first = only["payload"][field][0]
     assert kept in (first, *first.get("content", ()))
 
 
@@ -139,7 +141,7 @@ def intercepting(provider):
         yield running
 
 
-@pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
+@in_two_sizes
 def test_behind_the_plugin_nothing_is_left_for_compression_interception(turns, intercepting, provider):
     answer = MESSAGES.ask(intercepting, group=MESSAGES.fitted, size={"turns": turns, "result_chars": 2_500})
     assert answer.status_code == 200, answer.text
@@ -150,16 +152,13 @@ def test_behind_the_plugin_nothing_is_left_for_compression_interception(turns, i
     assert "litellm_content_retrieve" not in json.dumps(only["payload"])
 
 
-@pytest.mark.parametrize("turns", [4, 10], ids=["fits", "is too long"])
+@in_two_sizes
 def test_an_edit_that_litellm_makes_for_its_provider_is_made_behind_the_plugin(turns, proxy, provider):
-    session = agent_session("anthropic", model="edited", turns=turns, result_chars=1_200 if turns == 4 else 2_500)
-    edit = {
-        **CLEARED["edits"][0],
-        "trigger": {"type": "input_tokens", "value": 500},
-        "keep": {"type": "tool_uses", "value": 1},
-    }
-    answer = MESSAGES.post(proxy, {**session, "context_management": {"edits": [edit]}})
-    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 4 else "compressed")
+    limits = {"trigger": {"type": "input_tokens", "value": 500}, "keep": {"type": "tool_uses", "value": 1}}
+    edits = {"edits": [CLEARED["edits"][0] | limits]}
+    size = {"turns": turns, "result_chars": 2_500}
+    answer = MESSAGES.ask(proxy, group="edited", size=size, context_management=edits)
+    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
     (only,) = provider.requests()
     assert (only["status"], "context_management" in only["payload"]) == (200, False)
     *older, newest = (m["content"] for m in only["payload"]["messages"] if m["role"] == "tool")
@@ -167,7 +166,7 @@ def test_an_edit_that_litellm_makes_for_its_provider_is_made_behind_the_plugin(t
     assert newest not in older
 
 
-@pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
+@in_two_sizes
 def test_an_edit_that_litellm_leaves_out_for_openai_is_no_part_of_the_request(turns, proxy, provider):
     size = {"turns": turns, "result_chars": 2_500}
     answer = MESSAGES_TO_OPENAI.ask(proxy, group=MESSAGES_TO_OPENAI.fitted, size=size, context_management=CLEARED)

@@ -2,7 +2,7 @@
 
 import pytest
 from configurations import WINDOW, deployment
-from routes import GEMINI, MESSAGES, ROUTES
+from routes import GEMINI, MESSAGES, NAMES, ROUTES
 
 LAST = {"fallbacks": "last"}
 NOWHERE = "http://127.0.0.1:9"
@@ -20,11 +20,9 @@ KINDS = {
 }
 PROVIDERS = {"openai": "openai", "claude": "anthropic", "gemini": "gemini"}
 FALLBACKS = [
-    *(
-        {f"full-{kind}-{name}": [f"{group}-{name}" for group in groups]}
-        for kind, (_, groups, _) in KINDS.items()
-        for name in PROVIDERS
-    ),
+    {f"full-{kind}-{name}": [f"{group}-{name}" for group in groups]}
+    for kind, (_, groups, _) in KINDS.items()
+    for name in PROVIDERS
 ]
 
 
@@ -52,9 +50,8 @@ def ask(route, kind, proxy, provider, **fields):
     return answer, [(r["model"], r["status"]) for r in provider.requests()], provider.requests()
 
 
-WIRE = [
-    pytest.param(route, stream, id=f"{route.path}{route.group}-{stream}") for route in ROUTES for stream in (False, True)
-]
+WIRE = [pytest.param(route, n % 2 == 1, id=NAMES[n]) for n, route in enumerate(ROUTES)]
+"""Each route, and every other streamed."""
 
 
 @pytest.mark.parametrize(("route", "stream"), WIRE)

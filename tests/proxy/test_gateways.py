@@ -4,12 +4,12 @@ import base64
 import json
 import random
 
-import httpx
 import pytest
 from configurations import deployment
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from routes import CHAT, MESSAGES
+from strategies import tool_round
 
 from ctx_hooks.testing import agent_session
 
@@ -45,7 +45,7 @@ def refusal_of(body, kind):
 
 
 @pytest.fixture
-def received(provider, elsewhere):
+def received(provider, elsewhere, pass_on):
     """The bodies and statuses of the requests that reach the gateway, which passes on what it does not refuse."""
     provider.reset(windows={}, window_tokens=WINDOW, strict=False)
     found = []
@@ -56,9 +56,7 @@ def received(provider, elsewhere):
         found.append((body, 200 if refused is None else refused.status_code))
         if refused is not None:
             return refused
-        async with httpx.AsyncClient() as client:
-            passed = await client.post(provider.url + request.url.path, json=body, timeout=300)
-        return Response(passed.content, passed.status_code, media_type=passed.headers["content-type"])
+        return await pass_on(request)
 
     elsewhere.answer = answer
     return found
@@ -68,19 +66,12 @@ def with_screenshots(route, group):
     """Return a session of twelve screenshots of 60 kB in tool results."""
     shot = base64.b64encode(random.Random(1).randbytes(45_000)).decode()
     messages = [{"role": "user", "content": "Look at the pages."}]
+    source = {"type": "base64", "media_type": "image/png", "data": shot}
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{shot}"}}
+    if route is MESSAGES:
+        image = {"type": "image", "source": source}
     for n in range(12):
-        if route is MESSAGES:
-            image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": shot}}
-            call = {"type": "tool_use", "id": f"c{n}", "name": "look", "input": {"page": n}}
-            result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": [image]}
-            messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-        else:
-            image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{shot}"}}
-            call = {"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-            messages += [
-                {"role": "assistant", "content": None, "tool_calls": [call]},
-                {"role": "tool", "tool_call_id": f"c{n}", "content": [image]},
-            ]
+        messages += tool_round(route.fmt, [(f"c{n}", [image])], name="look", arguments={"page": n})
     return {"model": group, "messages": messages, "max_tokens": 8_000}
 
 

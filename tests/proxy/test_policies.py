@@ -5,12 +5,7 @@ import json
 import pytest
 from routes import CHAT, MESSAGES, RESPONSES
 
-LIMITS = {"tool_results": {"max_lines": 3, "direction": "head", "apply": "always"}}
 CALLERS = {
-    "limited": {"team_metadata": {"ctx_hooks": LIMITS}},
-    "watched": {"team_metadata": {"ctx_hooks": {**LIMITS, "mode": "observe"}}},
-    "repaired": {"team_metadata": {"ctx_hooks": {"repair": "always"}}},
-    "repair-watched": {"team_metadata": {"ctx_hooks": {"repair": "always", "mode": "observe"}}},
     "chinese": {"team_metadata": {"ctx_hooks": {"language": "zh"}}},
     "plain": {"team_model_aliases": {"house-model": "fitted"}, "aliases": {"my-model": "fitted"}},
 }
@@ -55,17 +50,3 @@ def test_aliases_of_the_router_of_a_team_and_of_a_key_are_the_groups_they_stand_
     assert answer.status_code == 200, answer.text
     assert [r["status"] for r in provider.requests()] == [200], "the window of the group behind the alias is known"
     assert answer.headers["x-ctx-hooks"].startswith("compressed")
-
-
-def orphaned(payload, field):
-    """Return a payload without its first call, whose result stays."""
-    items = payload[field]
-    first = next(n for n, item in enumerate(items) if '"call' in json.dumps(item) or "tool_use" in json.dumps(item))
-    item = items[first]
-    if field == "messages" and isinstance(item.get("content"), list):
-        kept = [{**item, "content": [part for part in item["content"] if part.get("type") != "tool_use"] or "Let me see."}]
-    elif field == "messages":
-        kept = [{"role": "assistant", "content": "Let me see."}]
-    else:
-        kept = []
-    return {**payload, field: [*items[:first], *kept, *items[first + 1 :]]}

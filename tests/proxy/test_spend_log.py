@@ -7,7 +7,7 @@ from configurations import GENERAL, PLUGIN, deployment, importable
 from proxies import Proxy
 from routes import MODELS, NAMES, ROUTES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+from ctx_hooks.testing import agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 CALLBACKS = """
@@ -50,8 +50,8 @@ handler = Spend()
 """
 TIGHT, RESERVE = 12_000, 0.45
 """Holds a session of 8,000 tokens, but not the share that is kept free for its answer as well."""
-TURNS, FEWER = 8, 5
-"""Turns of a session of 8,000 tokens, and of one that is sent as it is."""
+TURNS = 8
+"""Of a session of 8,000 tokens."""
 PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, "output_cost_per_token": 0.01}
 PLAIN, CACHED, OUTPUT = PRICES.values()
 LOGGED = tuple(name for name in NAMES if name != "gemini-to-openai")
@@ -65,18 +65,17 @@ over_every_route_in_turn = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module")
-def roomy():
-    with FakeProvider(ProviderSettings(window_tokens=1_000_000)) as running:
-        yield running
+@pytest.fixture(autouse=True)
+def _roomy(_fresh_provider, provider):
+    provider.configure(window_tokens=1_000_000)
 
 
 @pytest.fixture(scope="module")
-def spending(roomy, tmp_path_factory):
+def spending(provider, tmp_path_factory):
     """A proxy that asks the test's logger before the plugin."""
     windows = {"compressed": TIGHT, "whole": 1_000_000}
     models = [
-        deployment(roomy.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
+        deployment(provider.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
         for name in LOGGED
         for group, window in windows.items()
     ]
@@ -90,17 +89,12 @@ def spending(roomy, tmp_path_factory):
         yield running
 
 
-def asked(proxy, provider, name, group, *, stream=False, turns=TURNS):
+def asked(proxy, provider, name, group, *, stream=False):
     """Return the rows of an agent's session, and what the provider read of it."""
     route = ROUTES[NAMES.index(name)]
-    session = agent_session(
-        route.fmt, model=f"{name}-{group}", result_chars=3_200, turns=turns, thinking=route.fmt in ("anthropic", "gemini")
-    )
-    return sent(proxy, provider, route, {**session, "stream": stream})
-
-
-def sent(proxy, provider, route, payload):
-    answer = route.post(proxy, payload, headers={**proxy.headers, "x-litellm-tags": TAG})
+    thinking = route.fmt in ("anthropic", "gemini")
+    session = agent_session(route.fmt, model=f"{name}-{group}", result_chars=3_200, turns=TURNS, thinking=thinking)
+    answer = route.post(proxy, {**session, "stream": stream}, headers={**proxy.headers, "x-litellm-tags": TAG})
     assert answer.status_code == 200, answer.text
     start = f"row {answer.headers['x-litellm-call-id']} "
     proxy.wait_until(lambda: " end\n" in proxy.log().partition(start)[2], "the whole row: a long one is written in parts")
@@ -116,12 +110,12 @@ def cost_of(read):
 
 
 @over_every_route_in_turn
-def test_what_was_saved_is_what_the_whole_request_would_have_cost_more(name, stream, spending, roomy):
-    roomy.reset()
-    whole, original = asked(spending, roomy, name, "whole", stream=stream)
+def test_what_was_saved_is_what_the_whole_request_would_have_cost_more(name, stream, spending, provider):
+    provider.reset()
+    whole, original = asked(spending, provider, name, "whole", stream=stream)
     assert (whole["savings"], whole["daily_tokens"], whole["daily_dollars"]) == (None, 0, 0)
-    roomy.reset()
-    row, read = asked(spending, roomy, name, "compressed", stream=stream)
+    provider.reset()
+    row, read = asked(spending, provider, name, "compressed", stream=stream)
     saved = row["savings"]
     assert saved["source"] == "ctx_hooks"
     assert saved["tokens_before"] == pytest.approx(original["input_tokens"], rel=MOST_APART)
@@ -136,10 +130,10 @@ def test_what_was_saved_is_what_the_whole_request_would_have_cost_more(name, str
 
 
 @over_every_route
-def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_are_fewer(name, spending, roomy):
-    roomy.reset()
+def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_are_fewer(name, spending, provider):
+    provider.reset()
     for _ in range(2):
-        row, read = asked(spending, roomy, name, "compressed")
+        row, read = asked(spending, provider, name, "compressed")
     assert read["cached_tokens"] > 0
     assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"], abs=PLAIN)
     assert 0 < row["daily_tokens"] < row["savings"]["tokens_before"] - row["savings"]["tokens_after"]

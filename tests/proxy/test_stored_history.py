@@ -4,9 +4,8 @@ import random
 
 import pytest
 from configurations import WINDOW, deployment
-from routes import events_of
+from routes import RESPONSES, events_of
 
-from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.conversations import read_tool, source_text
 
 TURNS = 8
@@ -20,7 +19,7 @@ def groups(url):
 
 
 def ask(proxy, fields):
-    answer = LOOPBACK.post(f"{proxy.url}/v1/responses", json=fields, headers=proxy.headers, timeout=300)
+    answer = RESPONSES.post(proxy, fields)
     assert answer.status_code == 200, answer.text
     if not fields.get("stream"):
         return answer.json()

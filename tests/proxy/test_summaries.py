@@ -14,7 +14,7 @@ from ctx_hooks.testing.conversations import source_text
 WINDOW = 3_000
 ABOVE_SOFT_MARK, COMPACTED = 34, 40
 """Turns of the conversation: at the one its requests are near the budget, at the other above it."""
-TIMEOUTS_SECONDS = {"hangs": 2.0}
+TIMEOUTS_SECONDS = {"hangs": 0.5}
 PATIENT_SECONDS = 60.0
 """Of those that answer: a busy machine is no bad summariser."""
 BAD = ("hangs", "fails", "refuses")

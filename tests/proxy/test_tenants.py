@@ -2,19 +2,16 @@
 
 import json
 
-import httpx
 import pytest
 from configurations import deployment
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from routes import CHAT, MESSAGES, RESPONSES
+from strategies import FIELDS
 
 from ctx_hooks.testing import LOOPBACK, agent_session
 
 WINDOW = 32_000
-FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
-
-
 MODELS = {"openai-chat": "openai/chat", "anthropic": "anthropic/messages", "openai-responses": "openai/responses"}
 
 
@@ -80,7 +77,7 @@ def elsewhere_groups(url):
 
 
 @pytest.fixture
-def quoted(provider, elsewhere):
+def quoted(elsewhere, pass_on):
     """The requests that a server has refused because of their service tier, which it quotes; the provider answers others."""
     refused = []
 
@@ -91,9 +88,7 @@ def quoted(provider, elsewhere):
             text = f"Invalid value: '{body['service_tier']}'. Supported values are: 'auto', 'default'."
             error = {"message": text, "type": "invalid_request_error", "param": "service_tier", "code": "invalid_value"}
             return JSONResponse({"error": error}, 400)
-        async with httpx.AsyncClient() as client:
-            found = await client.post(provider.url + request.url.path, json=body, timeout=300)
-        return Response(found.content, found.status_code, media_type=found.headers["content-type"])
+        return await pass_on(request)
 
     elsewhere.answer = answer
     return refused

@@ -141,6 +141,7 @@ class CompactionApi(Addon):
         finally:
             reading.cancel()
         made = response_of(below, model, await self._item(asked, text_of(below)), WHOLE)
+        made["id"] = alive["response"]["id"]
         for event in ending_of(made, number):
             yield event
 
