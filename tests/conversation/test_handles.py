@@ -14,7 +14,7 @@ keys = st.binary(min_size=1, max_size=64)
 
 
 @given(any_text, any_text, keys, keys)
-def test_handle_has_its_form_and_identifies_text_and_key(one, other, key, another_key):
+def test_handle_identifies_text_and_key(one, other, key, another_key):
     assert is_handle(handle_of(key, one))
     assert (handle_of(key, one) == handle_of(key, other)) == (one == other)
     assert (handle_of(key, one) == handle_of(another_key, one)) == (key == another_key)
@@ -29,7 +29,7 @@ def test_another_process_gives_the_same_handle():
 @pytest.mark.parametrize(
     "text", ["", "a" * 11, "a" * 13, "A" * 12, "a" * 11 + "1", "a" * 12 + "\n", None, 7, b"a" * 12, ["a"]]
 )
-def test_no_other_text_has_the_form_of_a_handle(text):
+def test_no_other_text_is_a_handle(text):
     assert is_handle("a" * HANDLE_CHARS)
     assert not is_handle(text)
 

@@ -76,7 +76,7 @@ def test_no_name_ends_the_line_of_a_source(language, name):
 
 
 @given(st.text(), st.text())
-def test_quotation_is_one_line_of_json_without_our_mark(before, behind):
+def test_quotation_is_one_line_without_our_mark(before, behind):
     for text in (before, before + MARK + behind):
         quotation = placeholders.quoted(text)
         assert quotation.splitlines() == [quotation]

@@ -68,7 +68,7 @@ def session(turns):
     return request_of("atalk", {"model": "m", "talk": talk, "most_words": 900})
 
 
-async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_all_rules_kept():
+async def test_longer_request_is_compacted_by_all_rules():
     assert isinstance(await RequestFlow().deciding.decide(session(2), to(20_000)), Untouched)
     decision = await RequestFlow().deciding.decide(session(30), to(20_000))
     assert isinstance(decision, Compressed)
@@ -80,7 +80,7 @@ async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_al
     json.dumps(sent)
 
 
-async def test_a_stated_output_that_the_window_has_no_room_for_is_lowered_in_its_own_field():
+async def test_output_is_lowered_in_its_own_field():
     request = replace(session(2), fields={**session(2).fields, "most_words": 90_000})
     decision = await RequestFlow().deciding.decide(request, to(20_000))
     assert isinstance(decision, Compressed)

@@ -42,7 +42,7 @@ def pairs(contents):
     ([call(n=1, own_id="a"), call(n=2, own_id="b")], [response("1"), response("2")]),
     ([call(n=1), call("other", n=2)], [response("2", "other"), response("1")]),
 ], ids=["order", "ids", "ids of the client alone", "ids of the model alone", "names"])  # fmt: skip
-def test_a_response_belongs_to_the_call_of_its_id_else_to_the_next_of_its_function(calls, responses):
+def test_response_answers_its_id_or_its_function(calls, responses):
     contents = exchange(calls, responses)
     assert all(json.loads(arguments)["n"] == int(text) for arguments, text in pairs(contents))
     assert not ctx_hooks.repair(contents, format="gemini").changed
@@ -58,7 +58,7 @@ def test_names_made_up_here_are_never_written():
     assert "#" not in json.dumps([p for c in sent for p in c["parts"] if "functionCall" in p])
 
 
-def test_a_missing_response_is_added_under_the_name_and_id_of_its_call():
+def test_missing_response_has_its_calls_name_and_id():
     contents = exchange([call("f", own_id="a"), call("g")], [response("1", "f", own_id="a")])
     repaired = ctx_hooks.repair(contents, format="gemini").messages
     answers = [p["functionResponse"] for p in repaired[2]["parts"]]
@@ -67,14 +67,14 @@ def test_a_missing_response_is_added_under_the_name_and_id_of_its_call():
     assert violations("gemini", {"contents": repaired}) == []
 
 
-def test_words_that_came_before_the_responses_stay_a_turn_of_their_own_behind_them():
+def test_words_before_responses_become_a_turn_behind():
     contents = exchange([call(n=1)], [{"text": "quick!"}])
     repaired = ctx_hooks.repair([*contents, {"role": "user", "parts": [response("1")]}], format="gemini").messages
     assert repaired == [*contents[:2], {"role": "user", "parts": [response("1")]}, contents[2]]
 
 
 @pytest.mark.parametrize("spelling", ["thoughtSignature", "thought_signature"])
-def test_what_is_signed_is_sent_whole_or_not_at_all(spelling):
+def test_signed_part_is_whole_or_gone(spelling):
     """Google: "Function call is missing a thought_signature in functionCall parts."."""
     contents = []
     for n in range(20):
@@ -96,7 +96,7 @@ def test_what_is_signed_is_sent_whole_or_not_at_all(spelling):
     ({"result": "long"}, {"result": "cut"}), ({"stdout": "long", "exit_code": 1}, {"output": "cut"}),
     ({"rows": [1, 2]}, {"rows": "cut"}), (["long"], {"output": "cut"}),
 ], ids=str)  # fmt: skip
-def test_a_rewritten_result_stands_under_its_own_key_else_under_googles(given, written):
+def test_cut_result_has_its_own_key_or_googles(given, written):
     answer = {"functionResponse": {"name": "f", "response": given}}
     (_, _, message) = (conversation := gemini.WIRE.read(exchange([call("f")], [answer]))).messages
     result = message.results[0]
@@ -105,7 +105,7 @@ def test_a_rewritten_result_stands_under_its_own_key_else_under_googles(given, w
     assert sent[0]["parts"] == [{"functionResponse": {"name": "f", "response": written}}]
 
 
-def test_a_response_that_names_an_earlier_call_is_not_taken_for_the_answer_to_the_last():
+def test_response_to_an_earlier_call_is_moved():
     """The last call has an id of its own, which the response does not name: that one is moved, this one has none."""
     contents = [
         {"role": "user", "parts": [{"text": "go"}]},

@@ -19,7 +19,7 @@ def reader_of(fmt, **fields):
 @every_format
 @settings(max_examples=10)
 @given(data=st.data())
-def test_message_by_message_is_read_what_the_whole_holds(fmt, data):
+def test_messages_read_singly_equal_the_whole(fmt, data):
     messages = data.draw(payloads(fmt))
     reader = MessageReader(fmt, messages, ("system text",), 1)
     whole = WIRE_FORMATS[fmt].read(messages)
@@ -52,7 +52,7 @@ def test_what_is_not_asked_for_is_not_read():
 @every_format
 @settings(max_examples=10)
 @given(data=st.data())
-def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed(fmt, data):
+def test_copy_is_equal_and_shares_nothing(fmt, data):
     messages = data.draw(payloads(fmt))
     copy = copied(messages)
     assert copy == messages

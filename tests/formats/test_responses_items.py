@@ -77,7 +77,7 @@ def test_twelve_calls_of_any_kind_fit(kind):
 
 
 @every_kind
-def test_the_newest_call_of_any_kind_keeps_its_form(kind):
+def test_newest_call_of_any_kind_keeps_form(kind):
     items = [user("Begin."), *made(kind, text_of(24_000))]
     result = compressed(items, 3_000)
     assert_lawful(items, result.messages)

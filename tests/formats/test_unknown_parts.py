@@ -50,7 +50,7 @@ def form(value):
 
 
 @pytest.mark.parametrize(("fmt", "kind"), CASES)
-def test_a_long_text_in_any_part_shrinks_in_its_place(fmt, kind):
+def test_long_text_shrinks_in_any_part(fmt, kind):
     parts = PARTS[fmt][kind](text_of(12_000))
     messages = [spoken(fmt, "user", "Begin."), holding(fmt, parts), spoken(fmt, "user", "And now?")]
     sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=2_000)
@@ -78,7 +78,7 @@ def test_sealed_and_signed_values_are_never_cut():
         assert all(json.dumps(part) in json.dumps(message) for message in sent if name in json.dumps(message))
 
 
-def test_a_google_response_with_an_image_is_cut_beside_it():
+def test_google_response_is_cut_beside_its_image():
     image = "data:image/png;base64," + "iVBORw0KGgo" + "Ab1" * 400
     messages = [spoken("gemini", "user", "Begin."), *tool_round("gemini", [("c", "r")])]
     response = messages[-1]["parts"][0]["functionResponse"]

@@ -90,7 +90,7 @@ shown = st.tuples(
 
 
 @given(st.permutations([0, 1, 2]), st.lists(shown, min_size=3, max_size=3))
-def test_workers_come_to_know_the_same_in_any_order(order, told):
+def test_workers_agree_whatever_the_order(order, told):
     """The newer observation, of what was accepted the larger."""
     each = [{(kind, "ann"): Observation((value,), NOW - ago)} for kind, value, ago in told]
     found, again = DeploymentStats(), DeploymentStats()
@@ -178,7 +178,7 @@ def test_ten_noisy_answers_show_ratio(factor):
     assert errors[int(0.95 * len(errors))] <= 0.08
 
 
-def test_noise_and_outlier_leave_ratio_and_change_moves_it():
+def test_only_a_lasting_change_moves_the_ratio():
     steady = learned([1.1, 1.11, 1.09, 1.105, 1.095, 1.12, 1.1, 2.4])
     assert steady[0] == learned([1.1])[0]
     assert learned([1.0] * 15 + [1.3] * 12)[0] == pytest.approx(1.3, rel=0.02)
@@ -189,6 +189,6 @@ def test_impossible_ratio_is_not_learned(counted, billed):
     assert ratios_after((), counted, billed) == ()
 
 
-def test_ratio_of_other_scripts_is_largest_of_last_fifteen():
+def test_other_scripts_ratio_is_largest_of_fifteen():
     for later, expected in ((14, 3.0), (15, 1.5)):
         assert learned([3.0, *[1.5] * later], is_bound=True)[0] == pytest.approx(expected, rel=0.02)

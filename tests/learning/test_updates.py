@@ -104,7 +104,7 @@ def test_limit_of_request_not_counted_whole_is_own():
 
 @pytest.mark.parametrize(("size", "limit", "known"), [(0, 100_000, True), (90_000, 100_000, True),
     (110_000, 100_000, False), (0, 99_999, False)])  # fmt: skip
-def test_limit_below_accepted_size_or_half_window_needs_proof(size, limit, known):
+def test_limit_far_below_known_sizes_needs_proof(size, limit, known):
     attempt, overflow = replace(COUNTED, sent_tokens=120_000), Overflow("input", "x", limit, 120_000)
     stats = accepted(size) if size else NOTHING
     assert (limit_of(after(attempt, overflow, stats)) == limit) is known

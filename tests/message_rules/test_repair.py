@@ -22,7 +22,7 @@ def request(fmt, messages):
 @every_format
 @thorough
 @given(data=st.data())
-def test_a_valid_conversation_is_left_as_the_very_object(fmt, data):
+def test_valid_conversation_is_the_same_object(fmt, data):
     conversation = WIRE_FORMATS[fmt].read(data.draw(payloads(fmt)))
     repaired, repairs = message_rules.repair(conversation)
     assert repaired is conversation
@@ -32,7 +32,7 @@ def test_a_valid_conversation_is_left_as_the_very_object(fmt, data):
 @every_format
 @thorough
 @given(data=st.data())
-def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(fmt, data):
+def test_repaired_conversation_needs_no_second_repair(fmt, data):
     codec = WIRE_FORMATS[fmt]
     repaired, _ = message_rules.repair(codec.read(data.draw(broken_payloads(fmt))))
     again = codec.read(codec.write(repaired))
@@ -42,13 +42,13 @@ def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(fmt
 @pytest.mark.parametrize("fmt", ["openai-chat", "openai-responses", "gemini"])
 @thorough
 @given(data=st.data())
-def test_the_independent_judge_accepts_what_was_repaired(fmt, data):
+def test_independent_judge_accepts_repaired_messages(fmt, data):
     messages = data.draw(broken_payloads(fmt))
     repaired = ctx_hooks.repair(messages, format=fmt).messages
     assert repaired == [] or refused(fmt, request(fmt, repaired)) == []
 
 
-def test_doubles_and_orphans_go_and_a_missing_result_is_added():
+def test_doubles_and_orphans_go_missing_results_come():
     uses = [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ("a", "b")]
     result = {"type": "tool_result", "tool_use_id": "a", "content": "1"}
     messages = [
@@ -64,25 +64,29 @@ def test_doubles_and_orphans_go_and_a_missing_result_is_added():
     assert sorted(r.action for r in done.repairs) == ["added", "dropped", "dropped"]
 
 
-def test_an_output_whose_call_lies_with_the_provider_stays():
+def test_output_of_a_stored_call_stays():
     items = [{"type": "function_call_output", "call_id": "c", "output": "o"}, {"role": "user", "content": "and?"}]
     conversation = WIRE_FORMATS["openai-responses"].read(items)
     assert message_rules.repair(conversation, continues=True)[0] is conversation
     assert len(message_rules.repair(conversation)[0].messages) == 1
 
 
-@pytest.mark.parametrize(("messages", "kept"), [
-    ([{"role": "user", "content": None}], [{"role": "user", "content": ""}]),
+ASKED = {"role": "user", "content": "q"}
+
+
+@pytest.mark.parametrize(("fmt", "messages", "kept"), [
+    ("openai-chat", [{"role": "user", "content": None}], [{"role": "user", "content": ""}]),
     (
-        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "tool_calls": []}],
-        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
+        "openai-chat", [ASKED, {"role": "assistant", "content": "a", "tool_calls": []}],
+        [ASKED, {"role": "assistant", "content": "a"}],
     ),
-], ids=["null content", "empty calls"])  # fmt: skip
-def test_chat_content_is_made_acceptable(messages, kept):
-    assert ctx_hooks.repair(messages, format="openai-chat").messages == kept
+    ("openai-responses", [ASKED, {"type": "reasoning", "id": "rs", "summary": []}], [ASKED]),
+], ids=["null content", "empty calls", "reasoning without its item"])  # fmt: skip
+def test_content_is_made_acceptable(fmt, messages, kept):
+    assert ctx_hooks.repair(messages, format=fmt).messages == kept
 
 
-def test_anthropic_content_loses_blanks_and_the_earliest_of_too_many_markers():
+def test_anthropic_content_loses_blanks_and_surplus_markers():
     block = {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}
     messages = [
         {"role": "assistant", "content": "hello"},
@@ -95,12 +99,7 @@ def test_anthropic_content_loses_blanks_and_the_earliest_of_too_many_markers():
     assert done[3]["content"] == "so"
 
 
-def test_reasoning_without_its_item_goes():
-    items = [{"role": "user", "content": "q"}, {"type": "reasoning", "id": "rs", "summary": []}]
-    assert ctx_hooks.repair(items, format="openai-responses").messages == items[:1]
-
-
-def test_only_markers_count_and_not_texts_that_quote_them():
+def test_texts_that_quote_markers_do_not_count():
     marker = {"cache_control": {"type": "ephemeral"}}
     block = {"type": "text", "text": "t", **marker}
     messages = [{"role": "user", "content": [block] * 4}]
@@ -115,7 +114,7 @@ def test_only_markers_count_and_not_texts_that_quote_them():
         assert len(message_rules.repair(conversation)[1]) == surplus
 
 
-def test_google_content_loses_empty_texts_and_what_has_no_part_left_goes():
+def test_google_content_loses_empty_texts():
     said, empty = {"text": "hello"}, {"text": ""}
     contents = [spoken("gemini", role, "") for role in ("user", "assistant", "user")]
     contents[0]["parts"], contents[2]["parts"] = [said, empty], [said]

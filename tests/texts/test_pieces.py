@@ -22,7 +22,7 @@ def test_pieces_are_bounded_and_together_the_text(kind):
 
 
 @every_kind
-def test_units_cover_a_text_side_by_side_and_are_of_bounded_size_and_number(kind):
+def test_segments_cover_text_and_are_bounded(kind):
     for text in (kind(60_000), behind_header(kind)(60_000)):
         found = segments(text).spans
         assert "".join(text[start:end] for start, end in found) == text
@@ -30,12 +30,12 @@ def test_units_cover_a_text_side_by_side_and_are_of_bounded_size_and_number(kind
         assert len(found) <= MOST_SEGMENTS + 1
 
 
-def test_error_lines_are_the_lines_that_a_search_over_the_whole_text_finds():
+def test_error_lines_equal_a_search_over_all():
     text = "".join(f"line {n} {('is fine', 'FAILED: disk full', '出现错误', 'asserted')[n % 4]}\n" for n in range(9_000))
     named = re.compile("failed|错误|asserted", re.IGNORECASE)
     assert list(error_lines(text)) == [line for line in text.split("\n") if named.search(line)]
 
 
-def test_a_long_line_that_names_errors_is_told_once_by_its_beginning():
+def test_long_error_line_is_yielded_once():
     assert list(error_lines("error " * 50_000 + "\nfatal\n")) == [("error " * 50_000)[:LONGEST_LINE_CHARS], "fatal"]
     assert list(error_lines("errors and mirrored terrors\n" * 9_000)) == []

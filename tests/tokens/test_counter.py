@@ -53,7 +53,7 @@ def test_every_model_has_a_vocabulary(model, expected):
 @pytest.mark.parametrize(
     "text", [CHINESE, "🚀🎉" * 90, base64.b64encode(bytes(range(256))).decode(), "12.5,7.25,0.1\n" * 30]
 )
-def test_other_scripts_figures_and_base64_count_by_their_weight(text):
+def test_other_scripts_and_base64_count_by_weight(text):
     plain, weighed = Counter("o200k_base"), Counter("o200k_base", other_weight=2.5)
     message = WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": PROSE + text}]).messages
     alone = WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": text}]).messages
@@ -65,7 +65,7 @@ def test_other_scripts_figures_and_base64_count_by_their_weight(text):
 @pytest.mark.parametrize(
     "text", [PROSE, CODE, "“Où êtes-vous — à l’école?” Nguyễn Đức\n" * 40, "┌──┐ → ✓ ×\n" * 40], ids=str
 )
-def test_latin_words_code_and_boxes_count_as_they_are(text):
+def test_latin_words_code_and_boxes_have_no_weight(text):
     assert Counter("o200k_base", other_weight=3.0).text(text) == Counter("o200k_base").text(text)
 
 

@@ -79,7 +79,7 @@ def test_data_costs_a_fraction_and_is_a_guess(fmt, item):
     assert COUNTER.guessed(message, fmt) >= COUNTER.message(message, fmt) - 30
 
 
-def test_sealed_reasoning_costs_a_fraction_and_is_no_guess():
+def test_sealed_reasoning_is_no_guess():
     """It is in every request of a session: called a guess, no refusal of the session would teach anything."""
     item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}
     message = WIRE_FORMATS["openai-responses"].read([item]).messages[0]
