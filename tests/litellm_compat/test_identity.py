@@ -2,6 +2,7 @@
 
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
+from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks.litellm_compat.call import REQUEST_ID, Call
 from ctx_hooks.litellm_compat.identity import key_id_of, with_request_id
@@ -77,3 +78,20 @@ def test_no_body_says_whose_texts_it_reads(scope):
 def test_a_virtual_key_has_the_id_that_its_requests_carry():
     assert ("key", key_id_of("sk-1234")) == Call(asked_by(api_key="sk-1234")).owner("key")
     assert key_id_of(key_id_of("sk-1234")) == key_id_of("sk-1234") != "sk-1234"
+
+
+@every_format
+def test_digits_follow_beginning_of_conversation(fmt):
+    """Two messages of the user may come first: the same instructions, and what is asked."""
+
+    def request_of(task, *later):
+        items = [spoken(fmt, "user", text) for text in ("Rules of the project. " * 300, task)]
+        items += [spoken(fmt, "assistant", "Yes."), *(spoken(fmt, "user", text) for text in later)] if later else []
+        return {"model": "gpt", FIELDS[fmt]: items, "metadata": {}}
+
+    first, task = request_of("Mend the test."), "Mend the test."
+    digits = Call(first).session_digits
+    assert digits == Call(request_of(task, "And now?")).session_digits == Call(request_of(task, "Again.")).session_digits
+    assert digits != Call(request_of("Write the page.")).session_digits
+    translated = {**with_request_id(first), FIELDS[fmt]: [spoken(fmt, "user", "What is left of it")]}
+    assert Call(translated).session_digits == digits
