@@ -120,8 +120,8 @@ def init() -> None:
 
 @commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
 @click.argument("config", type=FILE)
-@click.option("--probe", is_flag=True, help="Ask each server that has an address for its window.")
-@click.option("--write", is_flag=True, help="Write the windows that the servers say into CONFIG, with --probe.")
+@click.option("--probe", is_flag=True, help="Ask each server with an api_base for its window.")
+@click.option("--write", is_flag=True, help="With --probe, write the servers' windows into CONFIG.")
 @yes_option
 @json_option
 @_runs("check")
@@ -141,7 +141,7 @@ def clients() -> None:
     """Print the settings by which clients know the windows of the model groups in CONFIG, and compact before the proxy."""
 
 
-@commands.command(short_help="Say what would be done with a request, and why.")
+@commands.command(short_help="Show what the plugin would do with a request, and why.")
 @click.argument("request", type=FILE)
 @click.option("--model", help="The model group, or a LiteLLM model name.  [default: the request's own]")
 @click.option("--config", type=FILE, help="The proxy configuration.")
@@ -152,19 +152,19 @@ def clients() -> None:
 @json_option
 @_runs("explain.printed")
 def explain() -> None:
-    """Say what would be done with a request, message by message, and why. Nothing is sent.
+    """Show what the plugin would do with a request, message by message, and why. Nothing is sent.
 
     REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or -.
     """
 
 
-@commands.command(short_help="Make a page of what was done, from event files.")
+@commands.command(short_help="Write a page about recorded events.")
 @click.argument("events", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page; - prints it.")
 @json_option
 @_runs("report.page")
 def report() -> None:
-    """Make a page of what was done, or would have been.
+    """Write a page about what the plugin did, or would have done.
 
     EVENTS are files, folders or patterns of what the proxy writes with `events: {path: FOLDER}`.
     """
@@ -179,14 +179,14 @@ def report() -> None:
 def serve() -> None:
     """Serve a live page of event files: the report, the newest requests, limits, faults. It shows no text of a message.
 
-    With LITELLM_SALT_KEY, or the key derived of it in CTX_HOOKS_DASHBOARD_KEY, only admins whom LiteLLM's dashboard has
+    With LITELLM_SALT_KEY, or the key derived from it in CTX_HOOKS_DASHBOARD_KEY, only admins whom LiteLLM's dashboard has
     signed in see figures.
     """
 
 
 @commands.command(short_help="Print a line for each decision in event files.")
 @click.argument("events", nargs=-1, required=True)
-@click.option("-f", "--follow", is_flag=True, help="Go on with new events.")
+@click.option("-f", "--follow", is_flag=True, help="Continue with new events.")
 @_runs("report.tail")
 def tail() -> None:
     """Print a coloured line for each decision, refusal, failure, fault and learned limit in event files."""
@@ -272,4 +272,4 @@ def _limits_ls() -> None:
 @json_option
 @_runs("limits", "clear")
 def _limits_clear() -> None:
-    """Forget what was learned of deployments; the running workers still have it for a while."""
+    """Forget what was learned of deployments; running workers keep it until they restart."""

@@ -21,7 +21,7 @@ WITHOUT_REDIS = (
     "Neither --config nor the environment (REDIS_URL, or REDIS_HOST and REDIS_PORT) names a Redis. "
     "Without one each worker keeps its statistics in memory and loses them at a restart."
 )
-NOTHING = "Nothing was learned, or of no deployment of that name: `limits ls` lists all."
+NOTHING = "Nothing was learned about such a deployment; `limits ls` lists all deployments."
 
 
 def print_learned(*, deployment: str, config: Path | None) -> None:

@@ -49,7 +49,7 @@ def test_state_has_the_figures_of_the_report(tmp_path):
     with serving(tmp_path) as client:
         state = client.get("/api/state").json()
         filtered = client.get("/api/state", params={"team": "Payments", "chosen": "request"}).json()["html"]
-    assert "Of 1 request <b>1 were too long for their model</b>" in state["html"]
+    assert "Of 1 request, <b>1 was too long for the model</b>" in state["html"]
     assert FAULT.consequence in state["html"]
     assert (state["choices"]["group"], state["events"], state["progress"]) == (["group", "big"], 6, 1.0)
     assert "Enforced: what was done" in state["html"]
@@ -125,7 +125,7 @@ def test_browser_shows_requests(tmp_path):
     with serving(tmp_path) as client:
         command = [CHROMIUM, *options, f"--user-data-dir={tmp_path / 'browser'}", str(client.base_url)]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "were answered shorter" in shown.stdout
+    assert "answered shorter" in shown.stdout
     assert "&lt;img src=x" in shown.stdout
     assert "<img" not in shown.stdout.replace('hostile"><img>', "")
     assert "CONSOLE" not in shown.stderr

@@ -95,9 +95,9 @@ def words_of(text):
 
 def test_headline_counts_what_became_of_long_requests(report):
     done, would = map(words_of, report(*KNOWN).split("Observed: what would have been done"))
-    assert "Of 6 requests 5 were too long for their model: 1 failed, 1 went to a fallback, and 3 were answered" in done
-    assert "1 request cost $0.50 more than without it, $0.50 each" in done
-    assert "Of 2 requests 2 were too long for their model: 1 failed, 0 went to a fallback" in would
+    assert "Of 6 requests, 5 were too long for the model: 1 failed, 1 went to a fallback, and 3 were answered" in done
+    assert "1 request cost $0.50 more than without the compaction, $0.50 each" in done
+    assert "Of 2 requests, 2 were too long for the model: 1 failed, 0 went to a fallback" in would
     assert "and 1 would have been answered shorter" in would
 
 

@@ -23,10 +23,10 @@ MOST_ROWS = 12
 WORDS = {
     "overflow": "Attempts that a provider refused as too long",
     "limit_learned": "Limits learned from providers",
-    "summary": "Summaries that a model was asked for",
+    "summary": "Summaries requested from a model",
     "retrieval": "Calls of the retrieval tool",
     "compaction_item": "Compaction items that clients asked for or sent",
-    "archive": "Batches of texts for the archive",
+    "archive": "Batches of texts sent to the archive",
     "fault": "Faults of the plugin",
     "settings_ignored": "Requests with ignored settings",
     "start": "Starts of a worker",
