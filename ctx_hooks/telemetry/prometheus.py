@@ -3,6 +3,7 @@
 Labels with the same meaning have LiteLLM's names and values, including "None" for no value: one query can join both.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from operator import attrgetter
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
+LONG_ID = re.compile(r"^([0-9a-f]{8})[0-9a-f]{56}(?=:)")
+"""The id that LiteLLM's Router makes for a deployment without one, and how much of it a label has."""
 ADDS = {"counter": "inc", "gauge": "set", "histogram": "observe"}
 """The name of it in the Prometheus client."""
 
@@ -55,7 +58,7 @@ class Metrics:
         if names not in known and len(known) >= labels.most:
             return ("other",) * len(names)
         if names not in known:
-            known[names] = tuple(one_line(name, LONGEST_NAME_CHARS) or str(None) for name in names)
+            known[names] = tuple(one_line(LONG_ID.sub(r"\1", name), LONGEST_NAME_CHARS) or str(None) for name in names)
         return known[names]
 
 

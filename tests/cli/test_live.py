@@ -17,9 +17,11 @@ from ctx_hooks.cli import main
 from ctx_hooks.cli.report import server, watching
 from ctx_hooks.cli.report.watching import Watched
 from ctx_hooks.telemetry.event_file import to_json
+from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.testing import free_port
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+LIMIT = LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000)
 OTHER = replace(CALL, request_id="other", model_group="big", team_alias="Payments", session="00ff")
 
 
@@ -132,9 +134,10 @@ def test_browser_shows_requests(tmp_path):
 
 
 def test_tail_prints_a_line_for_each_decision(tmp_path, capsys):
-    write(tmp_path, DECISION, ANSWER, replace(FAILURE, call=replace(CALL, team_alias="evil\x1b[2J")))
+    write(tmp_path, DECISION, ANSWER, replace(FAILURE, call=replace(CALL, team_alias="evil\x1b[2J")), LIMIT)
     assert main(["tail", str(tmp_path)]) == 0
-    decided, failed = capsys.readouterr().out.splitlines()
+    decided, failed, learned = capsys.readouterr().out.splitlines()
+    assert re.search("limit_learned +8,000 +id:model", learned)
     assert re.search("compressed +9,900 → +4,400 +group Research", decided)
     assert "failure" in failed
     assert "\x1b[2J" not in failed

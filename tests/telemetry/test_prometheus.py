@@ -209,3 +209,9 @@ def test_several_workers_are_counted_together_and_a_gauge_is_the_newest(tmp_path
     assert figures["ctx_hooks_attempts_total"] == 2
     assert figures["ctx_hooks_phase_seconds_count"] == 2
     assert figures["ctx_hooks_window_tokens"] == 200
+
+
+def test_label_has_a_short_id_of_a_deployment(registry):
+    emit(replace(DECISION, call=replace(CALL, deployment=f"{'0a1b2c3d' * 8}:openai/local")))
+    (windows,) = (m for m in registry.collect() if m.name == "ctx_hooks_window_tokens")
+    assert windows.samples[0].labels["deployment"] == "0a1b2c3d:openai/local"

@@ -34,7 +34,9 @@ def line_of(event: Any) -> str:
         outcome = event.decision
         counts = (event.provider_tokens_before, event.provider_tokens_after)
         sizes = " → ".join(f"{tokens:>9,}" for tokens in counts if tokens is not None)
-    who = f"{call.model_group} {call.team_alias or call.team_id}" if call else ""
+    elif event.name == "limit_learned":
+        sizes = f"{event.limit_tokens:>9,}"
+    who = f"{call.model_group} {call.team_alias or call.team_id}" if call else getattr(event, "deployment", "")
     why = next(filter(None, (getattr(event, name, "") for name in ("reason", "consequence", "kind"))), "")
     mode = " (observed)" if getattr(event, "mode", "") == "observe" else ""
     word = click.style(f"{outcome:<14}", fg=COLOURS.get(outcome, LINES[event.name]))
