@@ -125,3 +125,14 @@ def test_nothing_else_of_a_fitting_request_changes(fmt):
     cut, found = as_sent(asked, target(tool_results=ALWAYS))
     assert set(found.changes) == {FIELDS[fmt]}
     assert sum(a != b for a, b in zip(asked.items, cut.items, strict=True)) == 1
+
+
+@every_format
+def test_orphan_is_repaired_in_a_fitting_request_if_wanted(fmt):
+    asked = request(fmt, ["short"])
+    orphan = tool_round(fmt, [("never_asked", "done")])[1:]
+    with_orphan = Request(fmt, {**asked.fields, FIELDS[fmt]: [*asked.items, *orphan]})
+    repaired, found = as_sent(with_orphan, target(repair="always"))
+    assert set(found.changes) == {FIELDS[fmt]}
+    assert violations(fmt, {**asked.fields, FIELDS[fmt]: list(repaired.items)}) == []
+    assert not as_sent(asked, target(repair="always"))[1].changes
