@@ -59,7 +59,7 @@ class Model:
         """Return the next answer; how many were given `before` is not asked, since tools may change within a session."""
         del fmt, before
         tool = reader(payload)
-        if tool is None or _asks_for_summary(payload):
+        if tool is None or asks_for_summary(payload):
             return Reply(self._beside(payload))
         if self._retrieves and not self.retrieved and RETRIEVE in json.dumps(payload.get("tools")):
             self.retrieved += 1
@@ -81,12 +81,12 @@ class Model:
         return TEXT
 
 
-def _asks_for_summary(payload: Mapping[str, Any]) -> bool:
-    """Say whether the last message is an instruction of the client's to summarise: neither the user's nor a tool result."""
+def asks_for_summary(payload: Mapping[str, Any]) -> bool:
+    """Say whether the last message is a client's instruction to summarise: no user's, no tool result and no summary."""
     items = payload.get("messages") or payload.get("input") or payload.get("contents")
     last = items[-1] if isinstance(items, list) and items else {}
     text = json.dumps(last)
-    if last.get("role") != "user" or any(sign in text for sign in (PROMPT, *RESULT_SIGNS)):
+    if last.get("role") != "user" or any(sign in text for sign in (PROMPT, TEXT, *RESULT_SIGNS)):
         return False
     return any(word in text.lower() for word in SUMMARY_WORDS)
 
