@@ -13,7 +13,6 @@ import pytest
 from litellm_versions import ENDS_WITH_DONE
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.addons.retrieval.further_call import can_call_again
 from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
 from ctx_hooks.testing.rules import Format
 
@@ -171,7 +170,6 @@ CLIENTS = [
     for path in (CHAT.path, MESSAGES.path, RESPONSES.path)
     for group in ("chat", "claude")
     for stream in (False, True)
-    if can_call_again()  # an older LiteLLM offers nothing
 ]
 HALF, OTHER_HALF = ([c for n, c in enumerate(CLIENTS) if (n + n // 2) % 2 == half] for half in (0, 1))
 """Each route with each kind of deployment behind it, in one mode."""

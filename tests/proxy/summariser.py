@@ -8,7 +8,7 @@ GOOD = (
 )
 MARK = "notes every risk"
 """Stands in GOOD, and in no conversation of `conversations.py`."""
-WRITTEN = {"refuses": "I'm sorry, but I can't help with that.", **dict.fromkeys(("answers",), GOOD)}
+WRITTEN = {"refuses": "I'm sorry, but I can't help with that.", "answers": GOOD}
 """By the model's name. What hangs or fails is a setting."""
 
 

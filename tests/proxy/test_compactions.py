@@ -100,11 +100,7 @@ def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, 
 @compacts
 @pytest.mark.parametrize(
     ("route", "own", "kept"),
-    [
-        (MESSAGES, {"role": "assistant", "content": [SUMMARY]}, SUMMARY),
-        (CHAT, ON_CHAT, SUMMARY),
-        (RESPONSES, OPAQUE, OPAQUE),
-    ],
+    [(MESSAGES, ON_MESSAGES, SUMMARY), (CHAT, ON_CHAT, SUMMARY), (RESPONSES, OPAQUE, OPAQUE)],
     ids=["messages", "chat", "responses"],
 )
 def test_what_a_provider_has_compacted_comes_back_to_it_first_and_unchanged(route, own, kept, proxy, provider):

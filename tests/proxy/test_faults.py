@@ -19,17 +19,8 @@ pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="code has its
 HERE = Path(__file__).resolve().parent
 WINDOW = 3_000
 ROOMS = (
-    "compaction",
-    "message_rules",
-    "formats",
-    "tokens",
-    "engine",
-    "conversation",
-    "texts",
-    "learning",
-    "telemetry",
-    "store",
-)
+    "compaction", "message_rules", "formats", "tokens", "engine", "conversation", "texts", "learning", "telemetry", "store",
+)  # fmt: skip
 WARNING = "ctx_hooks failed and drops the oldest turns"
 FOUR = [
     next(route for route in ROUTES if route.fmt == fmt) for fmt in ("openai-chat", "anthropic", "openai-responses", "gemini")
@@ -46,7 +37,7 @@ SPARED = (
     "ctx_hooks.formats.wire_format:WireFormat.counted_values",
     "ctx_hooks.formats.openai_responses:<lambda>",
     "ctx_hooks.formats.gemini:<lambda>",
-    *(f"ctx_hooks.formats.gemini:{name}" for name in ("_counted_values", "_config_of", "_value_of", "_snake")),
+    *(f"ctx_hooks.formats.gemini:{name}" for name in ("_config_of", "_value_of", "_name_in")),
 )
 
 

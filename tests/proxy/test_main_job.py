@@ -101,7 +101,7 @@ def test_the_error_keeps_the_shape_and_the_words_by_which_clients_know_it(proxy)
     assert chat["code"] == "context_length_exceeded"
     assert chat["message"].startswith("This model's maximum context length is 60 tokens.")
     messages = MESSAGES.ask(proxy, group="hopeless-claude").json()
-    assert messages.get("type", "error") == "error"  # LiteLLM says it from 1.103 on
+    assert messages["type"] == "error"
     assert messages["error"]["message"].startswith("prompt is too long: ")
 
 

@@ -62,9 +62,8 @@ def written(tmp_path_factory):
                 unread.append(CHAT.post(proxy, {**payload, "messages": [*payload["messages"], odd]}))
             events, spend = folder / "events.1.jsonl", folder / "spend"
             # What cannot be read is answered, but nothing is known that its answer could say more of.
-            proxy.wait_until(
-                lambda: events.read_text().count('"name":"answer"') >= _answered(sessions), "the answers' events"
-            )
+            told = _answered(sessions)
+            proxy.wait_until(lambda: events.read_text().count('"name":"answer"') >= told, "the answers' events")
             given = _answered([*sessions, *unread])
             proxy.wait_until(lambda: spend.read_text().count('"status": "success"') == given, "the answers' spend")
             metrics = LOOPBACK.get(f"{proxy.url}/metrics/", headers=proxy.headers).text
@@ -90,13 +89,8 @@ def test_no_line_of_the_log(written):
     lines = [json.loads(line) for line in written.log.splitlines() if line.startswith("{")]
     ours = [line for line in lines if line["component"] == "ctx_hooks"]
     told = "\n".join(line["message"] for line in ours)
-    for what in (
-        "event=decision",
-        "event=answer",
-        "too long to compress",
-        "failed and drops the oldest turns",
-        "a listener to overflow failed",
-    ):
+    events = ("event=decision", "event=answer")
+    for what in (*events, "too long to compress", "failed and drops the oldest turns", "a listener to overflow failed"):
         assert what in told
     assert {line["stacktrace"].splitlines()[-1] for line in ours if "stacktrace" in line} == {"RuntimeError", "ValueError"}
     assert [line for line in ours if MARK in json.dumps(line)] == []

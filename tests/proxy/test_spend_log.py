@@ -12,7 +12,6 @@ from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 CALLBACKS = """
 import json, os
-from inspect import signature
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
@@ -25,8 +24,7 @@ class Spend(CustomLogger):
 
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
         group = kwargs["standard_logging_object"]["model_group"]
-        given = (kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
-        log = get_logging_payload(*given[: len(signature(get_logging_payload).parameters)])  # 1.100 takes no Router
+        log = get_logging_payload(kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
         add = DBSpendUpdateWriter()._common_add_spend_log_transaction_to_daily_transaction
         daily = await add(log, PrismaClient.__new__(PrismaClient), "team")
         metadata, payload = json.loads(log["metadata"]), kwargs["standard_logging_object"]

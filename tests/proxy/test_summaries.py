@@ -19,9 +19,7 @@ PATIENT_SECONDS = 60.0
 """Of those that answer: a busy machine is no bad summariser."""
 BAD = ("hangs", "fails", "refuses")
 MODELS = ("answers", *BAD)
-"""The window of a model that asks for what was cut."""
-PRICES = {"input_cost_per_token": 1e-6, "cache_read_input_token_cost": 1e-6, "output_cost_per_token": 4e-6}
-"""LiteLLM 1.100 takes what the prompt cache serves for free where no price of it is set, later ones for input."""
+PRICES = {"input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6}
 PARTS = """
 import json
 import ctx_hooks

@@ -129,14 +129,11 @@ def test_a_rate_limit_is_not_called_a_context_length():
     assert "context length" not in text
 
 
-@pytest.mark.parametrize(
-    ("fields", "retries", "english", "chinese"),
-    [
-        ({"spent": True}, 0, "since retries are switched off", "重试已关闭"),
-        ({"spent": True}, 3, "no more of it may be compressed", "没有更多内容可以压缩"),
-        ({"spent": True, "stored": True}, 3, "is kept by the provider", "保存在模型服务商处"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "retries", "english", "chinese"), [
+    ({"spent": True}, 0, "since retries are switched off", "重试已关闭"),
+    ({"spent": True}, 3, "no more of it may be compressed", "没有更多内容可以压缩"),
+    ({"spent": True, "stored": True}, 3, "is kept by the provider", "保存在模型服务商处"),
+])  # fmt: skip
 def test_the_reason_why_nothing_was_retried_is_told(fields, retries, english, chinese):
     facts = first(50_000, 60_000, None, **fields)
     for language, words in (("en", english), ("zh", chinese)):

@@ -116,13 +116,10 @@ class TestRetries:
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         """Unless it is known that the Router itself has refused it, before any deployment: then the retry is the first."""
         runner = RequestFlow()
-        assert isinstance(
-            await runner.deciding.decide(session(), runner.running.of("request").numbered(to(attempt=1))), NotRetried
-        )
-        runner.running.open("request").awaits_attempt = True
-        assert isinstance(
-            await runner.deciding.decide(session(), runner.running.of("request").numbered(to(attempt=1))), Untouched
-        )
+        for awaits, expected in ((False, NotRetried), (True, Untouched)):
+            runner.running.open("request").awaits_attempt = awaits
+            retry = runner.running.of("request").numbered(to(attempt=1))
+            assert isinstance(await runner.deciding.decide(session(), retry), expected)
         assert runner.running.of("request").numbered(to(attempt=2)).attempt == 2
 
     @pytest.mark.parametrize(("number", "expected"), [(1, Compressed), (2, NotRetried)], ids=["repeated", "the next"])
@@ -272,9 +269,8 @@ class TestTheEventLoop:
 
     async def test_short_work_is_done_at_once_and_long_work_in_a_thread(self, threads):
         talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 40} for n in range(21)]
-        await RequestFlow().deciding.decide(
-            Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, max_turns=1_000)
-        )
+        short = Request("openai-chat", {"model": "m", "messages": talk})
+        await RequestFlow().deciding.decide(short, to(1_000, max_turns=1_000))
         await RequestFlow().deciding.decide(session(), to(20_000))
         short, long = threads
         assert short is threading.current_thread()

@@ -117,21 +117,16 @@ def test_a_fault_and_a_folder_that_is_not_there_are_events(tmp_path):
     with failing_open("adds no header"):
         raise KeyError
     end()
-    assert [(event.sink, event.consequence) for event in heard] == [
-        ("event file", ""),
-        ("", "forwards the request unchanged"),
-    ]
+    told = [(event.sink, event.consequence) for event in heard]
+    assert told == [("event file", ""), ("", "forwards the request unchanged")]
 
 
 def test_the_start_names_each_reserve_that_a_window_replaces(monkeypatch):
     """The configuration is the proxy's own, as it is when callbacks are loaded."""
     models = [
-        ("default", 30_000, None),
-        ("large", 200_000, 16_384),
-        ("small", 32_768, 16_384),
-        ("own", 128_000, 40_000),
+        ("default", 30_000, None), ("large", 200_000, 16_384), ("small", 32_768, 16_384), ("own", 128_000, 40_000),
         ("share", 9_000, "50%"),
-    ]
+    ]  # fmt: skip
     entries = [
         {
             "model_name": name,
