@@ -310,3 +310,15 @@ class TestWhatCompactingCosts:
         retry = to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE, attempt=1)
         decision, _ = decided(self.request, retry, Known(Window(self.window_tokens, "model_info"), previous=refused))
         assert isinstance(decision, Compressed)
+
+
+@pytest.mark.parametrize(("source", "room", "is_whole"), [
+    ("model_info", 1.01, True), ("model_info", 0.99, False), ("default", 0.5, True),
+])  # fmt: skip
+def test_request_that_defers_is_whole_up_to_the_window(source, room, is_whole):
+    """A larger fallback holds it whole; the window has room for the estimate's error and for a usual answer."""
+    request = session(turns=20)
+    window = int(tokens_of(request) * 1.05 / 0.99 * room)
+    decision, _ = decided(request, replace(to(reserve="50%"), defers=True, window=Window(window, source)))
+    assert isinstance(decision, Untouched) is is_whole
+    assert not decision.changes
