@@ -4,7 +4,7 @@ from strategies import called
 
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.engine import engine
-from ctx_hooks.learning.attempts import Attempt, Known
+from ctx_hooks.learning.attempts import Attempt, Limits
 from ctx_hooks.learning.observations import DeploymentStats, Observation
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request, counted_history
@@ -48,17 +48,17 @@ def attempted(
     own_id = deployment_id or deployment.partition(":")[0]
     model = deployment.removeprefix(own_id).removeprefix(":") or MODEL
     where = Target(model, deployment, window, Policy(), "", tenant, attempt=number, deployment_id=own_id)
-    return Attempt(where, Known(window, factor), "openai-chat", **{"received_tokens": sent, "sent_tokens": sent, **fields})
+    return Attempt(where, Limits(window, factor), "openai-chat", **{"received_tokens": sent, "sent_tokens": sent, **fields})
 
 
-def decided(request, target, known=None):
+def decided(request, target, limits=None):
     """Return the decision and the attempt."""
-    return engine.decide(request, target, known or Known(target.window), Deadline(60), Timings())[:2]
+    return engine.decide(request, target, limits or Limits(target.window), Deadline(60), Timings())[:2]
 
 
-def by_size(request, target, known=None):
+def by_size(request, target, limits=None):
     """Return the same of what is decided by the size alone, None where that is not enough."""
-    found = engine.decide_by_size(request, target, known or Known(target.window), request.bound(10**9).tokens)
+    found = engine.decide_by_size(request, target, limits or Limits(target.window), request.bound(10**9).tokens)
     return found and found[:2]
 
 

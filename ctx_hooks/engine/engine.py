@@ -22,7 +22,7 @@ from ctx_hooks.engine.decision import (
     Untouched,
 )
 from ctx_hooks.formats.fields import items_of
-from ctx_hooks.learning.attempts import Attempt, Known, attempt_at
+from ctx_hooks.learning.attempts import Attempt, Limits, attempt_at
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, RetryPlan, smaller_than
 from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
 from ctx_hooks.request.target import Target
@@ -48,20 +48,20 @@ class Decided(NamedTuple):
     offers: bool = False
 
 
-def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
+def decide_by_size(request: Request, to: Target, limits: Limits, most_tokens: int) -> Decided | None:
     """Return the decision about a request that is small enough to need no counting, None for any other.
 
     `most_tokens` is an upper bound of the request's tokens in any vocabulary.
     """
-    if known.counts or most_tokens > known.uncounted_budget_tokens(to.policy, request.max_output_tokens):
+    if to.counts or most_tokens > limits.uncounted_budget_tokens(to.policy, request.max_output_tokens):
         return None
     # A token has at least one character of the bound.
-    if to.policy.repair == "always" or fitting.may_cut(to.policy, known.window.tokens, most_tokens):
+    if to.policy.repair == "always" or fitting.may_cut(to.policy, limits.window.tokens, most_tokens):
         return None
-    return _unchanged(request, attempt_at(request, to, known, most_tokens=most_tokens), "fits by its size alone")
+    return _unchanged(request, attempt_at(request, to, limits, most_tokens=most_tokens), "fits by its size alone")
 
 
-def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
+def decide(request: Request, to: Target, limits: Limits, deadline: Deadline, timings: Timings) -> Decided:
     """Return the decision: the request is fitted before the call, compressed harder on a retry, or untouched.
 
     The work stops at `deadline`, and `timings` records its times. If a request is too large to select the kept text, it
@@ -72,26 +72,26 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
         CompressionTimeoutError: the deadline has passed.
     """
     if request.is_too_large:
-        return decide_by_last_resort(request, to, known)
-    counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
+        return decide_by_last_resort(request, to, limits)
+    counter = Counter(vocabulary_of(to.model), deadline, limits.other_weight)
     measure = partial(counted_history, counter=counter)
-    return _decide(request, to, known, counter, timings, measure, partial(fitting.compressed, known))
+    return _decide(request, to, limits, counter, timings, measure, partial(fitting.compressed, limits))
 
 
-def holds(request: Request, to: Target, known: Known, deadline: Deadline) -> bool:
+def holds(request: Request, to: Target, limits: Limits, deadline: Deadline) -> bool:
     """Return whether a deployment gets a request whole; raises what `decide` raises."""
-    decided = decide(request, replace(to, defers=True), known, deadline, Timings())
+    decided = decide(request, replace(to, defers=True), limits, deadline, Timings())
     return not isinstance(decided.decision, LeftToFallback)
 
 
-def decide_by_last_resort(request: Request, to: Target, known: Known, reason: str = last_resort.TOO_LONG) -> Decided:
+def decide_by_last_resort(request: Request, to: Target, limits: Limits, reason: str = last_resort.TOO_LONG) -> Decided:
     """Return the decision to drop the oldest turns for this reason: nothing is counted, and the sent size is an estimate.
 
     Raises:
         MalformedConversationError: the request has no conversation.
     """
     items = items_of(request.items)
-    skimmed = last_resort.skim(items, request.wire, to_local(known.window.tokens, known.factor))
+    skimmed = last_resort.skim(items, request.wire, to_local(limits.window.tokens, limits.factor))
     runs = {id(items[skimmed.kept[n]]): run for n, run in skimmed.runs.items()}
 
     def compress(asked: Request, _history: History, _to: Target, budget: Budget) -> Outcome:
@@ -101,7 +101,7 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, reason: st
         return last_resort.compress(messages, budget, continues=continues, skimmed=left)
 
     measure, counter = partial(estimated_history, left_out=skimmed.tokens), Counter(vocabulary_of(to.model))
-    decided = _decide(request.with_only(skimmed.kept), to, known, counter, Timings(), measure, compress)
+    decided = _decide(request.with_only(skimmed.kept), to, limits, counter, Timings(), measure, compress)
     is_cut = isinstance(decided.decision, (Compressed, GaveUp))
     return decided._replace(decision=replace(decided.decision, reason=reason)) if is_cut else decided
 
@@ -119,8 +119,8 @@ def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, 
     items = request.items if isinstance(request.items, (list, tuple)) else []
     kept = plain_cut(items, most - beside)
     before, after = (LocalTokens((beside + size) // last_resort.BYTES_PER_TOKEN) for size in (received, json_bytes(kept)))
-    known = Known(to.window, previous=previous)
-    attempt = Attempt(to, known, request.format, received_tokens=before, sent_tokens=after, guessed_tokens=after)
+    limits = Limits(to.window, previous=previous)
+    attempt = Attempt(to, limits, request.format, received_tokens=before, sent_tokens=after, guessed_tokens=after)
     if len(kept) == len(items):
         return Decided(FailedOpen(reason=reason), attempt)
     step = StepReport(last_resort.NAME, LocalTokens(before - after), len(items) - len(kept), reason)
@@ -131,34 +131,34 @@ def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, 
 def _decide(
     request: Request,
     to: Target,
-    known: Known,
+    limits: Limits,
     counter: Counter,
     timings: Timings,
     measure: Callable[[Request], History],
     compress: Callable[[Request, History, Target, Budget], Outcome],
 ) -> Decided:
     request = copy(request)  # the deciding thread frees its cached data: on the event loop that would take 30 ms
-    if known.previous is not None and (reason := fitting.without_remedy(known.previous, known)):
-        return _not_retried(reason, None, known.previous)
+    if limits.previous is not None and (reason := fitting.without_remedy(limits.previous, limits)):
+        return _not_retried(reason, None, limits.previous)
     with timings.phase("counting"):
         received = measure(request)
         kept = fitting.with_newest_turns(request, received, to.policy)
         newest = request.as_read_by(to.model, received.index) if kept is request else kept
         history = received if newest is request else measure(newest)
-    plan = fitting.plan_attempt(request, history, to, known)
+    plan = fitting.plan_attempt(request, history, to, limits)
     if plan is None:
-        return _not_retried(KEPT_BY_PROVIDER, None, known.previous or attempt_at(request, to, known, history))
-    most, factor = plan.most_tokens, known.factor
-    attempt = attempt_at(request, to, known, history)
+        return _not_retried(KEPT_BY_PROVIDER, None, limits.previous or attempt_at(request, to, limits, history))
+    most, factor = plan.most_tokens, limits.factor
+    attempt = attempt_at(request, to, limits, history)
     attempt = replace(attempt, received_tokens=received.tokens, budget_tokens=to_provider(most, factor))
-    budget = fitting.budget_of(to, known, plan, counter)
+    budget = fitting.budget_of(to, limits, plan, counter)
 
     is_left = plan.truncates and received.tokens <= most
     fits = is_left or (kept is request and history.tokens <= most and plan.max_output_tokens is None)
     arrived = fitting.as_arrived(received, budget) if fits else None
     if arrived is None:
         if is_left:  # the provider shortens its stored history
-            size, window = to_provider(received.tokens, factor), known.window.tokens
+            size, window = to_provider(received.tokens, factor), limits.window.tokens
             figures = Figures(size, min(size, window), to_provider(most, factor), window)
             return Decided(Compressed(TRUNCATION, figures), replace(attempt, truncates=True))
         if fits:
@@ -166,19 +166,19 @@ def _decide(
         if to.defers and history.tokens > most:
             return Decided(LeftToFallback(), attempt)
     with timings.phase("compressing"):
-        outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, known)
-    return _sent(request, to, known, plan, budget, history, attempt, outcome, newest if arrived is None else None)
+        outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, limits)
+    return _sent(request, to, plan, budget, history, attempt, outcome, newest if arrived is None else None)
 
 
 def _fitted(
-    compress: Callable[[Budget], Outcome], request: Request, plan: RetryPlan, budget: Budget, to: Target, known: Known
+    compress: Callable[[Budget], Outcome], request: Request, plan: RetryPlan, budget: Budget, to: Target, limits: Limits
 ) -> Outcome:
     """Return the request within its budget; a retry gets a lower one only if it is no smaller than the refused request.
 
     A refusal for bytes lowers it until the bytes fit: tokens show little of them, since an image has many more.
     """
     outcome = compress(budget)
-    refused, tool_tokens = known.previous, plan.most_tokens - budget.goal_tokens
+    refused, tool_tokens = limits.previous, plan.most_tokens - budget.goal_tokens
     if refused is not None and not plan.remedies:
         smaller = smaller_than(refused.sent_tokens)
         if outcome.tokens_after + (tool_tokens if outcome.offers else 0) > smaller:
@@ -198,7 +198,6 @@ def _fitted(
 def _sent(
     request: Request,
     to: Target,
-    known: Known,
     plan: RetryPlan,
     budget: Budget,
     history: History,
@@ -221,7 +220,7 @@ def _sent(
         if to.retrievable is not None and to.retrievable.tool is not None:
             changes |= request.with_tool(to.retrievable.tool)
     if changes and not to.attempt:
-        attempt = replace(attempt, rereads=fitting.rereads_in(known, history, budget))
+        attempt = replace(attempt, rereads=fitting.rereads_in(to, history, budget))
     attempt = replace(
         attempt,
         sent_tokens=sent,
@@ -240,9 +239,9 @@ def _sent(
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
-    known, sent = attempt.known, attempt.sent_provider_tokens
-    most, refused = to_provider(plan.most_tokens, known.factor), attempt.known.previous
-    figures = Figures(attempt.received_provider_tokens, sent, most, known.window.tokens)
+    limits, sent = attempt.limits, attempt.sent_provider_tokens
+    most, refused = to_provider(plan.most_tokens, limits.factor), attempt.limits.previous
+    figures = Figures(attempt.received_provider_tokens, sent, most, limits.window.tokens)
     if refused and not plan.remedies and (attempt.sent_tokens or 0) > smaller_than(refused.sent_tokens):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
     if not outcome.fits:
@@ -255,11 +254,11 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
 
 def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:
     """Return the output to request from a deployment that would refuse the client's; None if it would not refuse."""
-    requested, known = request.max_output_tokens, attempt.known
+    requested, limits = request.max_output_tokens, attempt.limits
     if requested is None:
         return None
     sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
-    allowed = fitting.allowed_output_tokens(requested, known.output_limit_tokens, known.window, sent)
+    allowed = limits.allowed_output_tokens(requested, sent)
     return allowed if allowed < requested else None
 
 

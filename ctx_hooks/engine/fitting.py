@@ -14,22 +14,22 @@ from ctx_hooks.compaction.steps.oversized_results import least_capped_chars
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.handles import CutTexts
 from ctx_hooks.formats.fields import compact_json
-from ctx_hooks.learning.attempts import Attempt, Known
-from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan, bytes_for_retry, lower_output, plan_of
+from ctx_hooks.learning.attempts import Attempt, Limits
+from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, plan_of
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.budget import Budget, Window
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_provider
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 
 
-def without_remedy(refused: Attempt, known: Known) -> str:
+def without_remedy(refused: Attempt, limits: Limits) -> str:
     """Return why no retry can help, "" if one may: a refusal of the output says nothing against the messages."""
-    if not known.window.tokens:
+    if not limits.window.tokens:
         return "what only the provider sees of it exceeds the limit"
     said = refused.overflow
     if said is not None and said.kind == "output_limit" and lower_output(said, refused.output_tokens) is None:
@@ -47,15 +47,15 @@ def with_newest_turns(request: Request, history: History, policy: Policy) -> Req
     return kept if made is conversation else replace(kept, fields={**kept.fields, **kept.changes(made)})
 
 
-def plan_attempt(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
+def plan_attempt(request: Request, history: History, to: Target, limits: Limits) -> RetryPlan | None:
     """Return the plan for this attempt: within the budget, and on a retry smaller than the refused request.
 
     None if a history that the provider keeps exceeds the window, and the plugin cannot reduce it further.
     """
-    most, previous = _most_tokens(request, history, to, known), known.previous
+    most, previous = limits.most_tokens(to, request, history), limits.previous
     if previous is None:
         # If the provider has named its limit, it will refuse a larger request: nothing would be saved for a retry.
-        return RetryPlan(most, cut_newest=known.window.source == "learned")
+        return RetryPlan(most, cut_newest=limits.window.source == "learned")
     said, lowered, most_bytes = previous.overflow, None, None
     if said is not None and (said.kind == "output_limit" or not previous.lowered):
         lowered = lower_output(said, previous.output_tokens)
@@ -73,39 +73,11 @@ def plan_attempt(request: Request, history: History, to: Target, known: Known) -
     # A request above the budget is compacted as the next one will be, so that the next one begins with the same text.
     if said is not None and said.kind == "bytes":
         most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
-    cut_newest = plan.cut_newest or known.window.source in ("learned", "refusal")
+    cut_newest = plan.cut_newest or limits.window.source in ("learned", "refusal")
     return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest, most_bytes=most_bytes)
 
 
-def _most_tokens(request: Request, history: History, to: Target, known: Known) -> LocalTokens:
-    """Return the budget of an attempt that is no retry."""
-    most = known.budget_tokens(to.policy, request, history)
-    if to.defers:
-        most = known.whole_tokens(most)
-    elif to.waits:
-        most = max(most, known.window_less_error())
-    return min(most, known.window_less_error()) if to.checked else most
-
-
-def allowed_output_tokens(
-    requested: ProviderTokens, most: ProviderTokens | None, window: Window, input_tokens: ProviderTokens | None
-) -> ProviderTokens:
-    """Return as much of the requested output as a deployment accepts.
-
-    It leaves room for the estimate's error while LEAST_OUTPUT_TOKENS remain. It never asks for less than these: then the
-    provider decides, and if it refuses, the conversation is compacted. `most` is the largest output that the deployment
-    gives, and `input_tokens` an estimate of the input: None if they are not known.
-    """
-    allowed = requested
-    if most is not None and most >= LEAST_OUTPUT_TOKENS:
-        allowed = min(requested, most)
-    if window.holds_output and input_tokens is not None and LEAST_OUTPUT_TOKENS <= window.tokens - input_tokens < allowed:
-        room = ProviderTokens(window.tokens - int(input_tokens * (1 + ESTIMATE_ERROR_FRACTION)))
-        allowed = max(room, LEAST_OUTPUT_TOKENS)
-    return allowed
-
-
-def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
+def budget_of(to: Target, limits: Limits, plan: RetryPlan, counter: Counter) -> Budget:
     """Return the budget of a request, without the retrieval tool's own tokens."""
     cut_texts, tool_tokens = None, LocalTokens(0)
     found = to.retrievable
@@ -113,7 +85,7 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Bu
         cut_texts = CutTexts(found)
         tool_tokens = counter.text(compact_json(found.tool)) if found.tool is not None else tool_tokens
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
-    window_tokens, wants_reasoning = known.window.tokens, known.wants_reasoning
+    window_tokens, wants_reasoning = limits.window.tokens, limits.wants_reasoning
     return Budget(goal_tokens, window_tokens, counter, to.policy, plan.cut_newest, cut_texts, wants_reasoning)
 
 
@@ -144,9 +116,9 @@ def _capped(history: History, budget: Budget) -> Outcome:
     return compacted(history, Thresholds(budget.with_goal(LocalTokens(2 * history.tokens))))[0]
 
 
-def compressed(known: Known, request: Request, history: History, to: Target, budget: Budget) -> Outcome:
+def compressed(limits: Limits, request: Request, history: History, to: Target, budget: Budget) -> Outcome:
     """Return the history to send, and report it to the listeners."""
-    tokens, goal = (to_provider(size, known.factor) for size in (history.tokens, budget.goal_tokens))
+    tokens, goal = (to_provider(size, limits.factor) for size in (history.tokens, budget.goal_tokens))
     window = budget.window_tokens
     event = CompactionEvent(
         name="before_compaction",
@@ -163,22 +135,22 @@ def compressed(known: Known, request: Request, history: History, to: Target, bud
     )
     emit(event)
     thresholds = _thresholds(history, budget)
-    if history.tokens > known.window_less_error() or not _costs_more(history, thresholds, to):
-        outcome, _ = compacted(history, thresholds, known.summaries)
+    if history.tokens > limits.window_less_error() or not _costs_more(history, thresholds, to):
+        outcome, _ = compacted(history, thresholds, to.summaries)
     elif budget.policy.tool_results.apply == "always":
         outcome = _capped(history, budget)
     else:
         outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
     steps = tuple(step.name for step in outcome.steps)
-    after, touched = to_provider(outcome.tokens_after, known.factor), sum(s.messages_touched for s in outcome.steps)
+    after, touched = to_provider(outcome.tokens_after, limits.factor), sum(s.messages_touched for s in outcome.steps)
     emit(replace(event, name="after_compaction", tokens_after=after, messages_touched=touched, steps=steps))
     return outcome
 
 
-def rereads_in(known: Known, history: History, budget: Budget) -> Mapping[str, int]:
+def rereads_in(to: Target, history: History, budget: Budget) -> Mapping[str, int]:
     """Return the newest answer's re-reads by tool, none if the search would take too long."""
     try:
-        return rereads(history, _thresholds(history, budget), known.summaries)
+        return rereads(history, _thresholds(history, budget), to.summaries)
     except CompressionTimeoutError:
         return {}  # the request itself is fitted by now
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Summaries
+from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.formats import Format
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import NO_BOUND, limit_for_retry, unseen_tokens
+from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, NO_BOUND, limit_for_retry, unseen_tokens
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.sizes import Uncounted, uncounted_in
@@ -23,15 +23,14 @@ ANSWER_FRACTION = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The inputs of a decision about an attempt, beside the request and its target.
+class Limits:
+    """What an attempt at a target may have, by all that is known of its deployment and tenant.
 
     Attributes:
         window: the window, corrected by learned limits.
         factor: provider tokens per local token.
         other_weight: the weight of a local token of other scripts, figures and base64.
         output_limit_tokens: the largest output that the deployment gives; None if unknown.
-        counts: whether the request is counted, whatever its size.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
         wants_reasoning: whether the deployment refuses messages without the reasoning that they came with.
     """
@@ -39,9 +38,7 @@ class Known:
     window: Window
     factor: float = 1.0
     output_limit_tokens: ProviderTokens | None = None
-    counts: bool = False
     previous: "Attempt | None" = None
-    summaries: Summaries = NO_SUMMARIES
     other_weight: float = 1.0
     wants_reasoning: bool = False
 
@@ -57,9 +54,33 @@ class Known:
         usable = self.window.tokens * (1 - ANSWER_FRACTION if self.window.holds_output else 1)
         return to_local(ProviderTokens(int(usable / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
 
-    def whole_tokens(self, budget_tokens: LocalTokens) -> LocalTokens:
-        """Return the largest request that is sent whole where a shorter one is no use: any, if the window is unknown."""
-        return NO_BOUND if self.window.source == "default" else max(budget_tokens, self.window_less_error())
+    def most_tokens(self, to: Target, request: Request, history: History) -> LocalTokens:
+        """Return the most that an attempt may have before anything is removed from it.
+
+        Where a shorter request is no use yet, that is the window, or any size if the window is unknown.
+        """
+        budget, window = self.budget_tokens(to.policy, request, history), self.window_less_error()
+        if to.defers:
+            budget = NO_BOUND if self.window.source == "default" else max(budget, window)
+        elif to.waits:
+            budget = max(budget, window)
+        return min(budget, window) if to.checked else budget
+
+    def allowed_output_tokens(self, requested: ProviderTokens, input_tokens: ProviderTokens | None) -> ProviderTokens:
+        """Return as much of the requested output as the deployment accepts beside this input, None for an unknown one.
+
+        It leaves room for the estimate's error while LEAST_OUTPUT_TOKENS remain. It never asks for less than these: then the
+        provider decides, and if it refuses, the conversation is compacted.
+        """
+        allowed, most, window = requested, self.output_limit_tokens, self.window
+        if most is not None and most >= LEAST_OUTPUT_TOKENS:
+            allowed = min(requested, most)
+        if input_tokens is None or not window.holds_output:
+            return allowed
+        if LEAST_OUTPUT_TOKENS <= window.tokens - input_tokens < allowed:
+            room = ProviderTokens(window.tokens - int(input_tokens * (1 + ESTIMATE_ERROR_FRACTION)))
+            allowed = max(room, LEAST_OUTPUT_TOKENS)
+        return allowed
 
     def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
         """Return the budget of an uncounted request: its requested output has to fit beside it unchanged."""
@@ -97,7 +118,7 @@ class Attempt:
     """
 
     to: Target
-    known: Known
+    limits: Limits
     format: Format
     received_tokens: LocalTokens | None = None
     sent_tokens: LocalTokens | None = None
@@ -127,12 +148,12 @@ class Attempt:
     @property
     def sent_provider_tokens(self) -> ProviderTokens:
         """The estimate of the sent request; 0 if it was not counted."""
-        return to_provider(self.sent_tokens or LocalTokens(0), self.known.factor)
+        return to_provider(self.sent_tokens or LocalTokens(0), self.limits.factor)
 
     @property
     def received_provider_tokens(self) -> ProviderTokens:
         """The estimate of the received request; 0 if it was not counted."""
-        return to_provider(self.received_tokens or LocalTokens(0), self.known.factor)
+        return to_provider(self.received_tokens or LocalTokens(0), self.limits.factor)
 
     @property
     def is_shortened(self) -> bool:
@@ -142,27 +163,29 @@ class Attempt:
     @property
     def latin_tokens(self) -> float:
         """The part of `sent_tokens` without other scripts, figures and base64; 0 if it was not counted."""
-        return (self.sent_tokens or 0) - self.other_tokens * self.known.other_weight
+        return (self.sent_tokens or 0) - self.other_tokens * self.limits.other_weight
 
     def weighed(self, other_weight: float) -> "Attempt":
         """Return the attempt with its sent tokens for another weight of other scripts."""
-        known = replace(self.known, other_weight=other_weight)
+        limits = replace(self.limits, other_weight=other_weight)
         if self.sent_tokens is None or not self.sent_tokens:
-            return replace(self, known=known)
-        added_tokens = int(self.other_tokens * (other_weight - self.known.other_weight))
+            return replace(self, limits=limits)
+        added_tokens = int(self.other_tokens * (other_weight - self.limits.other_weight))
         sent = LocalTokens(max(1, self.sent_tokens + added_tokens))
         first = LocalTokens(int((self.first_tokens or self.sent_tokens) * sent / self.sent_tokens))
-        return replace(self, known=known, sent_tokens=sent, first_tokens=first)
+        return replace(self, limits=limits, sent_tokens=sent, first_tokens=first)
 
 
-def attempt_at(request: Request, to: Target, known: Known, history: History | None = None, most_tokens: int = 0) -> Attempt:
+def attempt_at(
+    request: Request, to: Target, limits: Limits, history: History | None = None, most_tokens: int = 0
+) -> Attempt:
     """Return the attempt that sends a request unchanged, with its counts; `history` is None if nothing was counted.
 
     Media, reasoning, and definitions of hosted tools are guessed. `most_tokens` bounds an uncounted request.
     """
     attempt = Attempt(
         to,
-        known,
+        limits,
         request.format,
         output_tokens=request.max_output_tokens,
         most_tokens=most_tokens,
@@ -199,7 +222,7 @@ def sent_unchanged(request: Request, attempt: Attempt) -> Attempt:
     )
 
 
-def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
+def limits_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Limits:
     """Return the knowledge for an attempt, without figures that are too old `now`, in epoch seconds."""
     seen = stats.seen_by(to.tenant, now)
     factor, other_weight = seen.factor(to.model), seen.other_weight(to.model)
@@ -211,11 +234,10 @@ def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt |
         previous = previous.weighed(other_weight)
         if previous.to.deployment == to.deployment:
             window = _window_for_retry(window, factor, to.attempt, previous)
-    return Known(
+    return Limits(
         window,
         factor,
         output_limit_tokens=seen.output_limit_tokens(),
-        counts=bool(to.attempt) or not to.retried or to.policy.max_turns is not None,
         previous=previous,
         other_weight=other_weight,
         wants_reasoning=wants_reasoning(to.model) or seen.wants_reasoning(),

@@ -88,7 +88,7 @@ class Learned:
 
     async def from_retry(self, attempt: Attempt) -> None:
         """Learn from the refusal before a retry whose answer has begun."""
-        if attempt.known.previous is not None:
+        if attempt.limits.previous is not None:
             stats = await self.of(attempt.to.deployment)
             await self._learn_of(attempt, updates.of_answered_retry(stats, attempt, time.time()))
 

@@ -71,7 +71,7 @@ def of_answered_retry(stats: DeploymentStats, attempt: Attempt, now: float, fact
     A guess becomes what the retry has kept to, so that the conversation's next request continues its text, by the `factor`
     that applies from now on if the answer shows another.
     """
-    refused = attempt.known.previous
+    refused = attempt.limits.previous
     overflow = refused.overflow if refused is not None else None
     if refused is None or overflow is None or refused.to.deployment != attempt.to.deployment:
         return {}
@@ -79,9 +79,9 @@ def of_answered_retry(stats: DeploymentStats, attempt: Attempt, now: float, fact
     for key, observation in of_refusal(stats, refused, overflow, now, is_confirmed=True).items():
         values = observation.values
         if key[0] == "limit" and values[1]:
-            scale = (factor or attempt.known.factor) / attempt.known.factor
+            scale = (factor or attempt.limits.factor) / attempt.limits.factor
             ceiling = overflow.limit_tokens or values[1] * scale
-            values = (min(ceiling, attempt.known.window.tokens * scale), ceiling, values[2])
+            values = (min(ceiling, attempt.limits.window.tokens * scale), ceiling, values[2])
         known = stats.observations.get(key)
         if key[0] in ("limit", "output_limit") and (known is None or known.values != values):
             shown[key] = Observation(values, now)
@@ -95,7 +95,7 @@ def cut_total(stats: DeploymentStats, attempt: Attempt, billed: Billed, now: flo
     least = max(LEAST_LIMIT_TOKENS, stats.seen_by(attempt.to.tenant, now).own.get("accepted", NOTHING).values[0])
     most = attempt.most_tokens if attempt.sent_tokens is None else _most_tokens(attempt)
     is_counted = not attempt.uncounted.holds_any and billed.input_tokens <= min(most, attempt.to.window.tokens)
-    ended = answer < (attempt.output_tokens or 0) and least <= total < attempt.known.window.tokens
+    ended = answer < (attempt.output_tokens or 0) and least <= total < attempt.limits.window.tokens
     return total if is_counted and ended and not is_cap else None
 
 
@@ -179,7 +179,7 @@ def _larger_limit(seen: Seen, attempt: Attempt, now: float) -> dict[Key, Observa
         return {}  # after a retry the conversation's next request continues its text, within the same limit
     tokens, ceiling, is_shared = limit.values
     fills = attempt.rewrites or attempt.sent_provider_tokens >= FILLED_FRACTION * budget
-    if not fills or tokens >= ceiling * LARGEST_SHARE or attempt.known.window.tokens < int(tokens):
+    if not fills or tokens >= ceiling * LARGEST_SHARE or attempt.limits.window.tokens < int(tokens):
         return {}
     return {("limit", attempt.to.tenant): Observation((math.sqrt(tokens * ceiling), ceiling, is_shared), now)}
 
@@ -194,7 +194,7 @@ def _ratio(
     local = attempt.sent_tokens or LocalTokens(0)
     if attempt.other_tokens >= max(1, least * (attempt.latin_tokens + attempt.other_tokens)):
         kind, local = "other_ratios", attempt.other_tokens
-        provider_tokens = ProviderTokens(int(provider_tokens - attempt.latin_tokens * attempt.known.factor))
+        provider_tokens = ProviderTokens(int(provider_tokens - attempt.latin_tokens * attempt.limits.factor))
     before = seen.own[kind].values if kind in seen.own else ()
     after = ratios_after(before, local, provider_tokens, is_bound=kind == "other_ratios")
     return {} if after == before else {(kind, attempt.to.tenant): Observation(after, now)}

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
 from ctx_hooks.conversation.handles import Retrievable
 from ctx_hooks.litellm_compat.call import Call, Deployment, DeploymentName
 from ctx_hooks.litellm_compat.deployments import (
@@ -51,6 +52,7 @@ class Target:
         retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
         checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
         defers: whether a fallback is tried before the request is shortened.
+        summaries: what models have written of the conversation's beginning.
     """
 
     model: str
@@ -72,6 +74,12 @@ class Target:
     group: str = ""
     defers: bool = False
     deployment_id: str = ""
+    summaries: Summaries = NO_SUMMARIES
+
+    @property
+    def counts(self) -> bool:
+        """Whether an attempt is counted, whatever its size: what a retry has to undercut, and what alone teaches."""
+        return bool(self.attempt) or not self.retried or self.policy.max_turns is not None
 
     @property
     def name(self) -> DeploymentName:

@@ -21,7 +21,9 @@ _times: Counter[tuple[object, ...]] = Counter()
 
 def one_line(text: str, most_chars: int = LONGEST_CHARS) -> str:
     """Return `text` cut to `most_chars`, with unprintable characters escaped: a quoted line break starts no new log line."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: most_chars + 1])
+    line = text[: most_chars + 1]
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
     return line if len(line) <= most_chars else line[: most_chars - len(CUT)] + CUT
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import Attempt, Known
+from ctx_hooks.learning.attempts import Attempt, Limits
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.settings import Policy
@@ -44,7 +44,7 @@ class Undecided(NamedTuple):
 
     request: Request
     to: Target
-    known: Known
+    limits: Limits
     fits_by_size: bool
 
 

@@ -12,7 +12,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import Attempt, Known, known_of, sent_unchanged, with_counts
+from ctx_hooks.learning.attempts import Attempt, Limits, limits_of, sent_unchanged, with_counts
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.observations import LEAST_RATIO
 from ctx_hooks.litellm_compat.errors import note_fault
@@ -57,7 +57,7 @@ class Deciding:
             if not previous.failed and previous.format != request.format:
                 return ShownAgain()
             if to.attempt and previous.failed and previous.overflow is None:
-                previous = previous.known.previous  # LiteLLM repeats a retry that failed for another reason
+                previous = previous.limits.previous  # LiteLLM repeats a retry that failed for another reason
         if to.attempt and (reason := _never_retried(to, previous)):
             return NotRetried(reason=reason)
         try:
@@ -80,18 +80,18 @@ class Deciding:
     ) -> Decided:
         """Return the decision: by size if that is enough, by the last resort if the time is over or anything fails."""
         refused = previous if to.attempt else None
-        undecided = Undecided(request, to, Known(to.window, previous=refused, counts=True), fits_by_size=False)
+        undecided = Undecided(request, to, Limits(to.window, previous=refused), fits_by_size=False)
         try:
             most_tokens = (bound or read_at(request, to)).tokens
             if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
                 previous = await self.counted(request, to, previous, most_tokens)
                 refused = previous if to.attempt else None
             with timings.phase("known"):
-                known = known_of(to, await self.learned.of(to.deployment), time.time(), refused)
+                limits = limits_of(to, await self.learned.of(to.deployment), time.time(), refused)
             if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-            by_size = engine.decide_by_size(request, to, known, most_tokens)
-            undecided = Undecided(request, to, known, by_size is not None)
+            by_size = engine.decide_by_size(request, to, limits, most_tokens)
+            undecided = Undecided(request, to, limits, by_size is not None)
 
             async def decide(undecided: Undecided) -> Decided:
                 return by_size or await self._decided_in_time(undecided, most_tokens, timings)
@@ -108,11 +108,11 @@ class Deciding:
             return await self._by_last_resort(undecided, error)
 
     async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
-        request, to, known, _ = undecided
+        request, to, limits, _ = undecided
         # What goes to the last resort at once has no time limit: it would go there again.
         deadline = Deadline() if request.is_too_long else compression_deadline()
         try:
-            work = partial(engine.decide, request, to, known, deadline, timings)
+            work = partial(engine.decide, request, to, limits, deadline, timings)
             return await off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
@@ -125,10 +125,10 @@ class Deciding:
 
     async def _by_last_resort(self, undecided: Undecided, fault: Exception | None = None) -> Decided:
         """Return the decision to drop the oldest turns, after a failure or at the deadline: it needs less of our code."""
-        request, to, known, _ = undecided
+        request, to, limits, _ = undecided
         reason = TOOK_TOO_LONG if fault is None else f"failed: {type(fault).__name__}"
         try:
-            work = partial(engine.decide_by_last_resort, request, to, known, reason)
+            work = partial(engine.decide_by_last_resort, request, to, limits, reason)
             decided = await off_loop(to, LOOP_BYTES + 1, work, Deadline())
             if fault is not None and isinstance(decided.decision, Untouched):
                 decided = decided._replace(decision=FailedOpen(reason=reason))
@@ -136,7 +136,7 @@ class Deciding:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged below
             fault, reason = error, f"failed: {type(error).__name__}"
-            decided = engine.decide_by_plain_cut(request, to, known.previous, reason)
+            decided = engine.decide_by_plain_cut(request, to, limits.previous, reason)
         if fault is not None:
             note_fault("drops the oldest turns of a request that may be too long", fault)
         return decided
@@ -149,8 +149,9 @@ class Deciding:
         if not isinstance(decision, LeftToFallback):
             return decision
         for option in options:
-            known, deadline = known_of(option, await self.learned.of(option.deployment), time.time()), compression_deadline()
-            work = partial(engine.holds, request, option, known, deadline)
+            limits = limits_of(option, await self.learned.of(option.deployment), time.time())
+            deadline = compression_deadline()
+            work = partial(engine.holds, request, option, limits, deadline)
             # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
             with suppress(CompressionTimeoutError, MalformedConversationError):
                 if await off_loop(option, request.bound(LOOP_BYTES + 1).tokens, work, deadline):
@@ -165,7 +166,7 @@ class Deciding:
         if refused.overflow is None:
             return refused
         deadline = compression_deadline()
-        counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
+        counter = Counter(vocabulary_of(refused.to.model), deadline, refused.limits.other_weight)
 
         def work() -> Attempt:
             own = copy(request)  # the thread frees its cached properties

@@ -50,8 +50,8 @@ def _opening(fmt: Format, attempt: Attempt | None, overflow: Overflow | None) ->
     compressed = attempt is not None and _is_compressed(attempt)
     counted = overflow.input_tokens if overflow and not overflow.at_least and not compressed else None
     size = counted or (attempt.received_provider_tokens if attempt is not None else 0)
-    if not limit and attempt is not None and size > attempt.known.window.tokens:
-        limit = attempt.known.window.tokens  # else the window did not cause the refusal
+    if not limit and attempt is not None and size > attempt.limits.window.tokens:
+        limit = attempt.limits.window.tokens  # else the window did not cause the refusal
     if fmt == ANTHROPIC:
         return f"prompt is too long: {size} tokens > {limit} maximum." if limit and size > limit else "prompt is too long."
     if limit and overflow and overflow.pattern == RATE_TOO_LARGE.name:

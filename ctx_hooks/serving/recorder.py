@@ -154,7 +154,7 @@ def decision_event(
     """Return the record of a decision; the arguments are those of `Recorder.decided`, with the changed output limits."""
     before, after, factor, window, figures = None, None, 1.0, to.window, decision.figures
     if attempt is not None:
-        before, factor, window = attempt.received_tokens, attempt.known.factor, attempt.known.window
+        before, factor, window = attempt.received_tokens, attempt.limits.factor, attempt.limits.window
         after = attempt.sent_tokens if to.policy.mode == "enforce" else attempt.decided_tokens
     sizes = None if before is None else to_provider(before, factor), None if after is None else to_provider(after, factor)
     if figures is not None and not isinstance(decision, NotRetried):

@@ -224,7 +224,7 @@ class RequestFlow:
         if attempt is None or not misses_reasoning(error):
             return False
         await self.learned.from_missing_reasoning(attempt)
-        return attempt.is_shortened and not attempt.known.wants_reasoning
+        return attempt.is_shortened and not attempt.limits.wants_reasoning
 
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None

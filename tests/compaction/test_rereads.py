@@ -16,7 +16,7 @@ from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.engine import engine
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning.attempts import Known
+from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing.conversations import source_text
@@ -28,7 +28,7 @@ STEPS = 120
 
 def decided(fmt, items, window_tokens):
     target = to(window_tokens)
-    return engine.decide(Request(fmt, {FIELDS[fmt]: items}), target, Known(target.window), Deadline(), Timings())
+    return engine.decide(Request(fmt, {FIELDS[fmt]: items}), target, Limits(target.window), Deadline(), Timings())
 
 
 def agent(fmt, seed, window_tokens):

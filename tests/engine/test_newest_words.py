@@ -12,7 +12,7 @@ from strategies import FIELDS, every_format, spoken, tool_round
 
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
-from ctx_hooks.learning.attempts import Known
+from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
@@ -32,7 +32,7 @@ def sent_forms(request, target):
     previous = None
     for attempt in range(4):
         where = replace(target, attempt=attempt)
-        decision, made = decided(request, where, Known(target.window, previous=previous))
+        decision, made = decided(request, where, Limits(target.window, previous=previous))
         if isinstance(decision, NotRetried):
             break
         yield sent(request, decision)
@@ -40,7 +40,7 @@ def sent_forms(request, target):
         previous = replace(made, failed=True, overflow=Overflow("input", "x"), first_tokens=first)
     for cut_newest in (0, 3):
         where = replace(target, attempt=cut_newest)
-        refused = Known(target.window, previous=previous if cut_newest else None)
+        refused = Limits(target.window, previous=previous if cut_newest else None)
         decision = engine.decide_by_last_resort(request, where, refused).decision
         if not isinstance(decision, NotRetried):
             yield sent(request, decision)

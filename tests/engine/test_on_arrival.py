@@ -13,7 +13,7 @@ from strategies import FIELDS, every_format, spoken, tool_round
 from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, Untouched
-from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
@@ -102,7 +102,7 @@ def test_no_retry_sends_it_whole_or_is_larger(number):
     limit = ProviderTokens(refused.sent_tokens - 100)  # the whole request would be above it, the refused one too
     refused = replace(refused, failed=True, overflow=Overflow("input", "x", limit, refused.sent_tokens))
     where = replace(where, attempt=number)
-    found, again = decided(asked, where, known_of(where, DeploymentStats(), NOW, refused))
+    found, again = decided(asked, where, limits_of(where, DeploymentStats(), NOW, refused))
     assert LONG not in [m["content"] for m in sent(asked, found).items]
     assert again.sent_tokens == tokens_of(sent(asked, found)) <= limit
 
@@ -111,7 +111,7 @@ def test_the_removed_text_is_archived_by_its_handle():
     asked, stored = request("openai-chat", [LONG]), {}
     where = target(tool_results=ALWAYS, archive={})
     where = replace(where, retrievable=Retrievable(b"tenant", 7, None, stored.update))
-    found = engine.decide(asked, where, Known(where.window), Deadline(60), Timings())
+    found = engine.decide(asked, where, Limits(where.window), Deadline(60), Timings())
     assert stored == {handle_of(b"tenant", LONG): LONG}
     assert handle_of(b"tenant", LONG) in json.dumps(sent(asked, found.decision).items)
 

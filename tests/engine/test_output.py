@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import FIELDS, FORMATS
 
 from ctx_hooks.engine.decision import Compressed, Untouched
-from ctx_hooks.learning.attempts import Known
+from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.request.request import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS, Request
 from ctx_hooks.tokens.budget import Window
@@ -26,8 +26,8 @@ class TestOutputs:
     def test_it_is_lowered_to_what_the_deployment_gives(self, asked, cap, expected, counts):
         fields = {} if asked is None else {"max_tokens": asked}
         request = session(turns=1, **fields)
-        known = Known(to().window, output_limit_tokens=cap)
-        decision, attempt = decided(request, to(), known) if counts else by_size(request, to(), known)
+        limits = Limits(to().window, output_limit_tokens=cap)
+        decision, attempt = decided(request, to(), limits) if counts else by_size(request, to(), limits)
         assert sent(request, decision).fields.get("max_tokens") == attempt.output_tokens == expected
         assert isinstance(decision, Untouched) == (expected == asked)
 
@@ -35,16 +35,16 @@ class TestOutputs:
         request = session(turns=3, max_tokens=30_000)
         size = tokens_of(request)
         held, alone = Window(30_000, "model_info"), Window(30_000, "model_info", holds_output=False)
-        decision, attempt = decided(request, to(30_000), Known(held))
+        decision, attempt = decided(request, to(30_000), Limits(held))
         assert size + attempt.output_tokens <= 30_000
         assert sent(request, decision).fields["max_tokens"] == attempt.output_tokens >= 30_000 - 1.06 * size
-        decision, attempt = decided(request, to(30_000), Known(alone))
+        decision, attempt = decided(request, to(30_000), Limits(alone))
         assert isinstance(decision, Untouched)
         assert attempt.output_tokens == 30_000
 
     def test_a_compressed_request_asks_for_less_too(self):
         request = session(turns=40, max_tokens=8_000)
-        decision, attempt = decided(request, to(20_000), Known(Window(20_000, "model_info"), output_limit_tokens=4_096))
+        decision, attempt = decided(request, to(20_000), Limits(Window(20_000, "model_info"), output_limit_tokens=4_096))
         assert isinstance(decision, Compressed)
         assert decision.changes["max_tokens"] == attempt.output_tokens == 4_096
         assert decision.changes["messages"]
@@ -81,10 +81,10 @@ class TestTheRequestedOutputGivesWayFirst:
         silent = REQUESTS[which]
         asking = asking_for(silent, output_tokens)
         window = Window(max(1_000, int(SIZES[which] * factor / share)), source)
-        known = Known(window, factor)
+        limits = Limits(window, factor)
         target = replace(to(window.tokens, **policy), prices=DEAR_CACHE)
-        before, _ = decided(silent, target, known)
-        decision, attempt = decided(asking, target, known)
+        before, _ = decided(silent, target, limits)
+        decision, attempt = decided(asking, target, limits)
         now = sent(asking, decision)
         assert now.items == sent(silent, before).items
         assert attempt.output_tokens == now.max_output_tokens <= output_tokens
@@ -109,7 +109,7 @@ class TestTheRequestedOutputGivesWayFirst:
     def test_in_the_smallest_windows_the_estimates_error_gives_way_before_a_message_does(self):
         request = session(turns=3, max_tokens=30_000)
         window = Window(tokens_of(request) + LEAST_OUTPUT_TOKENS, "model_info")
-        _, attempt = decided(request, to(reserve=0), Known(window))
+        _, attempt = decided(request, to(reserve=0), Limits(window))
         assert attempt.output_tokens == LEAST_OUTPUT_TOKENS
 
 

@@ -11,7 +11,7 @@ from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.engine.decision import Compressed
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import known_of
+from ctx_hooks.learning.attempts import limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
@@ -43,7 +43,7 @@ class Deployment:
         for number in range(4):
             self.now += 1
             target = to(attempt=number, **self.policy)
-            decision, attempt = decided(request, target, known_of(target, self.stats, self.now, refused))
+            decision, attempt = decided(request, target, limits_of(target, self.stats, self.now, refused))
             decisions.append(decision)
             now = sent(request, decision)
             tokens = int(tokens_of(now) * self.ratio)

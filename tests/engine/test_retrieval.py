@@ -16,7 +16,7 @@ from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
@@ -56,7 +56,7 @@ def archived(request, where):
 
 def decided(request, where, *, archives=True):
     where = archived(request, where) if archives else where
-    return engine.decide(request, where, Known(where.window), Deadline(60), Timings())
+    return engine.decide(request, where, Limits(where.window), Deadline(60), Timings())
 
 
 @every_format
@@ -83,8 +83,8 @@ def test_retry_with_the_tool_is_smaller(turns, share):
         limit = ProviderTokens(int(tokens_of(request) * share))
         refused = replace(refused, overflow=Overflow("input", "x", limit, refused.sent_tokens))
         retry = archived(request, replace(where, attempt=number))
-        known = known_of(retry, DeploymentStats(), NOW, refused)
-        found = engine.decide(request, retry, known, Deadline(60), Timings())
+        limits = limits_of(retry, DeploymentStats(), NOW, refused)
+        found = engine.decide(request, retry, limits, Deadline(60), Timings())
         if isinstance(found.decision, NotRetried):
             return
         whole = sent(request, found.decision)

@@ -12,7 +12,7 @@ from strategies import called
 
 from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION, UNCOUNTED_FRACTIONS
@@ -46,8 +46,8 @@ class TestRetries:
     def retry(self, overflow, *, attempt=1, request=None, stats=None, refused=None, **policy):
         target = to(attempt=attempt, **policy)
         previous = refused or self.refused(overflow)
-        known = known_of(target, stats or DeploymentStats(), NOW, previous)
-        return known, *decided(request or self.request, target, known)
+        limits = limits_of(target, stats or DeploymentStats(), NOW, previous)
+        return limits, *decided(request or self.request, target, limits)
 
     def test_what_is_sent_again_is_smaller_by_a_margin(self):
         for number in (1, 2, 3):
@@ -60,7 +60,7 @@ class TestRetries:
         target = to(int(self.size * 0.5))
         _, first = decided(self.request, target)
         refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
-        decision, again = decided(self.request, replace(target, attempt=1), Known(target.window, previous=refused))
+        decision, again = decided(self.request, replace(target, attempt=1), Limits(target.window, previous=refused))
         assert isinstance(decision, Compressed)
         assert again.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
 
@@ -76,8 +76,8 @@ class TestRetries:
     ], ids=["what only the provider sees is set aside", "not by a lower bound", "not within the estimate's error",
             "without a limit a share of what was refused", "of what was sent", "never a larger one"])  # fmt: skip
     def test_a_retry_keeps_to_the_window_that_the_refusal_shows(self, overflow, window):
-        known, decision, attempt = self.retry(overflow)
-        assert known.window == window
+        limits, decision, attempt = self.retry(overflow)
+        assert limits.window == window
         assert not isinstance(decision, NotRetried)
         assert attempt.sent_tokens <= max(window.tokens, 1_000)
 
@@ -95,9 +95,9 @@ class TestRetries:
         said = Overflow("output_limit", "x", limit, requested_output_tokens=first.output_tokens if named else None)
         refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
         retry = replace(target, attempt=number)
-        known = known_of(retry, DeploymentStats(), NOW, refused)
-        decision, again = decided(request, retry, known)
-        assert known.window == target.window
+        limits = limits_of(retry, DeploymentStats(), NOW, refused)
+        decision, again = decided(request, retry, limits)
+        assert limits.window == target.window
         if isinstance(decision, NotRetried):
             assert first.output_tokens is not None
             assert limit >= first.output_tokens
@@ -124,9 +124,9 @@ class TestRetries:
         said = Overflow("bytes", "x", limit_bytes=stated and int(size * stated))
         refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
         target = to(attempt=number)
-        known = known_of(target, DeploymentStats(), NOW, refused)
-        decision, again = decided(request, target, known)
-        assert known.window == target.window
+        limits = limits_of(target, DeploymentStats(), NOW, refused)
+        decision, again = decided(request, target, limits)
+        assert limits.window == target.window
         assert again.output_tokens == first.output_tokens
         assert "max_tokens" not in decision.changes
         assert request.json_bytes(decision.changes) <= (
@@ -146,8 +146,8 @@ class TestRetries:
     @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
     def test_what_is_not_known_of_a_refusal_says_nothing_of_the_window(self, unknown):
         refused = replace(self.refused(Overflow("input", "x", 20_000, self.size)), **unknown)
-        known, decision, attempt = self.retry(None, refused=refused)
-        assert known.window == to().window
+        limits, decision, attempt = self.retry(None, refused=refused)
+        assert limits.window == to().window
         if refused.sent_tokens is None:
             assert isinstance(decision, Untouched)
         else:
@@ -164,7 +164,7 @@ class TestRetries:
     def test_where_the_size_of_what_was_refused_is_not_known_the_budget_holds(self):
         asked = session(turns=40, max_tokens=8_000)
         refused = self.refused(Overflow("input_plus_output", "x", 20_000, 19_000, 8_000), sent_tokens=None)
-        decision, attempt = decided(asked, to(20_000, attempt=1), Known(Window(20_000, "model_info"), previous=refused))
+        decision, attempt = decided(asked, to(20_000, attempt=1), Limits(Window(20_000, "model_info"), previous=refused))
         assert attempt.sent_tokens <= decision.figures.budget_tokens < 20_000
 
     def test_an_output_is_lowered_once_and_then_the_conversation_gives_way(self):
@@ -179,8 +179,8 @@ class TestRetries:
         only = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": "Do it. " * 50}]})
         _, first = decided(only, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        known = Known(to().window, counts=True, previous=refused)
-        decision, attempt = decided(only, to(attempt=1), known)
+        limits = Limits(to().window, previous=refused)
+        decision, attempt = decided(only, to(attempt=1), limits)
         assert isinstance(decision, NotRetried)
         assert decision.reason
         assert attempt == replace(refused, spent=True)
@@ -195,8 +195,8 @@ class TestRetries:
             updates.of_refusal(DeploymentStats(), refused, overflow, NOW, is_confirmed=True), NOW
         )
         assert stats.seen_by("ann", NOW).limit_tokens(200_000) == limit
-        known, _, attempt = self.retry(overflow, request=session(turns=40, max_tokens=output), stats=stats, refused=refused)
-        assert known.window.tokens == limit
+        limits, _, attempt = self.retry(overflow, request=session(turns=40, max_tokens=output), stats=stats, refused=refused)
+        assert limits.window.tokens == limit
         assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
 
     @given(
@@ -216,7 +216,7 @@ class TestRetries:
         limit = int(self.size * limit_fraction)
         target = replace(to(attempt=number, **policy), prices=DEAR_CACHE, waits=policy.get("compaction") == "client_first")
         refused = self.refused(Overflow("input", "x", limit, self.size))
-        decision, attempt = decided(self.request, target, known_of(target, DeploymentStats(), NOW, refused))
+        decision, attempt = decided(self.request, target, limits_of(target, DeploymentStats(), NOW, refused))
         assert isinstance(decision, Compressed)
         assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
 
@@ -226,7 +226,7 @@ class TestRetries:
         request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
         _, first = decided(request, to())
         refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
-        decision, attempt = decided(request, to(attempt=number), Known(to().window, previous=refused))
+        decision, attempt = decided(request, to(attempt=number), Limits(to().window, previous=refused))
         assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
         assert decision.changes["messages"][-1] == newest[-1]
 
@@ -235,7 +235,10 @@ class TestRetries:
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
         target = to(attempt=1, tool_results={"max_fraction": 1.0})
-        for known in (known_of(target, DeploymentStats(), NOW, refused), Known(target.window, previous=at_another(refused))):
-            decision, attempt = decided(request, target, known)
+        for limits in (
+            limits_of(target, DeploymentStats(), NOW, refused),
+            Limits(target.window, previous=at_another(refused)),
+        ):
+            decision, attempt = decided(request, target, limits)
             assert isinstance(decision, Compressed)
             assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION

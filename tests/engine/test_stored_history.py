@@ -5,7 +5,7 @@ from dataclasses import replace
 from engine_requests import decided, session, to, tokens_of
 
 from ctx_hooks.engine.decision import Compressed, NotRetried
-from ctx_hooks.learning.attempts import known_of
+from ctx_hooks.learning.attempts import limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
@@ -19,20 +19,20 @@ def continued(**fields):
     return Request("openai-responses", {"input": FRESH, "previous_response_id": "resp_1", **fields})
 
 
-def known(target, previous=None):
-    return known_of(target, DeploymentStats(), NOW, previous)
+def limits(target, previous=None):
+    return limits_of(target, DeploymentStats(), NOW, previous)
 
 
 def refused(request, overflow, **policy):
     target = to(**policy)
-    _, attempt = decided(request, target, known(target))
+    _, attempt = decided(request, target, limits(target))
     size = tokens_of(request)
     return replace(attempt, overflow=overflow, failed=True, received_tokens=size, sent_tokens=size, first_tokens=size)
 
 
 def retry(request, overflow, attempt=1, **policy):
     target = to(attempt=attempt, **policy)
-    return decided(request, target, known(target, previous=refused(request, overflow, **policy)))
+    return decided(request, target, limits(target, previous=refused(request, overflow, **policy)))
 
 
 class TestAfterARefusal:
@@ -61,6 +61,6 @@ def test_a_whole_conversation_is_compacted_whatever_it_asks_the_provider_for():
     request = Request("openai-responses", {**whole.fields, "truncation": "auto"})
     target = to(window_tokens=40_000)
     assert tokens_of(request) > target.window.tokens
-    decision, attempt = decided(request, target, known(target))
+    decision, attempt = decided(request, target, limits(target))
     assert isinstance(decision, Compressed)
     assert attempt.sent_tokens < target.window.tokens, "nothing is left for the provider to cut"

@@ -7,7 +7,6 @@ from engine_requests import COUNTER, decided, session, to
 from ctx_hooks.addons.summaries.candidates import conversation_key
 from ctx_hooks.compaction.summary.model_written import Summaries, prefixes
 from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
-from ctx_hooks.learning.attempts import Known
 from ctx_hooks.request.request import counted_history
 
 REQUEST = session(turns=40)
@@ -23,7 +22,7 @@ def known_summaries():
 
 def test_a_known_summary_is_sent_and_the_attempt_says_which():
     summaries = known_summaries()
-    decision, attempt = decided(REQUEST, TARGET, Known(TARGET.window, summaries=summaries))
+    decision, attempt = decided(REQUEST, replace(TARGET, summaries=summaries))
     assert "> Tune the zebra piano." in str(decision.changes)
     assert attempt.choice.prefix in summaries.written
     assert attempt.sent_tokens <= 4_000
@@ -31,9 +30,9 @@ def test_a_known_summary_is_sent_and_the_attempt_says_which():
 
 def test_a_choice_that_was_made_before_holds():
     summaries = known_summaries()
-    _, attempt = decided(REQUEST, TARGET, Known(TARGET.window, summaries=summaries))
+    _, attempt = decided(REQUEST, replace(TARGET, summaries=summaries))
     chosen = replace(summaries, chosen={attempt.choice.compaction: ""})
-    decision, again = decided(REQUEST, TARGET, Known(TARGET.window, summaries=chosen))
+    decision, again = decided(REQUEST, replace(TARGET, summaries=chosen))
     assert decision.changes == decided(REQUEST, TARGET)[0].changes
     assert again.choice == replace(attempt.choice, prefix="")
 

@@ -9,9 +9,8 @@ from engine_requests import NOW, to
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.engine.fitting import allowed_output_tokens
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import Attempt, known_of
+from ctx_hooks.learning.attempts import Attempt, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.budget import budget_tokens_of
@@ -62,15 +61,15 @@ class Session:
         for number in range(1 + RETRIES):
             self.now += 1
             target = replace(self.target, attempt=number)
-            known = known_of(target, self.stats, self.now, previous)
-            self.check_limit(known)
-            budget = int(budget_tokens_of(known.window, target.policy) / known.factor)
+            limits = limits_of(target, self.stats, self.now, previous)
+            self.check_limit(limits)
+            budget = int(budget_tokens_of(limits.window, target.policy) / limits.factor)
             sent = self.size(budget, previous and previous.sent_tokens)
-            output = allowed_output_tokens(self.output, None, known.window, int(sent * known.factor))
+            output = limits.allowed_output_tokens(self.output, int(sent * limits.factor))
             counted = {"received_tokens": self.whole, "sent_tokens": sent, "first_tokens": self.whole}
             counted["rewrites"] = sent not in (self.whole, self.sent + self.grows)
             tried = Attempt(
-                target, known, "openai-chat", output_tokens=output, budget_tokens=budget * known.factor, **counted
+                target, limits, "openai-chat", output_tokens=output, budget_tokens=budget * limits.factor, **counted
             )
             tokens = int(sent * self.ratio)
             if tokens + (output if self.figures == "at least" else 0) <= self.window:
@@ -86,10 +85,10 @@ class Session:
     def learn(self, shown):
         self.stats = self.stats.merged(shown, self.now)
 
-    def check_limit(self, known):
+    def check_limit(self, limits):
         if self.refused and self.figures == "nothing":
-            most = max(1_000, *self.answered, min(self.refused) * known.factor + 1)
-            assert known.window.tokens <= most, "above a refused size, and nothing so large was answered"
+            most = max(1_000, *self.answered, min(self.refused) * limits.factor + 1)
+            assert limits.window.tokens <= most, "above a refused size, and nothing so large was answered"
 
     def run(self):
         for _ in range(ANSWERS):

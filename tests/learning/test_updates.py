@@ -117,7 +117,7 @@ def test_limit_far_below_known_sizes_needs_proof(size, limit, known):
 ], ids=["far below", "quoted"])  # fmt: skip
 def test_answered_retry_proves_limit_once(overflow):
     refused = replace(COUNTED, sent_tokens=160_000 if overflow.quoted else 50_000, overflow=overflow, failed=True)
-    retry = replace(COUNTED, to=replace(COUNTED.to, attempt=1), known=replace(COUNTED.known, previous=refused))
+    retry = replace(COUNTED, to=replace(COUNTED.to, attempt=1), limits=replace(COUNTED.limits, previous=refused))
     assert limit_of(after(refused, overflow)) is None
     shown = updates.of_answered_retry(NOTHING, retry, NOW)
     assert values(shown) == {"limit": (overflow.limit_tokens, 0, 1)}
@@ -139,8 +139,8 @@ def test_accepted_size_bounds_guess_from_below():
 def test_answers_raise_guessed_limit_below_refused_size(change, rises):
     stats = after(replace(OBSERVED, sent_tokens=100_000), Overflow("input", "x"))
     for _ in range(5):
-        known = replace(COUNTED.known, window=replace(COUNTED.known.window, tokens=limit_of(stats)))
-        attempt = replace(COUNTED, known=known, sent_tokens=limit_of(stats) - 1, budget_tokens=limit_of(stats))
+        limits = replace(COUNTED.limits, window=replace(COUNTED.limits.window, tokens=limit_of(stats)))
+        attempt = replace(COUNTED, limits=limits, sent_tokens=limit_of(stats) - 1, budget_tokens=limit_of(stats))
         before, shown = limit_of(stats), updates.of_answer(stats, replace(attempt, **change), 20_000, NOW + 1)
         stats = stats.merged({key: o for key, o in shown.items() if key[0] == "limit"}, NOW + 1)
         assert before <= limit_of(stats) <= 100_000

@@ -49,7 +49,7 @@ def test_no_figure_is_made_up(attempt, overflow, fmt, policy):
     """Every number in the error is one of the facts, or stands in the provider's sentence."""
     known = set()
     if attempt:
-        known = {attempt.to.attempt + 1, attempt.received_tokens, attempt.sent_tokens, attempt.known.window.tokens}
+        known = {attempt.to.attempt + 1, attempt.received_tokens, attempt.sent_tokens, attempt.limits.window.tokens}
     if overflow:
         known |= {overflow.limit_tokens, overflow.input_tokens, *(int(n) for n in re.findall(r"\d+", overflow.sentence))}
     assert {int(n) for n in re.findall(r"\d+", readable_error(fmt, attempt, overflow, policy))} <= known

@@ -67,7 +67,7 @@ def learned_limits():
 async def known_limit(runner, tenant="ann"):
     """Return the window that the tenant's next request is fitted to."""
     await runner.deciding.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
-    return last_of(runner, "next").known.window
+    return last_of(runner, "next").limits.window
 
 
 async def test_an_attempt_ends_by_the_policy_that_it_began_with():
@@ -132,7 +132,7 @@ class TestRetries:
         await runner.failed("request", None, "rate limit")
         again = replace(to(attempt=number), deployment=deployment)
         assert isinstance(await runner.deciding.decide(session(), again), expected)
-        refused = last_of(runner).known.previous
+        refused = last_of(runner).limits.previous
         assert refused.overflow == OVERFLOW
         assert last_of(runner).sent_tokens < refused.sent_tokens
 
@@ -239,7 +239,7 @@ class TestWhatIsLearned:
         await runner.answered("request", Answer(billed_of({"prompt_tokens": int(counted * 1.2)})))
         assert last_of(runner) is None
         await runner.deciding.decide(session(), to(max_turns=1_000))
-        assert last_of(runner).known.factor == pytest.approx(1.2, rel=0.03)
+        assert last_of(runner).limits.factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
         runner = await flow_after(session(), to(max_turns=1_000))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ctx_hooks.engine.fitting import allowed_output_tokens
+from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import (
     Window,
@@ -109,7 +109,7 @@ class TestAReserveForTheOutput:
     def test_the_output_fits_beside_the_largest_input(self, window, requested):
         kept = min(requested, window // 4)
         budget = self.budget(window, requested)
-        assert allowed_output_tokens(requested, None, Window(window, "policy"), budget) >= kept
+        assert Limits(Window(window, "policy")).allowed_output_tokens(requested, budget) >= kept
         assert budget <= window - kept
 
     @given(ANY_WINDOW, st.integers(1, 2_500_000), st.integers(1, 2_500_000))
@@ -134,7 +134,7 @@ class TestAThinkingBudget:
     @pytest.mark.parametrize("least", [2_048, 8_192, 15_000])
     def test_it_is_free_when_the_output_is_lowered_to_what_the_input_leaves(self, least):
         input_tokens = self.window.tokens - self.reserve(least)
-        assert allowed_output_tokens(32_000, None, self.window, input_tokens) >= least
+        assert Limits(self.window).allowed_output_tokens(32_000, input_tokens) >= least
 
     def test_above_a_quarter_of_the_window_it_takes_nothing_from_the_conversation(self):
         assert self.reserve(15_001) == self.reserve(0) < self.reserve(15_000)

@@ -48,17 +48,17 @@ class ModelSummaries(Addon):
         Raises:
             MalformedConversationError: the request holds no conversation.
         """
-        request, to, known, fits_by_size = undecided
+        request, to, _, fits_by_size = undecided
         asking = None if fits_by_size else await asking_of(request, to)
         if asking is None:
             return await decide(undecided)
         summaries = await self._stored.of(asking.conversation)
-        decided = await decide(undecided._replace(known=replace(known, summaries=summaries)))
+        decided = await decide(undecided._replace(to=replace(to, summaries=summaries)))
         choice = decided.attempt.choice
         if choice is not None and choice.compaction not in summaries.chosen:
             settled = await self._stored.choose(asking.conversation, choice)
             if settled.chosen[choice.compaction] != choice.prefix:
-                decided = await decide(undecided._replace(known=replace(known, summaries=settled)))
+                decided = await decide(undecided._replace(to=replace(to, summaries=settled)))
         if to.request_id:
             state = self._running.open(to.request_id)
             state.held[NAME, to.deployment] = asking

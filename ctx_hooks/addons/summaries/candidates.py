@@ -130,7 +130,7 @@ def is_due(attempt: Attempt, input_tokens: int) -> bool:
     """
     if attempt.budget_tokens is None:
         return False
-    factor, free_tokens = attempt.known.factor, attempt.budget_tokens - input_tokens
+    factor, free_tokens = attempt.limits.factor, attempt.budget_tokens - input_tokens
     if attempt.choice is not None:
         if attempt.choice.free_tokens is None:
             return False

@@ -16,7 +16,7 @@ from ctx_hooks.cli.spelling import suggestion
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision, NotRetried
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import Known, known_of
+from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
@@ -81,21 +81,21 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     if widest.window.tokens < (least := widest.policy.block_below_tokens or 0):
         decision = NotRetried(reason=f"answered 400, since its window is below `block_below_tokens` ({least:,})")
     sent = Request(received.format, {**fields, **decision.changes})
-    known = known_of(target, DeploymentStats(), time.time())
-    context, budget = _sizes(received, target, known)
+    limits = limits_of(target, DeploymentStats(), time.time())
+    context, budget = _sizes(received, target, limits)
     if decision.figures is not None:
         budget = decision.figures.budget_tokens
-    return Decided(group, len(listed), received, target, resolved, decision, sent, known.factor, context, budget)
+    return Decided(group, len(listed), received, target, resolved, decision, sent, limits.factor, context, budget)
 
 
-def _sizes(request: Request, target: Target, known: Known) -> tuple[int | None, int]:
+def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int | None, int]:
     """Return the size of a request, None if its messages cannot be read, and its budget; in provider tokens."""
     try:
-        history = counted_history(request, Counter(vocabulary_of(target.model), other_weight=known.other_weight))
+        history = counted_history(request, Counter(vocabulary_of(target.model), other_weight=limits.other_weight))
     except MalformedConversationError:
         return None, budget_tokens_of(target.window, target.policy)
-    budget = known.budget_tokens(target.policy, request, history)
-    return to_provider(history.tokens, known.factor), to_provider(budget, known.factor)
+    budget = limits.budget_tokens(target.policy, request, history)
+    return to_provider(history.tokens, limits.factor), to_provider(budget, limits.factor)
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:

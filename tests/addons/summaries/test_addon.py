@@ -12,7 +12,7 @@ from ctx_hooks.addons.summaries.candidates import is_due
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.engine.decision import Compressed
-from ctx_hooks.learning.attempts import Attempt, Known
+from ctx_hooks.learning.attempts import Attempt, Limits
 from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -86,5 +86,5 @@ async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_
     (Choice("01", "ab", 9), 9_900, 5_000, False),
 ])  # fmt: skip
 def test_a_summary_is_begun_only_if_the_next_compaction_takes_it_and_is_near(choice, billed, growth, due):
-    attempt = Attempt(TO, Known(TO.window), "openai-chat", 8_000, seen_tokens=8_000 - growth, budget_tokens=10_000)
+    attempt = Attempt(TO, Limits(TO.window), "openai-chat", 8_000, seen_tokens=8_000 - growth, budget_tokens=10_000)
     assert is_due(replace(attempt, choice=choice), billed) == due
