@@ -27,11 +27,22 @@ blocks cannot be modified"). It also gives two items of the Responses API one nu
 
 
 def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a further call: the first call's with changes, without those that belong only to the first."""
-    own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
+    """Return the fields of a further call: the first call's with changes, without those that belong only to the first.
+
+    The metadata, which Router and proxy write to in place, is a copy; the account stays.
+    """
     first = Call(fields)
+    metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
+    if getattr(first.auth, "budget_reservation", None) is not None:
+        metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})
+    if isinstance(metadata.get(SAVINGS), Figures):
+        del metadata[SAVINGS]
+    logged = metadata.get(LOGGED)
+    if isinstance(logged, Mapping) and isinstance(logged.get(REQUEST_KEY), Figures):
+        metadata[LOGGED] = {name: value for name, value in logged.items() if name != REQUEST_KEY}
+    own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
     name = "litellm_metadata" if fields.get("litellm_metadata") is first.metadata else "metadata"
-    return {**own, **changes, name: _metadata(first), "litellm_call_id": str(uuid4())}
+    return {**own, **changes, name: metadata, "litellm_call_id": str(uuid4())}
 
 
 def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]) -> Ask:
@@ -56,16 +67,3 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
 def can_call_again() -> bool:
     """Whether this LiteLLM has what a further call needs, and translates its answers without loss."""
     return installed() >= FIRST_WHOLE and not any(name.fault for name in FURTHER_CALL)
-
-
-def _metadata(first: Call) -> dict[str, Any]:
-    """Return a copy of the metadata, which Router and proxy write to in place; the account stays."""
-    metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
-    if getattr(first.auth, "budget_reservation", None) is not None:
-        metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})
-    if isinstance(metadata.get(SAVINGS), Figures):
-        del metadata[SAVINGS]
-    logged = metadata.get(LOGGED)
-    if isinstance(logged, Mapping) and isinstance(logged.get(REQUEST_KEY), Figures):
-        metadata[LOGGED] = {name: value for name, value in logged.items() if name != REQUEST_KEY}
-    return metadata

@@ -13,7 +13,6 @@ What LiteLLM 1.103 to 1.110 do, and what follows:
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -30,7 +29,6 @@ ROUTE = "/chat/completions"
 """The route of the proxy whose checks a call goes through."""
 ONCE: dict[str, Any] = {"num_retries": 0, "disable_fallbacks": True}
 """The conversation goes to the model that the policy names, and to no other."""
-FAILURE_HOOK_SECONDS = 2.0
 
 
 class Answer(NamedTuple):
@@ -85,7 +83,5 @@ async def _sent(fields: Mapping[str, Any], timeout_seconds: float, payer: Any) -
         return await proxy_server.llm_router.acompletion(**(data | {"timeout": timeout_seconds} | ONCE))
     except (Exception, asyncio.CancelledError) as error:
         failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
-        reported = logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
-        with suppress(asyncio.TimeoutError):  # the caller gets the failure itself
-            await asyncio.wait_for(reported, FAILURE_HOOK_SECONDS)
+        await logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
         raise

@@ -26,13 +26,7 @@ WAITING_FRACTION = 0.75
 
 
 class Asking(NamedTuple):
-    """A request of a conversation that summaries are written of, as the client sent it.
-
-    Attributes:
-        conversation: the key of the conversation.
-        payer: on whose account they are.
-        size_bytes: about how much memory its messages take.
-    """
+    """A request of a conversation that summaries are written of, as the client sent it, and on whose account they are."""
 
     request: Request
     to: Target
@@ -85,13 +79,9 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
 
 
 class SummaryTask(NamedTuple):
-    """What is to be summarised next.
+    """What is to be summarised next: the messages behind the summary `before`, "" for none, which is updated.
 
-    Attributes:
-        prefix: the digest of the messages that the summary will stand for, in hexadecimal.
-        length: how many messages of the history these are.
-        messages: those of them that the summary before does not stand for.
-        before: the summary that is updated, "" for none.
+    `prefix` is the digest of all `length` messages that the summary will stand for, in hexadecimal.
     """
 
     prefix: str

@@ -37,12 +37,10 @@ _NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
 
 
 class Checked(NamedTuple):
-    """A summary that was checked.
+    """What is used of a summary, "" if it is rejected, and the reason for that, or for points that are left out.
 
-    Attributes:
-        text: what of it is used; "" if it is rejected.
-        reason: why it is rejected, or has points less. `misquoted`: it has words of the user that the user has not said;
-            `unknown_names`: a path, figure or identifier that stands nowhere in the conversation.
+    `misquoted`: it has words of the user that the user has not said; `unknown_names`: a path, figure or identifier that
+    stands nowhere in the conversation.
     """
 
     text: str
@@ -68,20 +66,17 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
 
 def _without(unknown: Sequence[str], text: str) -> Checked:
     """Return a summary without the points that have an unknown name; rejected if one is in its goal, or in a title."""
-    kept, titles, left_out, first = [], [""], 0, ""
+    kept, titles = [], [""]
     entries = _entries(text)
     for entry in entries:
         is_title = _TITLE.match(entry) is not None
-        if is_title:
-            titles.append(entry)
-        first = first or titles[-1]
-        is_goal = titles[-1] == first or GOAL.casefold() in titles[-1].casefold()  # the first section, in any language
+        titles += [entry] if is_title else []
+        is_goal = len(titles) <= 2 or GOAL.casefold() in titles[-1].casefold()  # noqa: PLR2004 - the first, in any language
         if not any(name in entry for name in unknown):
             kept.append(entry)
         elif is_title or is_goal:
             return Checked("", "unknown_names")
-        else:
-            left_out += 1
+    left_out = len(entries) - len(kept)
     if left_out > MOST_FAULTY_FRACTION * (len(entries) - len(titles)):
         return Checked("", "unknown_names")
     return Checked("\n".join(kept).strip(), "unknown_names" if left_out else "")
@@ -111,11 +106,12 @@ def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:
 def _misquotes(text: str, own_words: Sequence[str], counter: Counter) -> bool:
     """Whether a line that the summary gives for the user's words is none of them, to the letter but for blanks."""
     said = [" ".join(words.split()) for words in own_words]
-    for quotation in dict.fromkeys(_quotations(text)):
+
+    def is_said(quotation: str) -> bool:
         counter.deadline.check()
-        if not any(quotation in words for words in said):
-            return True
-    return False
+        return any(quotation in words for words in said)
+
+    return not all(map(is_said, dict.fromkeys(_quotations(text))))
 
 
 def _quotations(text: str) -> Iterator[str]:

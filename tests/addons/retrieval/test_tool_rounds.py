@@ -9,7 +9,6 @@ from litellm.types.llms.openai import ResponsesAPIResponse
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
 from ctx_hooks.addons.retrieval.answering import Offer, Offers
 from ctx_hooks.addons.retrieval.archive.archive import Archive
-from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
 from ctx_hooks.addons.retrieval.tool_rounds import Rounds
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.identity import with_request_id
@@ -78,15 +77,6 @@ async def test_deployment_in_mid_stream_hides_the_tool():
     assert found[-1]["type"] == "response.completed"
     assert "It was this." in json.dumps(found[-1])
     assert not asked.is_offered
-
-
-@pytest.mark.parametrize("is_stream", [False, True])
-async def test_further_answer_may_ask_again(is_stream):
-    asked = Asked({**ASKED, "stream": is_stream}, LOOKS, KNOWS)
-    answer = await asked.streamed(LOOKS) if is_stream else await asked.rounds.whole(LOOKS)
-    assert "It was this." in json.dumps(answer)
-    outputs = [[item["output"] for item in changes["input"] if "output" in item] for changes in asked.changes]
-    assert outputs == [[NOT_AVAILABLE], [NOT_AVAILABLE] * 2]
 
 
 async def test_leaving_client_ends_the_further_call():

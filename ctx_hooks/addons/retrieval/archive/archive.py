@@ -46,9 +46,7 @@ _Key: TypeAlias = tuple[ArchiveSettings, bytes, str]
 class Archive:
     """Removed texts by tenant and handle. Used on the event loop only, except `store`. None of its methods fails.
 
-    Args:
-        shared: what the workers share.
-        secret: the operator's; if unset, the environment's. With a secret, stored texts are encrypted.
+    With a `secret`, the operator's or the environment's, stored texts are encrypted.
     """
 
     def __init__(self, shared: SharedStore, secret: bytes | None = None) -> None:

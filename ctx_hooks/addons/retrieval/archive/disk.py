@@ -39,7 +39,7 @@ SCHEMA = (
 
 
 class Disk:
-    """The store in one folder."""
+    """The store in one folder, whose functions run in a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -155,11 +155,9 @@ def _is_full(error: sqlite3.Error) -> bool:
 
 def _dropped_oldest(file: sqlite3.Connection) -> bool:
     """Delete the oldest texts of the tenant with the most; return whether there were any."""
-    (tenant,) = file.execute("SELECT tenant FROM texts GROUP BY 1 ORDER BY SUM(LENGTH(sealed)) DESC LIMIT 1").fetchone() or [
-        ""
-    ]
-    oldest = "SELECT rowid FROM texts WHERE tenant = ? ORDER BY 1 LIMIT ?"
-    return file.execute(f"DELETE FROM texts WHERE rowid IN ({oldest})", (tenant, MOST_DROPPED)).rowcount > 0  # noqa: S608
+    largest = "SELECT tenant FROM texts GROUP BY 1 ORDER BY SUM(LENGTH(sealed)) DESC LIMIT 1"
+    oldest = f"SELECT rowid FROM texts WHERE tenant = ({largest}) ORDER BY 1 LIMIT {MOST_DROPPED}"  # noqa: S608 - constants
+    return file.execute(f"DELETE FROM texts WHERE rowid IN ({oldest})").rowcount > 0  # noqa: S608
 
 
 def _used_bytes(file: sqlite3.Connection) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
-from ctx_hooks.store.shared_store import SharedStore, keys_like
+from ctx_hooks.store.shared_store import READ, SharedStore, keys_like
 
 KEY_PREFIX = "ctx_hooks:archive:"
 ROW_BYTES = 420
@@ -53,11 +53,6 @@ end
 return 1
 """
 """`total` is no handle: a handle has twelve characters. If the index was lost, the total begins at zero again."""
-READ = f"""
-local key = KEYS[1] .. ':' .. ARGV[1]
-local size = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) or 0
-return size > 0 and size <= {LARGEST_VALUE_BYTES} and redis.call('GET', key)
-"""
 
 
 class Redis:
@@ -75,8 +70,8 @@ class Redis:
 
     async def read(self, tenant: str, handle: str) -> bytes | None:
         """Return a sealed text, None if it is absent or expired; raises UnavailableError."""
-        value = await self._store.briefly(partial(self._store.run, READ, key_of(tenant), [handle]), (tenant, handle))
-        return value if isinstance(value, bytes) else None
+        key = f"{key_of(tenant)}:{handle}"
+        return await self._store.briefly(partial(self._store.read, key, LARGEST_VALUE_BYTES), key) or None
 
 
 def key_of(tenant: str) -> str:
@@ -99,7 +94,7 @@ async def tenants(client: Any) -> list[Stored]:
 async def read(client: Any, tenant: str, handle: str) -> bytes | None:
     """Return a sealed text, None if there is none; raises the connection's errors."""
     for key in await keys_like(client, f"{key_of(tenant)}:{handle}"):
-        found = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
-        if isinstance(found, bytes):
+        found = await client.eval(READ, 1, key, LARGEST_VALUE_BYTES)
+        if found and isinstance(found, bytes):
             return found
     return None
