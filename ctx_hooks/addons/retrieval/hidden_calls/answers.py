@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import WIRE_FORMATS, Format
-from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.texts.json_text import parsed
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -17,7 +17,8 @@ Fields: TypeAlias = Mapping[str, Any]
 an item of Responses."""
 
 CUT_OFF = frozenset(
-    {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded", "incomplete", "failed", ""}
+    {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"}
+    | {"incomplete", "failed", "cancelled", "in_progress", "queued", ""}
 )
 """Reasons for which OpenAI and Anthropic stop before the model has finished: the last call may be incomplete."""
 ENDS_WITHOUT_CALLS = {"tool_calls": "stop", "function_call": "stop", "tool_use": "end_turn"}
@@ -62,25 +63,23 @@ class Answers(ABC):
     """The answers of one format to a request: whole ones, and as an object their streams as the client sees them, as one."""
 
     format: ClassVar[Format]
+    parts_field: ClassVar[str]
+    reason_field: ClassVar[str]
+    """Why an answer ended; absent or empty if it gives no reason."""
     no_calls: ClassVar[Fields]
     """The fields by which a request forbids every call."""
     cut_off: ClassVar[str]
     """The reason with which a cut-off answer ends."""
 
     @staticmethod
-    @abstractmethod
-    def parts(answer: Fields) -> Sequence[Fields]:
-        """Return the parts of an answer."""
+    def body(answer: Fields) -> Fields:
+        """Return the fields of an answer that have its parts and its reason."""
+        return answer
 
     @staticmethod
     @abstractmethod
     def call(part: Fields) -> ToolCall | None:
         """Return a part as a call that needs an answer, its arguments unchanged; None for any other part."""
-
-    @staticmethod
-    @abstractmethod
-    def reason(answer: Fields) -> str:
-        """Return why an answer ended, "" if it gives no reason."""
 
     @staticmethod
     @abstractmethod
@@ -98,12 +97,18 @@ class Answers(ABC):
         return answer
 
     @classmethod
+    def parts(cls, answer: Fields) -> Sequence[Fields]:
+        """Return the parts of an answer."""
+        return [part for part in cls.body(answer).get(cls.parts_field) or () if isinstance(part, Mapping)]
+
+    @classmethod
     def turn_of(cls, answer: Fields) -> Turn:
         """Return a whole answer as a turn."""
         calls = [call for call in map(cls.call, cls.parts(answer)) if call is not None]
         hidden = tuple(call for call in calls if call.name == RETRIEVE)
         are_named = all(call.id for call in calls) and len({call.id for call in calls}) == len(calls)
-        waits = bool(hidden) and len(hidden) == len(calls) and are_named and cls.reason(answer) not in CUT_OFF
+        is_whole = text_or_empty(cls.body(answer).get(cls.reason_field)) not in CUT_OFF
+        waits = bool(hidden) and len(hidden) == len(calls) and are_named and is_whole
         return Turn(cls.sent_back(answer), hidden, waits)
 
     @classmethod
@@ -115,7 +120,7 @@ class Answers(ABC):
             return first
         usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
         usage = {"usage": total(usages)} if usages else {}
-        reason = cls.reason(answers[-1]) if is_whole else cls.cut_off
+        reason = text_or_empty(cls.body(answers[-1]).get(cls.reason_field)) if is_whole else cls.cut_off
         ended = reason if any(map(cls.call, shown)) else ENDS_WITHOUT_CALLS.get(reason, reason)
         return {**first, **cls.joined_fields(answers, shown, ended or None), **usage}
 

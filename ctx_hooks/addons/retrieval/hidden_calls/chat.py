@@ -7,7 +7,6 @@ from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Gro
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import CHAT
-from ctx_hooks.formats.fields import text_or_empty
 
 BETWEEN = "\n\n"
 """Separates the texts of two answers: a chat message has one text."""
@@ -26,6 +25,8 @@ class _Chat(Answers):
     """
 
     format = CHAT
+    parts_field = "tool_calls"
+    reason_field = "finish_reason"
     no_calls: ClassVar[Fields] = {"tool_choice": "none"}
     cut_off = "length"
 
@@ -114,16 +115,12 @@ class _Chat(Answers):
         return changed if ended is None else _with_delta(changed, {}, finish_reason=_choice(whole)["finish_reason"])
 
     @staticmethod
-    def parts(answer: Fields) -> Sequence[Fields]:
-        return _message(answer).get("tool_calls") or ()
+    def body(answer: Fields) -> Fields:
+        return {**_message(answer), "finish_reason": _choice(answer).get("finish_reason")}
 
     @staticmethod
     def call(part: Fields) -> ToolCall | None:
         return ToolCall(str(part.get("id") or ""), _name(part), (part.get("function") or {}).get("arguments") or "")
-
-    @staticmethod
-    def reason(answer: Fields) -> str:
-        return text_or_empty(_choice(answer).get("finish_reason"))
 
     @staticmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, object_of
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.formats import ANTHROPIC
-from ctx_hooks.formats.fields import compact_json, mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import compact_json, mapping_or_empty
 
 CALL = "tool_use"
 """The type of a call, and why an answer that has one ends."""
@@ -28,6 +28,8 @@ class _Messages(Answers):
     """
 
     format = ANTHROPIC
+    parts_field = "content"
+    reason_field = "stop_reason"
     no_calls: ClassVar[Fields] = {"tool_choice": {"type": "none"}}
     cut_off = "max_tokens"
 
@@ -86,19 +88,11 @@ class _Messages(Answers):
         return {**event, "delta": {**delta, **ended}, **({"usage": whole["usage"]} if self.before else {})}
 
     @staticmethod
-    def parts(answer: Fields) -> Sequence[Fields]:
-        return [block for block in answer.get("content") or () if isinstance(block, Mapping)]
-
-    @staticmethod
     def call(part: Fields) -> ToolCall | None:
         given = part.get("input")
         arguments = given if isinstance(given, str) else compact_json(given)
         is_call = part.get("type") == CALL
         return ToolCall(str(part.get("id") or ""), str(part.get("name")), arguments) if is_call else None
-
-    @staticmethod
-    def reason(answer: Fields) -> str:
-        return text_or_empty(answer.get("stop_reason"))
 
     @staticmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:

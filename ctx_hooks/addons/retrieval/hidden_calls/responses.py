@@ -11,7 +11,7 @@ from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, obj
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import RESPONSES
-from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import mapping_or_empty
 
 CALL = "function_call"
 REASONING = "reasoning"
@@ -35,6 +35,8 @@ class _Responses(Answers):
     """
 
     format = RESPONSES
+    parts_field = "output"
+    reason_field = "status"
     no_calls: ClassVar[Fields] = {"tool_choice": "none"}
     cut_off = "incomplete"
 
@@ -85,15 +87,10 @@ class _Responses(Answers):
         end = self.withheld[0] if self.withheld else {}
         response = mapping_or_empty(end.get("response"))
         output = response.get("output") or list(self._items.values())
-        return {**response, "status": _kind(end).removeprefix(EVENT), "output": output}
+        return {**response, "status": _kind(end).removeprefix(EVENT) if end else "", "output": output}
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
         return self._numbered(event, **({"response": whole} if self._hides else self._cleaned(event)))
-
-    @staticmethod
-    def parts(answer: Fields) -> Sequence[Fields]:
-        output = answer.get("output")
-        return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
 
     @staticmethod
     def call(part: Fields) -> ToolCall | None:
@@ -102,11 +99,6 @@ class _Responses(Answers):
             return None
         name = str(part.get("name")) if kind == CALL else kind
         return ToolCall(str(part.get("call_id") or ""), name, str(part.get("arguments") or ""))
-
-    @staticmethod
-    def reason(answer: Fields) -> str:
-        status = text_or_empty(answer.get("status"))
-        return status if status in ENDED else ""
 
     @staticmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:
