@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctx_hooks.store import sealing
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, opened, sealed, tenant_key, tenant_name
 
-SECRETS = [b"", b"a secret of the operator", b"s" * 1_000]
+SECRETS = [b"", b"s" * 1_000]
 TENANT, OTHER = tenant_key("team", "red", b""), tenant_key("key", "red", b"")
 HANDLE = "pz5bbqm3fvxm"
 any_text = st.text(st.characters(codec=None), max_size=2_000)
@@ -32,7 +32,7 @@ def test_nothing_opens_for_another_tenant_handle_or_secret(secret):
         assert opened(value, TENANT, HANDLE, other) is None
 
 
-@pytest.mark.parametrize("secret", SECRETS[:2], ids=len)
+@pytest.mark.parametrize("secret", SECRETS, ids=len)
 def test_a_value_with_any_bit_changed_or_missing_opens_to_none(secret):
     value = sealed("a text that is long enough to be broken", TENANT, HANDLE, secret)
     for n in range(len(value)):

@@ -126,19 +126,18 @@ READ = {"type": "function", "function": {"name": "read_file"}}
 CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}], "tools": [READ]}
 
 
-async def test_unreadable_end_reaches_the_client():
-    text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
-    end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
-    assert [chunk async for chunk in Asked(CHAT).rounds.streamed(came([text, end]))] == [text, end]
+UNREADABLE = {"type": "content_block_start", "index": 0, "content_block": ["hi"]}
+"""As of a server whose text is no text."""
+BLOCKS = [UNREADABLE, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+CHUNKS = [
+    {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]},
+    {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"},
+]
 
 
-async def test_unreadable_text_stream_reaches_the_client():
-    """As of a server whose text is no text: the events that say why the answer ended are not lost."""
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ["hi"]}}
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "!"}}
-    end = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
-    asked = Asked({**CHAT, "proxy_server_request": {"url": "http://proxy/v1/messages"}})
-    sent = [event_bytes(event) for event in (start, delta, *end)]
+@pytest.mark.parametrize(("path", "sent"), [("chat/completions", CHUNKS), ("messages", list(map(event_bytes, BLOCKS)))])
+async def test_unreadable_stream_reaches_the_client(path, sent):
+    asked = Asked({**CHAT, "proxy_server_request": {"url": f"http://proxy/v1/{path}"}})
     assert [chunk async for chunk in asked.rounds.streamed(came(sent))] == sent
 
 
