@@ -91,7 +91,7 @@ async def test_model_gets_what_the_window_has_room_for(stream, checks, asked):
     assert len(got) == 14
     assert all("the context window has no room for" in page for page in got)
     first, further = [list(map(int, REMOVED.findall(json.dumps(r["payload"]["messages"])))) for r in requests]
-    assert further[0] >= first[0]
+    assert sum(further) >= sum(first)
     assert checks or len(first) == len(further) == 1, "what was removed is counted of what the client sent"
 
 
