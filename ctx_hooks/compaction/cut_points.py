@@ -9,6 +9,7 @@ from itertools import accumulate
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import request_points, settled_length
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
+from ctx_hooks.compaction.steps import long_request
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.tokens.units import LocalTokens
@@ -27,6 +28,9 @@ MOST_TOO_LARGE = 2
 OLDER_FRACTION = 0.5
 """Share of its room for older text beside protected text. At 1,157 requests of sessions, at 32,000 tokens, 0.91 of the names
 that OpenCode's next step uses stay; without it 0.85."""
+
+MOST_WORDS_FRACTION = 0.6
+"""Users' words stay unchanged up to this share of the room: then the target grows, and older text has half of the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class CutPoints:
         most_tokens = self._shares.most_target_tokens(cut.length)
         usual_tokens = min(self._thresholds.target_tokens_behind(self._fixed_tokens), most_tokens)
         goal_tokens = self._thresholds.trigger.goal_tokens
-        protected_tokens = self._preamble_tokens + self._protected_tokens(cut.length)
+        protected_tokens = self._preamble_tokens + max(self._protected_tokens(cut.length), self._words_tokens(cut.length))
         older_tokens = (usual_tokens - self._fixed_tokens) * OLDER_FRACTION
         beside_tokens = int(protected_tokens + min(older_tokens, (goal_tokens - protected_tokens) / 2))
         return max(usual_tokens, min(LocalTokens(beside_tokens), most_tokens))
@@ -201,8 +205,20 @@ class CutPoints:
     def _protected_tokens(self, length: int) -> int:
         """Return the tokens of the protected messages among the first `length`."""
         requests = bisect_left(self._requests, length)
-        newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
+        newest = self._requests[requests - 1] if requests else length
+        newest_turn_tokens = self._index[newest].tokens if requests else 0
+        if newest + 1 < length:
+            goal_tokens = self._thresholds.trigger.goal_tokens
+            newest_turn_tokens = min(newest_turn_tokens, long_request.most_tokens(goal_tokens, self._fixed_tokens))
         return self._staying_tokens[length] + newest_turn_tokens + self._loop_tokens(length)
+
+    def _words_tokens(self, length: int) -> int:
+        """Return the tokens of users' words in an agent's session that no step cuts, with the protected text beside them."""
+        if not any(m.calls for m in self._index[:length]):
+            return 0
+        words_tokens = sum(self._index[i].tokens for i in self._requests[: bisect_left(self._requests, length)])
+        most_tokens = (self._thresholds.trigger.goal_tokens - self._fixed_tokens) * MOST_WORDS_FRACTION
+        return self._staying_tokens[length] + self._loop_tokens(length) + int(min(words_tokens, max(0, most_tokens)))
 
     def _loop_tokens(self, length: int) -> int:
         """Return the tokens of the tool loop (calls and results) at the end of the first `length` messages."""

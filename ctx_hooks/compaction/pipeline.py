@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ctx_hooks.compaction.steps import Step, newest_loop, older_parts, oldest_turns, oversized_results, repeats
+from ctx_hooks.compaction.steps import Step, long_request, newest_loop, older_parts, oldest_turns, oversized_results, repeats
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.message_rules.reasoning import with_elisions
@@ -13,6 +13,7 @@ STEPS: tuple[Step, ...] = (
     repeats.STEP,
     older_parts.REASONING,
     oversized_results.STEP,
+    long_request.STEP,
     newest_loop.LARGE,
     older_parts.MEDIA,
     oldest_turns.STEP,

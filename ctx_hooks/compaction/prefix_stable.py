@@ -16,7 +16,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
-from ctx_hooks.compaction.steps import Step, newest_loop, oldest_turns
+from ctx_hooks.compaction.steps import Step, long_request, newest_loop, oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Forms, Summaries, WrittenSummary, is_current
@@ -207,17 +207,20 @@ class _Assembly:
         base = NONE_YET if before is None else self._remembered(before, summary)
         new = summary if not base.settled else None
         originals = self._originals(cut, base, capped=new is not None)
-        conversation = self._repaired(originals)
+        repaired = self._repaired(originals)
         trigger = self._thresholds.trigger
+        # A request is cut for the budget only, never to reach the target tokens.
+        begun = pipeline.compress(repaired, trigger, (long_request.STEP,))
+        conversation = begun.conversation
         # The newest results are cut only to fit the window, never to reach the target tokens.
         target_tokens = self._cut_points.target_tokens(cut)
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
-        steps = pipeline.STEPS
+        steps = tuple(step for step in pipeline.STEPS if step is not long_request.STEP)
         if new is not None:
             others = (step for step in steps if step not in (newest_loop.LARGE, oldest_turns.STEP))
             steps = (newest_loop.LARGE, oldest_turns.with_written(new.text), *others)
         outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.TO_TARGET))
-        if base.settled and (conversation is not originals or not outcome.fits):
+        if base.settled and (repaired is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
         for budget, form in ((target, oldest_turns.BRIEF), (trigger, oldest_turns.STEP)):
             if outcome.tokens_after > trigger.goal_tokens:
@@ -235,14 +238,12 @@ class _Assembly:
             cut.length,
             sent,
             trigger.counter.messages(sent, conversation.format),
-            outcome.steps,
+            (*begun.steps, *outcome.steps),
             outcome.reason,
             summary if is_placed else None,
             refers or base.refers,
             # Messages beside a summary stay whole until another summary replaces them: they are most of the cached text.
-            unsettled_in(conversation, outcome.conversation, newest_only=new is not None)
-            if conversation is originals
-            else 0,
+            unsettled_in(conversation, outcome.conversation, newest_only=new is not None) if repaired is originals else 0,
         )
 
     def _repaired(self, conversation: Conversation) -> Conversation:

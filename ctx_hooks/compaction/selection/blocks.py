@@ -29,6 +29,7 @@ _FILE_HEADING = re.compile(r"(?:-{3,}|={3,}|#{1,6}) (?:file:? )?([\w./\\-]{0,150
 _HEADING_MARKS = ("-", "=", "#")
 FENCES = ("```", "~~~")
 _PATH = re.compile(r"[\w./\\-]{0,110}\.\w{1,10}\b")
+_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s")
 NAME_LINES = 3
 """The first lines of a block, which may contain its name."""
 LEAST_HEADINGS = 2
@@ -116,7 +117,15 @@ def _starts(lines: Sequence[_Line]) -> Iterator[int]:
 
 
 def _paragraphs(lines: Sequence[_Line], start: int, end: int) -> Iterator[int]:
-    yield from (n for n in range(max(1, start), end) if lines[n].text and not lines[n - 1].text)
+    """Yield the numbers of the lines behind a blank one; a heading stays above its text, and items of a list together."""
+    above = ""
+    for n in range(max(1, start), end):
+        above = lines[n - 1].text or above
+        is_joined = (
+            above.startswith("#") or above.endswith((":", "\uff1a")) or (_ITEM.match(above) and _ITEM.match(lines[n].text))
+        )
+        if lines[n].text and not lines[n - 1].text and not is_joined:
+            yield n
 
 
 def enclosed(text: str) -> list[tuple[int, int, str]]:

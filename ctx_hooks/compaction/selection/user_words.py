@@ -14,15 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
+from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, blocks, enclosed
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Text, is_question, is_request
 from ctx_hooks.texts.statements import LONGEST_SENTENCE_CHARS, corrections, directs, sentences, tells
 from ctx_hooks.tokens.budget import Budget
 
-WORDS_FRACTION = 0.4
-"""The share of the goal that users' words may always have. In recorded sessions of agents they are .001 to .01 of the
-context; Codex keeps up to 20,000 tokens of them."""
+WORDS_FRACTION, DIALOGUE_WORDS_FRACTION = 0.75, 0.4
+"""The share of the goal that users' words may always have beside calls and results, and in plain dialogue. In recorded
+sessions of agents they are .001 to .01 of the context; Codex keeps up to 20,000 tokens of them."""
 MOST_FREE_FRACTION = 0.65
 """If a request has to fit the window at once, they get at most this share of the room beside protected text."""
 TELLING_FRACTION = 0.9
@@ -75,13 +75,14 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     texts = {position: text for text, position in {text: position for position, text in said}.items()}
     typed = _typed_spans(texts)
     free = free_tokens(conversation, budget)
-    room_tokens = budget.goal_tokens * WORDS_FRACTION
+    uses_tools = any(m.calls or m.results for m in conversation.messages)
+    room_tokens = budget.goal_tokens * (WORDS_FRACTION if uses_tools else DIALOGUE_WORDS_FRACTION)
     # Where nothing else can make room, records that do not fit would lose all words; behind settled text a compaction that
     # does not fit begins anew, and the prompt cache loses that text.
     if (budget.cut_newest or conversation.settled) and free > 0:
         room_tokens = min(room_tokens, free * MOST_FREE_FRACTION)
     most_tokens = {}
-    if not (asks(conversation) or any(m.calls or m.results for m in conversation.messages)):
+    if not (uses_tools or asks(conversation)):
         most_tokens[TELLING] = free * TELLING_FRACTION
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
     if sum(chars_of(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
@@ -103,16 +104,21 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
     spare_tokens = room_tokens * (1 - OPENING_FRACTION)
     kept: dict[Position, set[tuple[int, int]]] = {}
+    ended: set[Position] = set()
     spent = 0.0
     for piece, left_tokens in chain(((p, spare_tokens) for p in opening), ((p, 0) for p in ranked)):
         spans = kept.setdefault(piece.position, set())
         correction = corrections_of.get(piece)
         if correction is not None and (correction.start, correction.end) not in kept.get(correction.position, ()):
             continue
+        if piece.rank == REST and piece.position in ended:
+            continue
         cost = (piece.end - piece.start) * tokens_per_char[piece.position] + ENTRY_TOKENS * (not spans)
         if (piece.start, piece.end) not in spans and spent + cost <= most_tokens.get(piece.rank, room_tokens) - left_tokens:
             spent += cost
             spans.add((piece.start, piece.end))
+        elif piece.rank == REST and (piece.start, piece.end) not in spans and not left_tokens:
+            ended.add(piece.position)  # a text ends between sections, and its last one has its heading
     return {position: _joined(spans) for position, spans in kept.items() if spans}
 
 
@@ -141,11 +147,11 @@ def asks(conversation: Conversation) -> bool:
 
 def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     """Return the spans of each text without the client's wrapping."""
-    blocks = {position: enclosed(text) for position, text in texts.items()}
-    times = Occurrences(tag for found in blocks.values() for tag in {tag for *_, tag in found if tag not in NO_ELEMENTS})
+    elements = {position: enclosed(text) for position, text in texts.items()}
+    times = Occurrences(tag for found in elements.values() for tag in {tag for *_, tag in found if tag not in NO_ELEMENTS})
     typed = {}
     for position, text in texts.items():
-        spans = _without(((0, len(text)),), [found for found in blocks[position] if times[found[2]] >= REPEATED_TIMES])
+        spans = _without(((0, len(text)),), [found for found in elements[position] if times[found[2]] >= REPEATED_TIMES])
         typed[position] = tuple((a, b) for a, b in spans if text[a:b].strip())
     return typed
 
@@ -166,20 +172,23 @@ def _pieces(
     is_rare = sum(is_prose) <= MOST_PROSE_FRACTION * len(found)
     listed = _Piece(REST, position, 0, 0)
     for number, (start, end) in enumerate(found):
-        rank = REST
-        if end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
+        is_own = min(number, len(found) - 1 - number) < EDGE_SENTENCES
+        if not is_own and end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
             is_code = text[max(0, start - 2) : start].isspace() and text[start - 1] != "\n"
             is_code = is_code or _CODE.search(text[start:end].strip()) is not None
             is_own = not is_code and (directs(text, start, end) or (is_rare and is_prose[number]))
-            rank = OWN if is_own or min(number, len(found) - 1 - number) < EDGE_SENTENCES else REST
+        rank = OWN if is_own else REST
         if listed.end == start and _ITEM.match(text, start) and end - listed.start <= LONGEST_TYPED_CHARS:
             listed = _Piece(min(rank, listed.rank), position, listed.start, end)
             continue
-        if listed.end:
+        if listed.rank == OWN:
             yield listed
         listed = _Piece(rank, position, start, end)
-    if listed.end:
+    if listed.rank == OWN:
         yield listed
+    whole = [(a, b) for a, b in _without(typed, pasted) if text[a:b].strip()]
+    for start, end in blocks(text, LONGEST_TYPED_CHARS):
+        yield from (_Piece(REST, position, max(a, start), min(b, end)) for a, b in whole if max(a, start) < min(b, end))
 
 
 def _is_prose(line: str) -> bool:
@@ -216,7 +225,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if joined and joined[-1][1] >= start:
-            joined[-1] = (joined[-1][0], end)
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
             joined.append((start, end))
     return tuple(joined)

@@ -2,6 +2,7 @@
 
 | step | what it does |
 |---|---|
+| long_request | cuts sections from the middle of a newest request that takes most of the budget |
 | repeats | of equal results the newest stays, of system texts the first |
 | older_reasoning | drops the thinking of older turns, or elides it for a model that wants it back |
 | oversized_results | keeps head, tail and error lines of huge results |
