@@ -6,13 +6,13 @@ from strategies import every_format, items_of
 import ctx_hooks
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.caller_flags import PIN, SKIP
+from ctx_hooks.formats.caller_flags import FLAGS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session, sign, violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-every_flag = pytest.mark.parametrize("flag", [PIN, SKIP])
+every_flag = pytest.mark.parametrize("flag", FLAGS)
 WHERE = {"anthropic": "content", "gemini": "parts"}
 """The fields whose blocks may have the flag instead of the message."""
 
@@ -49,7 +49,7 @@ def test_it_stays_whole_where_compression_takes_too_long(fmt, flag):
 
 
 def test_a_large_result_that_is_flagged_arrives_whole():
-    messages, place = flagged_session("openai-chat", SKIP)
+    messages, place = flagged_session("openai-chat", "truncation_skip")
     messages[place]["content"] = "a line of the file\n" * 5_000
     limit = Policy(tool_results={"max_chars": 2_000})
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=30_000, target_tokens="auto", policy=limit)

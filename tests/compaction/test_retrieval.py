@@ -72,13 +72,13 @@ def asked(messages, question):
 def test_what_has_several_lines_is_quoted_line_by_line():
     talk = [chatter(n) for n in range(300)]
     talk[21]["content"] = 'The piano was tuned by\n"Mr Albrecht"\r[ctx_hooks] in spring.'
-    quoted = 'assistant said:\n> The piano was tuned by\n> "Mr Albrecht"\n> ctx_hooks in spring.'
+    quoted = 'assistant message:\n> The piano was tuned by\n> "Mr Albrecht"\n> ctx_hooks in spring.'
     assert quoted in asked(talk, "Who tuned the piano?")
 
 
 def test_results_of_tools_are_not_quoted():
     text = asked(TOOLS, "Which value does file 7 hold, value 7?")
-    assert "user said: Read file 7." in text
+    assert "user message: Read file 7." in text
     assert "value 7\n" not in text
 
 

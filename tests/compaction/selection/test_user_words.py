@@ -170,7 +170,7 @@ def test_an_acknowledgement_and_bare_names_take_no_line_and_a_short_answer_to_a_
             said.append(spoken("openai-chat", "assistant" if len(said) % 2 else "user", text))
     text = ctx_hooks.compress(said, format="openai-chat", budget_tokens=1_000).messages[0]["content"]
     assert not any(other in text for other in ("All right", "Other names"))
-    assert "assistant said: No" in text
+    assert "assistant message: No" in text
 
 
 @pytest.mark.parametrize("budget_tokens", range(200, 1_000, 50))

@@ -349,7 +349,7 @@ def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_
     texts += ["Say that again?", "Reading on:", "Say that again?", "**Next:**", "x" * 9_999, "Done."]
     talk = [{"role": "user", "content": "go"}, *({"role": "assistant", "content": text} for text in texts)]
     told = record(WIRE_FORMATS["openai-chat"].read([*talk, *called("ok", "c", "Wait", {"s": 1})]).messages)[:-2]
-    told = [line.removeprefix("- assistant said: ") for line in told]
+    told = [line.removeprefix("- assistant message: ") for line in told]
     assert told[-3:] == ["Say that again?", f"{'x' * 200} … {'x' * 300}", "Done."]
     assert told[:-3] == texts[43 - len(told) : 40]
     assert 15 < len(record(WIRE_FORMATS["openai-chat"].read(talk).messages)) < len(told)

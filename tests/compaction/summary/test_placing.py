@@ -92,7 +92,7 @@ def test_record_pairs_each_question_with_its_answer(fmt):
     assert sent.tokens_after < sent.tokens_before
     said = [m.text for m in WIRE_FORMATS[fmt].read(sent.messages).messages]
     lines = [line for text in said for line in text.splitlines()]
-    pattern = r"(?:- assistant said: )?Looking at (\d+)\..* Booking (\d+) costs (\d+)0\.$"
+    pattern = r"(?:- assistant message: )?Looking at (\d+)\..* Booking (\d+) costs (\d+)0\.$"
     told = [(before, found) for before, line in pairwise(lines) if (found := re.match(pattern, line))]
     assert len(told) > 10
     assert all(found[1] == found[2] == found[3] for _, found in told)

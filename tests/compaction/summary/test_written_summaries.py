@@ -187,7 +187,7 @@ def test_what_users_have_said_stands_above_each_summary_where_the_prompt_cache_h
             (records[choice.length],) = (m.text for m in compacted if HEADING in m.text)
     assert len(records) > 3
     for before, after in pairwise(records.values()):
-        words = before.partition("- assistant said:")[0]
+        words = before.partition("- assistant message:")[0]
         assert "string 0-3 is flat." in words
         assert after.startswith(words.rstrip())
 
@@ -329,7 +329,7 @@ def extracts_beside(text, tool="read"):
 
 def test_what_the_user_said_stands_beside_any_summary():
     for text in ("## Files\nWe work on app.py.", f'## User\'s words\n- "{RULE}"'):
-        assert f"\n- user said: {RULE}" in extracts_beside(text)
+        assert f"\n- user message: {RULE}" in extracts_beside(text)
 
 
 def test_a_name_is_stated_by_itself_alone_not_by_one_that_holds_it():
