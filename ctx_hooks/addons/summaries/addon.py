@@ -99,15 +99,12 @@ class ModelSummaries(Addon):
                 return task_of(history, summaries, settled_length(history.index, len(history.index)), after)
 
             task = await pool.run(asking.to.tenant, next_task, deadline)
-            text = "" if task is None else await _written(task, asking)
-            if task is not None and text:
-                await self._stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, text))
-            if task is None or text:
+            if task is None or await _is_written(task, asking, self._stored):
                 await self._stored.end(asking.conversation)
 
 
-async def _written(task: SummaryTask, asking: Asking) -> str:
-    """Return a summary as far as it is accepted, "" if it is not, and report it."""
+async def _is_written(task: SummaryTask, asking: Asking, stored: StoredSummaries) -> bool:
+    """Have a summary written, store it as far as it is accepted, and report it then; return whether it is accepted."""
     start, answers = time.monotonic(), list[Answer]()
     try:
         text, reason = await write(task, asking, answers)
@@ -116,6 +113,9 @@ async def _written(task: SummaryTask, asking: Asking) -> str:
         outcome: Outcome = "failed"
     else:
         outcome = "accepted" if text else "rejected"
+    milliseconds = (time.monotonic() - start) * 1e3
+    if text:
+        await stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, text))
     dollars = [answer.dollars for answer in answers if answer.dollars is not None]
     emit(
         SummaryEvent(
@@ -128,7 +128,7 @@ async def _written(task: SummaryTask, asking: Asking) -> str:
             outcome=outcome,
             reason=reason,
             dollars=sum(dollars) if dollars else None,
-            milliseconds=(time.monotonic() - start) * 1e3,
+            milliseconds=milliseconds,
         )
     )
-    return text
+    return bool(text)
