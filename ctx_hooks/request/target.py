@@ -78,7 +78,7 @@ class Target:
 
     @property
     def counts(self) -> bool:
-        """Whether an attempt is counted, whatever its size: what a retry has to undercut, and what alone teaches."""
+        """Whether an attempt is counted, whatever its size: a retry has to be smaller, and only counts teach."""
         return bool(self.attempt) or not self.retried or self.policy.max_turns is not None
 
     @property
