@@ -145,15 +145,23 @@ def listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
+def may_be_payload(text: str) -> bool:
+    """Return False for nearly every text that is no data URL and no long base64: a quick look at its beginning."""
+    is_long = len(text) >= LEAST_PAYLOAD_CHARS and " " not in text[:SAMPLE_CHARS]
+    return is_long or text.startswith(("data:", "DATA:"))
+
+
 def is_payload(text: str) -> bool:
     """Whether `text` is a data URL or long base64 (no hex, no long word), judged by its first, middle and last characters.
 
     Mistaking text for a payload is the cheaper error: its count is too low, and a retry follows the refusal. Mistaking a
     payload for text costs the conversation its history, and nobody notices.
     """
-    if text.startswith(("data:", "DATA:")) and DATA_URL.match(text):
+    if not may_be_payload(text):
+        return False
+    if DATA_URL.match(text):
         return True
-    if len(text) < LEAST_PAYLOAD_CHARS or " " in text[:SAMPLE_CHARS]:
+    if len(text) < LEAST_PAYLOAD_CHARS:
         return False
     places = (0, len(text) // 2, len(text) - SAMPLE_CHARS)
     samples = [text[at : at + SAMPLE_CHARS].replace("\n", "").replace("\r", "") for at in places]

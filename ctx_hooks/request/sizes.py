@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from ctx_hooks.formats.caller_flags import FIELD
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     MEDIA_KINDS,
     SEALED_FIELDS,
     SIGNATURE_FIELDS,
-    is_payload,
+    may_be_payload,
     payload_kind,
     text_or_empty,
 )
 from ctx_hooks.formats.gemini import MEDIA_FIELDS
-from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS
 from ctx_hooks.tokens.media import has_known_size
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -27,83 +26,50 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
 
 VALUE_TOKENS = 8
-"""More than the brackets, colon and comma around a value, and more than the overhead of a message, call or result."""
-NUMBER_TOKENS = 25
-"""The longest float, `-2.2250738585072014e-308`, has 24 characters, and a token has at least one."""
-INTEGER_BITS = 64
-BITS_PER_DIGIT = 3
-"""A decimal digit holds 3.3 bits."""
+"""More than the overhead of a message, call or result, each of which has some fields."""
 MOST_MEDIA_TOKENS = 4_200
 """More than any image costs beside its base64 text: 4,128 at Google, 3,279 at Anthropic."""
-ESCAPED_BYTES = 6
-"""The most bytes that a character takes in JSON."""
 MOST_VALUES = 5_000
 """About 3 ms of reading; a request of more values, such as a thousand messages, is counted in a thread."""
-SHORT_CHARS = 32
-"""Names of fields, roles and types: a few frequent strings, each of which is read once."""
 
 
 class Bound(NamedTuple):
-    """An upper bound of the tokens, and the short texts and names of fields, None if not all was read."""
+    """An upper bound of a request's tokens, and whether it may have a field `context`, which may hold the caller's flags."""
 
     tokens: int
-    short_texts: Counter[Any] | None
-
-    def may_have(self, name: str) -> bool:
-        """Whether the request may have a field of that name anywhere: no if all of it was read, and none has it."""
-        return self.short_texts is None or name in self.short_texts
+    may_have_flags: bool
 
 
 def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> Bound:
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
     A token has at least one byte, so the bytes of the JSON text bound its tokens. Fixed costs a message, and content that
-    costs more than its text, are added. Once the bound is above `enough`, reading stops; with more than `most_values` it is.
+    costs more than its text, are added. A request with more characters than `enough` or more than `most_values` has a bound
+    above `enough`, and so has one with a value that JSON cannot represent.
     """
-    waiting, texts, short = list(values), list[str](), list[Any]()
-    chars, held, tokens = 0, len(waiting), 0
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            chars += len(value)
-            (texts if len(value) > SHORT_CHARS else short).append(value)
-        elif isinstance(value, MAPPINGS):
-            held += len(value)
-            kind = value.get("type")
-            if (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value):
-                tokens += MOST_MEDIA_TOKENS
-            short += value
-            waiting += value.values()
-        elif isinstance(value, (list, tuple)):
-            held += len(value)
-            waiting += value
-        elif value is None or isinstance(value, (int, float)):
-            bits = value.bit_length() if isinstance(value, int) else 0
-            tokens += NUMBER_TOKENS + (bits // BITS_PER_DIGIT if bits > INTEGER_BITS else 0)
-        else:  # a value that is no JSON counts as its text
-            texts.append(str(value))
-        if chars > enough or held > most_values:  # only string lengths are read so far: there are at least as many bytes
-            return Bound(enough + 1, None)
-    counted = Counter(short)
-    tokens += VALUE_TOKENS * held
-    for text, times in counted.items():
-        tokens += times * _string_tokens(str(text), enough)
-    while texts and tokens <= enough:
-        tokens += _string_tokens(texts.pop(), enough - tokens)
-    return Bound(tokens, counted)
-
-
-def _string_tokens(text: str, enough: int) -> int:
-    if len(text) > enough:
-        return len(text)
-    if len(text) > AT_ONCE_CHARS:
-        return sum(_string_tokens(text[i : i + AT_ONCE_CHARS], enough) for i in range(0, len(text), AT_ONCE_CHARS))
+    row: list[Any] = list(values)
+    whole, chars, held, media, has_flags = row, 0, len(row), 0, False
+    while row and held <= most_values and chars <= enough:
+        below: list[Any] = []
+        for value in row:
+            if isinstance(value, str):
+                chars += len(value)
+                media += may_be_payload(value)
+            elif isinstance(value, (list, tuple)):
+                held += len(value)
+                below += value
+            elif isinstance(value, MAPPINGS):
+                held += len(value)
+                kind = value.get("type")
+                media += (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value)
+                has_flags = has_flags or FIELD in value
+                below += value.values()
+        row = below
     try:
-        size = len(orjson.dumps(text))
-    except TypeError:
-        # A lone surrogate, which orjson's JSON cannot contain.
-        size = len(text) * ESCAPED_BYTES
-    return size + MOST_MEDIA_TOKENS if is_payload(text) else size
+        size = enough if row else len(orjson.dumps(whole))
+    except TypeError:  # a lone surrogate, a larger integer, an object
+        row, size = whole, enough
+    return Bound(size + VALUE_TOKENS * held + MOST_MEDIA_TOKENS * media + 1, has_flags or bool(row))
 
 
 UNCOUNTED_FIELDS = (

@@ -77,6 +77,10 @@ class Metric:
         own = ((label,) if isinstance(label, str) else label.names for label in self.labels)
         return (*(name for names in own for name in names), *filter(None, [self.key]))
 
+    def labelled(self, event: Any) -> Any:
+        """Return the values in an event that its labels show."""
+        return _getter(self.labels)(event) if self.labels else ()
+
     def figures(self, event: Any, value: Any) -> Iterator[tuple[str, float]]:
         """Yield what an event field's value adds, each with its key in a mapping, else ""."""
         if value is None or value == self.unless or (self.needs and getattr(event, self.needs) is None):
@@ -116,6 +120,11 @@ def names_for(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
     """Return each name that a sink has for a field of a class of events, with the field's own."""
     found = ((each.metadata.get("sinks", {}), each.name) for each in fields(kind))
     return tuple((sinks[sink] or name, name) for sinks, name in found if sink in sinks)
+
+
+@cache
+def _getter(labels: tuple[str | Labels, ...]) -> Callable[[Any], Any]:
+    return attrgetter(*(path for label in labels for path in ([label] if isinstance(label, str) else label.paths)))
 
 
 @cache

@@ -4,13 +4,13 @@ Labels with the same meaning have LiteLLM's names and values, including "None" f
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry.figures import Labels, metrics_of
+from ctx_hooks.telemetry.figures import Labels, Metric, metrics_of
 from ctx_hooks.telemetry.listeners import EVENTS, Listener
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
 LONG_ID = re.compile(r"^([0-9a-f]{8})[0-9a-f]{56}(?=:)")
 """The id that LiteLLM's Router makes for a deployment without one, and how much of it a label has."""
+MOST_SERIES = 20_000
+"""Of these the way from an event's values to the series is kept; beyond them the labels are made for each event."""
 ADDS = {"counter": "inc", "gauge": "set", "histogram": "observe"}
 """The name of it in the Prometheus client."""
 
@@ -36,6 +38,7 @@ class Metrics:
             "histogram": Histogram,
         }
         self._known: dict[tuple[str, ...], dict[tuple[str, ...], tuple[str, ...]]] = {}
+        self._series: dict[tuple[Any, ...], Any] = {}
         self._made: dict[str, Any] = {}
         for metric in (metric for kind in events.values() for _, metric in metrics_of(kind)):
             if metric.name not in self._made:
@@ -47,9 +50,17 @@ class Metrics:
     def _record(self, event: Any) -> None:
         for value_of, metric in metrics_of(event.__class__):
             for key, figure in metric.figures(event, value_of(event)):
-                own = ((getattr(event, x),) if isinstance(x, str) else self._values(event, x) for x in metric.labels)
-                labels = [*(value for values in own for value in values), *([key] if metric.key else [])]
-                getattr(self._made[metric.name].labels(*labels), ADDS[metric.kind])(figure)
+                add = self._series.get((metric.name, key, metric.labelled(event))) or self._series_of(event, metric, key)
+                add(figure)
+
+    def _series_of(self, event: Any, metric: Metric, key: str) -> Callable[[float], object]:
+        """Return what adds to the series of an event's labels; it is kept for further events."""
+        own = [(getattr(event, x),) if isinstance(x, str) else self._values(event, x) for x in metric.labels]
+        labels = [*(value for values in own for value in values), *([key] if metric.key else [])]
+        add: Callable[[float], object] = getattr(self._made[metric.name].labels(*labels), ADDS[metric.kind])
+        if len(self._series) < MOST_SERIES:
+            self._series[metric.name, key, metric.labelled(event)] = add
+        return add
 
     def _values(self, event: Any, labels: Labels) -> tuple[str, ...]:
         """Return the labels' values, each one printable line; "other" if as many others have series of their own."""
