@@ -37,14 +37,13 @@ from replaying import cache_share, requests
 from results import Session, grouped, sessions
 
 import ctx_hooks
-from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_arguments
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_texts
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.selection import bm25, order, scoring, segments, select
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
@@ -154,7 +153,7 @@ def changed_files(message: Any) -> set[str]:
     for name, arguments in calls:
         found.update(_PATCHED.findall(arguments.replace("\\n", "\n")))
         if _CHANGES.search(name):
-            found.update(tool_arguments.paths(arguments))
+            found.update(tool_texts.paths(arguments))
     return found
 
 

@@ -34,7 +34,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 from opentelemetry.sdk.trace import TracerProvider
 from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_seconds
 
-from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.history import message_stats
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.identity import with_request_id

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, cost_of
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History, digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget

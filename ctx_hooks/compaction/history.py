@@ -1,13 +1,71 @@
-"""The input of a compaction: a conversation's unread messages, and the stats of each, known without reading it."""
+"""The input of a compaction: a conversation's unread messages, and figures about each, known without reading it again.
 
+The figures of a message (the message index) are cached by its content. They have no text.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
+from hashlib import sha256
+from itertools import dropwhile, starmap, takewhile
+from sys import getsizeof
+from typing import Any, NamedTuple, TypeAlias
 
-from ctx_hooks.compaction.message_index import MessageStats, digest_of, request_points
+import orjson
+
 from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import (
+    Message,
+    Role,
+    ToolCall,
+    ToolResult,
+    is_question,
+    is_request,
+    replaces_history,
+    stays,
+)
+from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes
+from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
+
+BLOCK_MESSAGES = 32
+"""One digest identifies a block of so many messages, in a third of the time of one digest a message."""
+CALL_DIGEST_BYTES = 8
+"""Short, since calls are compared only within one conversation."""
+FIGURES_BYTES = 96
+"""Memory of the three numbers of tokens in the stats."""
+
+
+class MessageStats(NamedTuple):
+    """The facts about one message that need no second reading.
+
+    Attributes:
+        digest: the digest of its JSON, 16 bytes.
+        is_request: whether it is in a user's own words.
+        result_chars: the length of its longest tool result.
+        stays: whether no compaction removes it.
+        guessed_tokens: its tokens that are a guess (`Counter.guessed`), which may be far fewer provider tokens.
+        other_tokens: its tokens of other scripts, figures and base64, without their weight.
+        beside_tokens: tokens of the parts behind its tool results, which the next request may lack.
+        calls: the digest of each of its tool calls.
+    """
+
+    digest: bytes
+    tokens: LocalTokens
+    role: Role
+    is_request: bool
+    result_chars: int = 0
+    stays: bool = False
+    guessed_tokens: LocalTokens = LocalTokens(0)
+    is_question: bool = False
+    other_tokens: LocalTokens = LocalTokens(0)
+    beside_tokens: LocalTokens = LocalTokens(0)
+    replaces_history: bool = False
+    calls: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +117,138 @@ def history_of(
     preamble_tokens = LocalTokens(sum(counter.text(text) for text in messages.preamble))
     others = counter.others((), messages.preamble) + sum(m.other_tokens for m in index)
     return History(messages, index, preamble_tokens, digest_of(messages.preamble), continues, LocalTokens(others))
+
+
+_Block: TypeAlias = tuple[tuple[Any, ...], ...]
+_figures: ContentCache[tuple[Any, ...]] = ContentCache()
+_blocks: ContentCache[_Block] = ContentCache()
+
+
+def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
+    """Return the stats of each message; raises MalformedConversationError as reading the conversation would."""
+    starts = range(0, len(messages.items), BLOCK_MESSAGES)
+    return tuple(stats for start in starts for stats in _stats_from(messages, start, counter))
+
+
+def call_digest(call: ToolCall) -> bytes:
+    """Return 8 bytes, equal for calls of one tool with equal arguments in any order and layout."""
+    value, arguments = parsed(call.arguments), call.arguments.encode("utf-8", "replace")
+    if value is not None:
+        with suppress(TypeError):  # lone surrogates
+            arguments = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return digest_of_bytes(call.name.encode("utf-8", "replace") + b"\0" + arguments)[:CALL_DIGEST_BYTES]
+
+
+def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
+    """Return the lengths at which the client must have sent a request: before each answer, and now."""
+    answers = (i for i in range(1, len(index)) if index[i].role == "assistant" and index[i - 1].role != "assistant")
+    return (*answers, len(index))
+
+
+def settled_length(index: Sequence[MessageStats], length: int) -> int:
+    """Return how many of a request's `length` messages the next request certainly begins with.
+
+    Some clients end every request with a reminder, a user's message behind tool results, which the next request may lack.
+    """
+    while length > 1 and index[length - 1].is_request and index[length - 2].role not in ("assistant", "system"):
+        length -= 1
+    return length
+
+
+def without_beside(message: Message) -> Message:
+    """Return a message without the parts behind its tool results: clients put their reminders there, too."""
+    last = max((i for i, part in enumerate(message.parts) if isinstance(part, ToolResult)), default=len(message.parts))
+    return message.with_parts(message.parts[: last + 1])
+
+
+def is_first_request(index: Sequence[MessageStats]) -> bool:
+    """Whether no assistant has answered yet, but for a prefilled answer at the very end."""
+    before_prefill = dropwhile(lambda stats: stats.role == "assistant", reversed(index))
+    return all(stats.role != "assistant" for stats in before_prefill)
+
+
+def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequence[int]:
+    """Return the indices of the newest user turns (each starts with the user's words), of system text and summaries."""
+    starts = [i for i, stats in enumerate(index) if stats.is_request]
+    if max_turns is None or len(starts) <= max_turns:
+        return range(len(index))
+    first = starts[-max_turns]
+    return [i for i, s in enumerate(index) if i >= first or s.role == "system" or s.replaces_history]
+
+
+def from_newest_summary(index: Sequence[MessageStats]) -> Sequence[int]:
+    """Return the indices from the provider's newest summary on, and of system text before it; all if there is none."""
+    start = max((i for i, stats in enumerate(index) if stats.replaces_history), default=0)
+    return [i for i, stats in enumerate(index) if i >= start or stats.role == "system"]
+
+
+def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
+    """Return the digest of each prefix of the index by length; length 0 has the digest of `start`."""
+    running = sha256()
+    digests = []
+    for digest in (start, *(stats.digest for stats in index)):
+        running.update(digest)
+        digests.append(running.digest()[:DIGEST_BYTES])
+    return tuple(digests)
+
+
+def digest_behind(start: bytes, index: Sequence[MessageStats]) -> bytes:
+    """Return the last digest of `chain` in a tenth of the time."""
+    return digest_of_bytes(start + b"".join([stats.digest for stats in index]))
+
+
+def digest_of(value: Any) -> bytes:
+    """Return the 16-byte digest of a JSON value; raises MalformedConversationError if it is nested too deeply."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:  # lone surrogates, huge integers and foreign objects, which the standard library accepts
+        try:
+            text = json.dumps(value, default=str).encode()
+        except (RecursionError, ValueError):
+            raise MalformedConversationError("a message is nested too deeply to be read") from None
+    return digest_of_bytes(text)
+
+
+def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterable[MessageStats]:
+    """Return the stats of the messages of a block, which begins at `start`."""
+    places = range(len(messages.items))[start : start + BLOCK_MESSAGES]
+    stats = (_stats_of(messages, i, counter) for i in places)
+    if len(places) < BLOCK_MESSAGES:
+        return stats
+    try:
+        text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
+    except TypeError:
+        return stats
+    key = (messages.format, counter.vocabulary, counter.other_weight, digest_of_bytes(text))
+    return starmap(MessageStats, _blocks.get(key, lambda: tuple(map(tuple, stats)), _block_bytes))
+
+
+def _block_bytes(block: _Block) -> int:
+    calls_bytes = sum(getsizeof(stats[-1]) + sum(map(getsizeof, stats[-1])) for stats in block if stats[-1])
+    return calls_bytes + sum(getsizeof(stats) + getsizeof(stats[0]) + FIGURES_BYTES for stats in block)
+
+
+def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:
+    digest, fmt = digest_of(messages.items[i]), messages.format
+
+    def read() -> tuple[Any, ...]:
+        counter.deadline.check()
+        message = messages.message(i)
+        tokens = counter.message(message, fmt)
+        return MessageStats(
+            digest,
+            tokens,
+            message.role,
+            is_request(message),
+            max((len(r.text) for r in message.results), default=0),
+            stays(message),
+            counter.guessed(message, fmt),
+            is_question(message),
+            counter.others((message,)),
+            LocalTokens(tokens - counter.message(without_beside(message), fmt)),
+            replaces_history(message),
+            tuple(map(call_digest, message.calls)),
+        )[1:]
+
+    key = (fmt, counter.vocabulary, counter.other_weight, digest)
+    return MessageStats(digest, *_figures.get(key, read))

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ctx_hooks import message_rules
-from ctx_hooks.compaction.message_index import MessageStats
+from ctx_hooks.compaction.history import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
-from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
+from ctx_hooks.compaction.steps.results import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ctx_hooks.compaction.steps import Step, long_request, newest_loop, older_parts, oldest_turns, oversized_results, repeats
+from ctx_hooks.compaction.steps import Step, long_request, older_parts, oldest_turns, results
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.message_rules.reasoning import with_elisions
@@ -10,14 +10,14 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 
 STEPS: tuple[Step, ...] = (
-    repeats.STEP,
+    older_parts.REPEATS,
     older_parts.REASONING,
-    oversized_results.STEP,
+    results.OVERSIZED,
     long_request.STEP,
-    newest_loop.LARGE,
+    results.LARGE_NEWEST,
     older_parts.MEDIA,
     oldest_turns.STEP,
-    newest_loop.STEP,
+    results.NEWEST_LOOP,
 )
 """The steps in their order: repeats compares results before any other step changes them."""
 

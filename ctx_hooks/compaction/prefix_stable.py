@@ -11,17 +11,15 @@ from functools import partial
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
 from ctx_hooks.compaction.compaction import NONE_YET, Compaction, size_bytes, unsettled_in
-from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
+from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
-from ctx_hooks.compaction.steps import Step, long_request, newest_loop, oldest_turns
-from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
+from ctx_hooks.compaction.steps import Step, long_request, oldest_turns, results
+from ctx_hooks.compaction.steps.results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Forms, Summaries, WrittenSummary, is_current
-from ctx_hooks.compaction.thresholds import Thresholds
-from ctx_hooks.compaction.tool_results import MOST_RESULTS
+from ctx_hooks.compaction.tool_texts import MOST_RESULTS
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, ToolResult
@@ -217,8 +215,8 @@ class _Assembly:
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
         steps = tuple(step for step in pipeline.STEPS if step is not long_request.STEP)
         if new is not None:
-            others = (step for step in steps if step not in (newest_loop.LARGE, oldest_turns.STEP))
-            steps = (newest_loop.LARGE, oldest_turns.with_written(new.text), *others)
+            others = (step for step in steps if step not in (results.LARGE_NEWEST, oldest_turns.STEP))
+            steps = (results.LARGE_NEWEST, oldest_turns.with_written(new.text), *others)
         outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.TO_TARGET))
         if base.settled and (repaired is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import call_digest, request_points
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History, call_digest, request_points
 from ctx_hooks.compaction.prefix_stable import shown_results
 from ctx_hooks.compaction.summary.actions import Action, action_of, acts
 from ctx_hooks.compaction.summary.model_written import Summaries
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall, ToolResult
 
 MOST_CALLS = 8

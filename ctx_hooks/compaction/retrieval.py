@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import chain
+from ctx_hooks.compaction.history import History, chain
 from ctx_hooks.compaction.retrieval_share import Share, asks
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation import placeholders

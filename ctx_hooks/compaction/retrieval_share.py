@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import MessageStats
+from ctx_hooks.compaction.history import History, MessageStats
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 

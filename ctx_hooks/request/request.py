@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any
 
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import MessageStats, from_newest_summary, message_stats
+from ctx_hooks.compaction.history import History, MessageStats, from_newest_summary, history_of, message_stats
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format
 from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of

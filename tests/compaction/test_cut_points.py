@@ -8,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import items_of
 
-from ctx_hooks.compaction.cut_points import LEAST_FREE_FRACTION, MOST_GENERATIONS, NEWER_FRACTION, Cut, CutPoints
-from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points, settled_length
+from ctx_hooks.compaction.cut_points import (
+    COMPACTION_FIELDS,
+    LEAST_FREE_FRACTION,
+    MOST_GENERATIONS,
+    NEWER_FRACTION,
+    Cut,
+    CutPoints,
+    Thresholds,
+)
+from ctx_hooks.compaction.history import History, MessageStats, history_of, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.thresholds import COMPACTION_FIELDS, Thresholds
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache

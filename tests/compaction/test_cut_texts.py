@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import called, every_format, hostile_texts, items_of, payloads
 
-from ctx_hooks.compaction.history import history_of
-from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import history_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.handles import CutTexts, Retrievable, handle_of
 from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS

@@ -3,8 +3,7 @@
 import pytest
 from strategies import every_format, items_of
 
-from ctx_hooks.compaction.history import history_of
-from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, chain, digest_behind, message_stats
+from ctx_hooks.compaction.history import BLOCK_MESSAGES, chain, digest_behind, history_of, message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from sessions import OWN
 from strategies import FORMATS, every_format, items_of, payloads, spoken
 
-from ctx_hooks.compaction.cut_points import Cut
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points, settled_length
+from ctx_hooks.compaction.cut_points import Cut, Thresholds
+from ctx_hooks.compaction.history import History, digest_of, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy

@@ -8,11 +8,10 @@ import pytest
 from engine_requests import to
 from strategies import FIELDS, called, every_format, spoken, tool_round
 
-from ctx_hooks.compaction.history import history_of
-from ctx_hooks.compaction.message_index import call_digest, message_stats
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import call_digest, history_of, message_stats
 from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.engine import engine
 from ctx_hooks.formats.reader import MessageReader

@@ -5,12 +5,11 @@ import json
 import pytest
 from strategies import called
 
-from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import digest_behind, digest_of, message_stats
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History, digest_behind, digest_of, history_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
 from ctx_hooks.compaction.retrieval_share import Share, Shares
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy

@@ -9,7 +9,7 @@ from documentation import ROOT
 from ctx_hooks.addons.retrieval import answering, tool_rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
-from ctx_hooks.compaction import thresholds
+from ctx_hooks.compaction import cut_points
 from ctx_hooks.learning import learned, observations
 from ctx_hooks.litellm_compat import stream_events
 from ctx_hooks.overflow import retry_plan, texts
@@ -47,7 +47,7 @@ SAYS = [
     ("addons", f"The texts of one turn, {answering.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {observations.REMEMBERED}"),
-    ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
+    ("how_it_works", f"up to {cut_points.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
     ("policies", f"overrides of more than {resolve.LONGEST_OVERRIDES_CHARS:,} characters"),
     ("policies", f"names of more than {resolve.LONGEST_NAME_CHARS}"),
     ("appendix/design_notes", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),

@@ -7,7 +7,7 @@ import pytest
 from engine_requests import COUNTER, NOW, decided, sent, to, tokens_of
 from strategies import FIELDS
 
-from ctx_hooks.compaction.message_index import message_stats, request_points
+from ctx_hooks.compaction.history import message_stats, request_points
 from ctx_hooks.engine.decision import Compressed
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning import updates

@@ -9,7 +9,7 @@ from engine_requests import COUNTER, NOW, sent, to, tokens_of
 from strategies import FIELDS, every_format
 
 from ctx_hooks.addons.retrieval import tool
-from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.history import message_stats
 from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE

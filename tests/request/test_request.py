@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import CALL_TYPES, FIELDS, every_format, spoken
 from work import lines_run
 
-from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.history import message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.request.request import LEAST_THINKING_TOKENS, Request, format_of, request_of
 from ctx_hooks.testing import agent_session

@@ -13,7 +13,7 @@ from ctx_hooks.addons.summaries.call import Answer
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask, asking_of, fitted, is_due, task_of
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.addons.summaries.writer import write
-from ctx_hooks.compaction.message_index import settled_length
+from ctx_hooks.compaction.history import settled_length
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.learning.attempts import Attempt

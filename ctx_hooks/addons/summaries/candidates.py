@@ -4,8 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from ctx_hooks.addons.summaries.call import payer_of
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import digest_of
+from ctx_hooks.compaction.history import History, digest_of
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.summary.model_written import Summaries, WrittenSummary, newest_within, prefixes
 from ctx_hooks.conversation.model import Message, is_request

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from ctx_hooks.compaction.message_index import digest_of
+from ctx_hooks.compaction.history import digest_of
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, Reasoning, Text
 from ctx_hooks.conversation.placeholders import MARK

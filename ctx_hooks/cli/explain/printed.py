@@ -13,7 +13,7 @@ from ctx_hooks.cli.explain.decided import Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed, lines_of
 from ctx_hooks.cli.rendering import all_steps
 from ctx_hooks.cli.terminal import as_json, console, counted, print_json, print_text, setting, table
-from ctx_hooks.compaction.message_index import message_stats, newest_turns
+from ctx_hooks.compaction.history import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.engine.decision import GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError

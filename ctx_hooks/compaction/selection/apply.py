@@ -3,13 +3,13 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
-from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.records import saved_line
 from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
 from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
-from ctx_hooks.compaction.tool_results import call_names, with_text
+from ctx_hooks.compaction.tool_texts import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
@@ -78,7 +78,7 @@ def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
     action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
-    target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
+    target = changed if 0 < len(changed) <= 2 * tool_texts.DIGEST_CHARS else tool_texts.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target
     removed, end = {"call": name, "total": len(original)}, placeholders.quoted(action.outcome)
     kind = "removed_end" if action.outcome else "removed"

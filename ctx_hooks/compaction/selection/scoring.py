@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
@@ -75,7 +75,7 @@ def short_arguments(call: ToolCall, budget: Budget) -> str:
     if call.is_signed:
         return call.arguments
     longest_chars = min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
-    return tool_arguments.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference)
+    return tool_texts.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference)
 
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:

@@ -1,16 +1,97 @@
-"""Older parts beside text: reasoning is removed or elided, and a line replaces each image, sound or file."""
+"""Repeated texts: the latest of equal results stays, and the first of equal system texts; placeholders replace the others.
 
+Codex sends its instructions again when it continues a session: the first copy is in the cached prefix. An earlier result of
+a reading tool is stale once the same call has returned again.
+"""
+
+from collections import Counter as Occurrences
 from dataclasses import replace
 from typing import TypeVar
 
+from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.tool_texts import call_names, with_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolResult
 from ctx_hooks.policy.settings import Language
+from ctx_hooks.runtime.content_cache import digest
+from ctx_hooks.texts.error_lines import names_an_error
 from ctx_hooks.tokens.budget import Budget
 
+SHORTEST_CHARS = 300
+"""A placeholder of about twenty tokens saves nothing in a shorter text."""
+BEGINNING_CHARS = 80
+"""Length of a system text's beginning that its placeholder quotes."""
+READERS = frozenset({"Read", "read", "read_file", "read_text_file", "view", "view_file", "open_file", "cat"})
+"""Tools that return only a file's text, of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI, nanobot, Crush,
+Windsurf and MCP's filesystem server. A wrong guess would drop live data ("FAILED: disk full", then "done"): tools that
+report a state (of a job, a queue, a page) are not among them."""
 T = TypeVar("T", bound=Part)
+ERROR_CHARS = 200
+"""A failed result says so in its first characters: it replaces nothing."""
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    return _results_once(_system_texts_once(conversation, budget), budget)
+
+
+def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversation:
+    """Replace later copies by a placeholder with their beginning: a repeated text may revoke a text between the copies.
+
+    If another earlier text has the same beginning, the copy stays: the placeholder would be ambiguous.
+    """
+    tokens, language = budget.counter.text, budget.policy.language
+    said: dict[str, set[str]] = {}
+    messages = list(conversation.messages)
+    for i, message in enumerate(messages):
+        if message.role != "system":
+            continue
+        text, texts = message.text, [p for p in message.parts if isinstance(p, Text)]
+        beginning = text[:BEGINNING_CHARS]
+        alike = said.setdefault(beginning, set())
+        if alike == {text} and i >= conversation.settled and not message.pinned and len(texts) == len(message.parts):
+            placeholder = placeholders.line("system", language, begins=placeholders.quoted(f"{beginning}{placeholders.GAP}"))
+            if tokens(placeholder) < tokens(text):
+                messages[i] = message.with_parts((replace(texts[-1], text=placeholder),))
+        alike.add(text)
+    return conversation.with_messages(tuple(messages))
+
+
+def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
+    language, older = budget.policy.language, conversation.older_messages
+    calls = call_names(conversation.messages)
+    again = {call for call, times in Occurrences(calls.values()).items() if times > 1}
+    returned_by: dict[object, str] = {}
+    reads: set[object] = set()
+    short: dict[tuple[int, int], ToolResult] = {}
+    for (i, k), call in reversed(calls.items()):
+        result = conversation.messages[i].parts[k]
+        if not isinstance(result, ToolResult) or not _comparable(result):
+            continue
+        text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
+        read = call if call in again and call[0] in READERS and tool_texts.paths(call[1]) else None
+        if i in older and not result.is_cut:
+            if text in returned_by:
+                short[i, k] = with_text(result, placeholders.line("repeated", language, tool=returned_by[text]))
+            elif read in reads:
+                reference = budget.reference(result.original_text)
+                short[i, k] = with_text(result, placeholders.line("superseded", language, reference, tool=call[0]))
+        if (i, k) not in short:
+            returned_by[text] = call[0]
+        if read is not None and not names_an_error(result.text[:ERROR_CHARS]):
+            reads.add(read)
+    return with_results(conversation, short)
+
+
+def _comparable(result: ToolResult) -> bool:
+    """Whether the result has only text, is long enough and whole, and no error: so no other part of it can differ."""
+    texts = [p.text for p in result.parts if isinstance(p, Text)]
+    is_whole_text = len(texts) == len(result.parts) and not result.is_cut
+    return is_whole_text and not result.is_error and sum(map(len, texts)) >= SHORTEST_CHARS
+
+
+REPEATS = Step("repeats", "another copy of the same text stands in the conversation", _apply)
 
 
 def _without_reasoning(conversation: Conversation, budget: Budget) -> Conversation:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sys import getsizeof
 from typing import Any, Literal, TypeAlias
 
-from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.summary import shell
 from ctx_hooks.compaction.summary.outcomes import ENDS_CHARS, RUNNING, outcome_of
 from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
@@ -28,7 +28,7 @@ STILL_RUNNING = "<status>running</status>"
 POINT_KEYS = ("content", "step", "title", "text", "description")
 """Keys for a point of a plan (Claude Code's TodoWrite, Codex's update_plan)."""
 PLAN_CHARS = 1_000
-LONGEST_CHARS = 2 * tool_arguments.DIGEST_CHARS
+LONGEST_CHARS = 2 * tool_texts.DIGEST_CHARS
 """The longest quotation of a command."""
 _READING = re.compile(r"browse|cat|count|describe|fetch|find|get|glob|grep|list|look|lookup|ls|read|search|stat|think|view")
 """Reading verbs. "open" and "show" are missing: they act on the view; "query" may contain any statement."""
@@ -160,16 +160,16 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     else:
         kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
     if command:
-        what = tool_arguments.beginning((acting or script).split("\n", 1)[0], LONGEST_CHARS)
+        what = tool_texts.beginning((acting or script).split("\n", 1)[0], LONGEST_CHARS)
         commands = tuple([_command(part.words) for part in parts if part.acts and part.joint != "|"])
     else:
-        what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
+        what = f"{call.name}({plan or tool_texts.digest(call.arguments)})"
         commands = (((_FIGURE.sub("0", what),), frozenset()),)
     failed, outcome = outcome_of(result, kind, masked=any(part.joint not in ("", "&&") for part in parts))
     files = changed
     if kind == "read":
         shown = tuple(dict.fromkeys(file for part in parts for file in part.shown()))
-        files = shown if command else tool_arguments.paths(call.arguments)
+        files = shown if command else tool_texts.paths(call.arguments)
     is_sure = not any(part.joint == "||" for part in parts)
     return Action(kind, what, files, outcome, failed, 0, commands, is_sure)
 
@@ -207,7 +207,7 @@ def changes_nothing(call: ToolCall) -> bool:
     is_nested = any(isinstance(v, (dict, list)) for v in values)
     if is_nested or _ACTING.search(call.name.lower()) or _BOTH.intersection(words) or any(map(_ORDER.match, said)):
         return False
-    return words[0] in _REPEATABLE or (words[0] in _REPEATABLE_FILES and bool(tool_arguments.paths(call.arguments)))
+    return words[0] in _REPEATABLE or (words[0] in _REPEATABLE_FILES and bool(tool_texts.paths(call.arguments)))
 
 
 def _words(tool: str) -> list[str]:
@@ -224,7 +224,7 @@ def _changed(call: ToolCall, values: Mapping[str, Any], command: str, parts: Seq
     else:  # a patch in a file that is written is only its content
         texts = [v for v in values.values() if isinstance(v, str)] or [call.arguments]
         patched = [_patched(m) for text in texts for m in _PATCHED.finditer(text)]
-        found = list(tool_arguments.paths(call.arguments)) or patched
+        found = list(tool_texts.paths(call.arguments)) or patched
     return tuple(dict.fromkeys(found))[: shell.MOST_FILES]
 
 

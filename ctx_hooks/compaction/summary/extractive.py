@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 
 from ctx_hooks.compaction.summary.done import Entry, Removed, done_in
-from ctx_hooks.compaction.tool_results import call_names
+from ctx_hooks.compaction.tool_texts import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult, is_question, is_request
 from ctx_hooks.conversation.placeholders import Below

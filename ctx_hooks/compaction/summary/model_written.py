@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
+from ctx_hooks.compaction.history import History, MessageStats, chain, digest_of
 from ctx_hooks.formats.fields import unmarked
 
 CURRENT_FRACTION = 1 / 3

@@ -7,7 +7,7 @@ from strategies import called
 
 import ctx_hooks
 from ctx_hooks.compaction.pipeline import compress
-from ctx_hooks.compaction.steps import newest_loop, older_parts, oversized_results, repeats
+from ctx_hooks.compaction.steps import older_parts, results
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
@@ -30,7 +30,7 @@ def older(*exchanges):
 
 def test_repeats_keep_the_later_copy_and_point_to_it():
     text = "the same file\n" * 60
-    sent = run(repeats.STEP, older(exchange(1, text, name="curl"), exchange(2, text)))
+    sent = run(older_parts.REPEATS, older(exchange(1, text, name="curl"), exchange(2, text)))
     assert "A later run call returned the same output" in sent[2]["content"]
     assert sent[4]["content"] == text
 
@@ -46,7 +46,7 @@ def test_system_text_that_comes_again_is_sent_once_and_keeps_its_cache_marker(ro
         {"role": role, "content": marked},
         {"role": role, "content": f"{RULES}Or do."},
     ]
-    sent = run(repeats.STEP, [{"role": role, "content": RULES}, *older(again)])
+    sent = run(older_parts.REPEATS, [{"role": role, "content": RULES}, *older(again)])
     assert [sent[0]["content"], sent[4]["content"]] == [RULES, f"{RULES}Or do."]
     assert "is the same as one above" in sent[2]["content"]
     assert "is the same as one above" in sent[3]["content"][0]["text"]
@@ -58,7 +58,7 @@ def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
         f"<mode>{name}</mode> In this mode {text}" for name, text in (("Plan", "only read. " * 40), ("Work", RULES))
     )
     system = [{"role": "system", "content": text} for text in (work, plan, work)]
-    sent = run(repeats.STEP, [*system, {"role": "user", "content": "go on"}])
+    sent = run(older_parts.REPEATS, [*system, {"role": "user", "content": "go on"}])
     assert [m["content"] for m in sent[:2]] == [work, plan]
     assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
 
@@ -71,7 +71,7 @@ def twice(name, first, second, arguments=None):
 @pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat"])
 def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_called_the_same(name):
     messages = twice(name, "version one\n" * 60, "version two\n" * 60)
-    sent = run(repeats.STEP, messages)
+    sent = run(older_parts.REPEATS, messages)
     assert "a newer result" in sent[2]["content"]
     assert "same output" not in sent[2]["content"]
     assert sent[4] == messages[4]
@@ -85,12 +85,12 @@ NO_READERS = [
 @pytest.mark.parametrize("name", NO_READERS)
 def test_results_that_differ_both_stay_unless_the_tool_is_known_to_read(name):
     messages = twice(name, "FAILED: disk full\n" * 60, "done\n" * 100)
-    assert run(repeats.STEP, messages) == messages
+    assert run(older_parts.REPEATS, messages) == messages
 
 
 def test_a_failed_reading_takes_nothing_away():
     messages = twice("read_file", "version one\n" * 60, "Error: permission denied\n" * 60)
-    assert run(repeats.STEP, messages) == messages
+    assert run(older_parts.REPEATS, messages) == messages
 
 
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():
@@ -112,7 +112,7 @@ def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins
     text = "FIRST\n" + "".join(f"line {n} of the middle\n" for n in range(4_000)) + "LAST"
     policy = Policy(tool_results={"max_chars": 4_000, "direction": direction})
     read = exchange(1, text, name="read_file", arguments={"path": "a.log"})
-    sent = run(oversized_results.STEP, older(read), policy=policy)[2]["content"]
+    sent = run(results.OVERSIZED, older(read), policy=policy)[2]["content"]
     assert (sent.startswith("FIRST"), sent.endswith("LAST")) == (begins, ends)
     assert len(sent) < 5_000
     assert "offset/limit" in sent
@@ -130,7 +130,7 @@ def test_policy_limits_are_exact(text, direction, language):
     limits = {"max_lines": 2_000, "max_bytes": 51_200, "direction": direction}
     policy = Policy(language=language, tool_results=limits)
     for messages in older(exchange(1, text)), [{"role": "user", "content": "Look."}, *exchange(1, text)]:
-        sent = run(oversized_results.STEP, messages, policy=policy)
+        sent = run(results.OVERSIZED, messages, policy=policy)
         cut = next(m["content"] for m in sent if m["role"] == "tool" and "[ctx_hooks]" in m["content"])
         assert cut.count("\n") < 2_000
         assert len(cut.encode()) <= 51_200
@@ -141,9 +141,7 @@ def test_policy_limits_are_exact(text, direction, language):
 def test_oversized_results_keep_error_lines_out_of_the_middle():
     lines = [f"line {n} of the middle" for n in range(4_000)]
     lines[2_000] = "ERROR: disk quota exceeded on /dev/sda1"
-    sent = run(
-        oversized_results.STEP, older(exchange(1, "\n".join(lines))), policy=Policy(tool_results={"max_chars": 4_000})
-    )
+    sent = run(results.OVERSIZED, older(exchange(1, "\n".join(lines))), policy=Policy(tool_results={"max_chars": 4_000}))
     assert lines[2_000] in sent[2]["content"]
 
 
@@ -153,7 +151,7 @@ def test_oversized_results_keep_error_lines_out_of_the_middle():
     "x y\n" * 5_000 + "[ctx_hooks]",
 ], ids=["its own JSON", "a placeholder", "the mark"])  # fmt: skip
 def test_nothing_in_a_results_text_keeps_it_from_being_cut(text):
-    sent = run(oversized_results.STEP, older(exchange(1, text)), policy=Policy(tool_results={"max_chars": 4_000}))
+    sent = run(results.OVERSIZED, older(exchange(1, text)), policy=Policy(tool_results={"max_chars": 4_000}))
     assert len(sent[2]["content"]) < 5_000
 
 
@@ -172,9 +170,9 @@ def test_the_newest_loop_is_cut_only_when_the_budget_says_so():
     codec = WIRE_FORMATS["openai-chat"]
     conversation = codec.read(messages)
     counter = Counter("cl100k_base")
-    spared = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=False), (newest_loop.STEP,))
+    spared = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=False), (results.NEWEST_LOOP,))
     assert spared.conversation is conversation
-    cut = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=True), (newest_loop.STEP,))
+    cut = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=True), (results.NEWEST_LOOP,))
     assert cut.fits
 
 
@@ -190,7 +188,7 @@ def test_the_newest_results_leave_half_of_the_room_to_older_exchanges_that_need_
     conversation = WIRE_FORMATS["openai-chat"].read(messages)
     counter = Counter("cl100k_base")
     budget = Budget(9_000, 20_000, counter, cut_newest=cut_newest)
-    sent = newest_loop.LARGE.apply(conversation, budget)
+    sent = results.LARGE_NEWEST.apply(conversation, budget)
     newest_tokens = counter.messages((sent.messages[i] for i in sent.newest_loop), "openai-chat")
     assert (sent is not conversation) == is_cut
     assert not is_cut or 0.3 * budget.goal_tokens < newest_tokens <= 0.5 * budget.goal_tokens

@@ -7,9 +7,9 @@ import pytest
 from hostile_texts import behind_header, kinds
 
 from ctx_hooks.addons.summaries.unknown_names import unknown_names
-from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection import bm25, segments
-from ctx_hooks.compaction.steps.oversized_results import on_arrival
+from ctx_hooks.compaction.steps.results import on_arrival
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.texts.error_lines import error_lines
@@ -33,9 +33,9 @@ READERS = {
     "cut": lambda text: on_arrival(called(text).__getitem__, 1, BUDGET), "identifiers": identifiers,
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
     "stems": bm25.stems,
-    "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_arguments.digest,
-    "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en", lambda _: None),
-    "shortened content": lambda text: tool_arguments.shortened(json.dumps({"content": text}), 100, "en", lambda _: None),
+    "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_texts.digest,
+    "shortened arguments": lambda text: tool_texts.shortened(text, 100, "en", lambda _: None),
+    "shortened content": lambda text: tool_texts.shortened(json.dumps({"content": text}), 100, "en", lambda _: None),
     "tokens": Counter("o200k_base").text,
 }  # fmt: skip
 

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from strategies import FIELDS, called, every_format, hostile_texts, items_of, spoken
 
 from ctx_hooks.addons.summaries.candidates import conversation_key, task_of
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History, digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import sections, written_records
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary, prefixes
-from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.model import is_request
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import hostile_texts
 
-from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction import tool_texts
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.texts.json_text import LARGEST_CHARS, MOST_CONTAINERS, parsed, strings
 
@@ -21,7 +21,7 @@ values = st.recursive(
 @given(value=st.dictionaries(st.text(max_size=60), values, max_size=5), indent=st.sampled_from([None, 2]))
 def test_shortened_arguments_are_json_with_the_same_keys_and_short_strings(value, indent):
     text = json.dumps(value, indent=indent)
-    short = tool_arguments.shortened(text, 30, "en", lambda _: None)
+    short = tool_texts.shortened(text, 30, "en", lambda _: None)
     assert len(short) <= len(text)
     if short == text:
         return
@@ -35,7 +35,7 @@ def test_shortened_arguments_are_json_with_the_same_keys_and_short_strings(value
 @pytest.mark.parametrize("layout", ['{"n": %s, "content": "%s", "n": 1.10}', '{"n":%s,\n"content":"%s"}'])
 def test_figures_doubled_keys_and_layout_stay_to_the_letter(layout):
     text = layout % ("123456789012345678901234567890", "x" * 1_000)
-    short = tool_arguments.shortened(text, 100, "en", lambda _: None)
+    short = tool_texts.shortened(text, 100, "en", lambda _: None)
     assert len(short) < 300
     before, _, after = text.partition("x" * 1_000)
     assert short.startswith(before)
@@ -44,8 +44,8 @@ def test_figures_doubled_keys_and_layout_stay_to_the_letter(layout):
 
 def test_a_long_key_stays():
     text = json.dumps({"k" * 500: "v" * 500})
-    assert "k" * 500 in tool_arguments.shortened(text, 100, "en", lambda _: None)
-    assert "v" * 101 not in tool_arguments.shortened(text, 100, "en", lambda _: None)
+    assert "k" * 500 in tool_texts.shortened(text, 100, "en", lambda _: None)
+    assert "v" * 101 not in tool_texts.shortened(text, 100, "en", lambda _: None)
 
 
 def test_what_is_not_json_or_too_large_to_parse_at_once_stays():
@@ -53,7 +53,7 @@ def test_what_is_not_json_or_too_large_to_parse_at_once_stays():
     large = json.dumps(["x" * LARGEST_CHARS])
     for text in ('{"content": "' + "x" * 5_000, "{" * 5_000, many, large):
         assert parsed(text) is None
-        assert tool_arguments.shortened(text, 100, "en", lambda _: None) == text
+        assert tool_texts.shortened(text, 100, "en", lambda _: None) == text
 
 
 @given(text=hostile_texts)
@@ -67,14 +67,14 @@ def test_the_strings_of_json_and_what_stands_between_are_the_text(text):
 
 
 def test_a_call_is_told_by_its_path_or_command_or_else_by_its_arguments():
-    assert tool_arguments.digest('{"mode": 1, "path": "src/a.py"}') == "src/a.py"
-    assert tool_arguments.digest('{"n": 1,  "m": "é"}') == '{"n":1,"m":"é"}'
-    assert tool_arguments.digest("no json") == "no json"
+    assert tool_texts.digest('{"mode": 1, "path": "src/a.py"}') == "src/a.py"
+    assert tool_texts.digest('{"n": 1,  "m": "é"}') == '{"n":1,"m":"é"}'
+    assert tool_texts.digest("no json") == "no json"
 
 
 @pytest.mark.parametrize("key", ["file_path", "filePath", "path"])
 def test_a_call_is_told_by_the_file_that_it_names(key):
     """OpenCode and VS Code write `filePath`."""
     arguments = json.dumps({"limit": 20, key: "src/app.py"})
-    assert tool_arguments.paths(arguments) == ("src/app.py",)
-    assert tool_arguments.digest(arguments) == "src/app.py"
+    assert tool_texts.paths(arguments) == ("src/app.py",)
+    assert tool_texts.digest(arguments) == "src/app.py"
