@@ -16,8 +16,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 import ctx_hooks
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.addons.retrieval.archive.archive import Archive
-from ctx_hooks.addons.summaries.candidates import conversation_key
-from ctx_hooks.addons.summaries.stored import StoredSummaries
+from ctx_hooks.addons.summaries.stored import StoredSummaries, conversation_key
 from ctx_hooks.cli import main
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.formats.reader import MessageReader

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from engine_requests import COUNTER, decided, session, to
 
-from ctx_hooks.addons.summaries.candidates import conversation_key
+from ctx_hooks.addons.summaries.stored import conversation_key
 from ctx_hooks.compaction.summary.model_written import Summaries, prefixes
 from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
 from ctx_hooks.request.request import counted_history

@@ -12,7 +12,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 import ctx_hooks
 from ctx_hooks.addons.retrieval.further_call import can_call_again
-from ctx_hooks.addons.summaries.call import payer_of
+from ctx_hooks.addons.summaries.writing import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry
 from ctx_hooks.litellm_compat.call import Call

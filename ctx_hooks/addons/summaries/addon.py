@@ -4,34 +4,57 @@ Each is a task of its own: a request neither waits for it nor fails because of i
 """
 
 import asyncio
+import math
 import time
+from collections.abc import Callable
 from contextvars import Context
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ctx_hooks.addons.summaries.call import Answer
-from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask, asking_of, fitted, is_due, task_of
-from ctx_hooks.addons.summaries.stored import StoredSummaries
-from ctx_hooks.addons.summaries.writer import write
+from ctx_hooks.addons.summaries.check import Checked, checked
+from ctx_hooks.addons.summaries.stored import StoredSummaries, SummaryTask, conversation_key, task_of
+from ctx_hooks.addons.summaries.writing import Answer, ask, parts_of, payer_of, prompt_of
 from ctx_hooks.compaction.history import settled_length
+from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.litellm_compat.call import Deployment
+from ctx_hooks.litellm_compat.deployments import deployments
 from ctx_hooks.litellm_compat.errors import failing_open
-from ctx_hooks.request.request import counted_history
-from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.policy.addon_settings import SummarySettings
+from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.request.target import Target, window_at
+from ctx_hooks.runtime.deadline import Deadline, compression_deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
+from ctx_hooks.tokens.units import LocalTokens, to_provider
 from ctx_hooks.tokens.usage import Billed
 
 NAME = "summaries"
-Outcome: TypeAlias = Literal["accepted", "rejected", "failed"]
 MOST_TASKS = 64
 """At once in this process: a history waits in memory for each. A later answer begins what is not begun."""
+DUE_FRACTION = 0.8
+"""Of the budget: above it an answer's input has the next summary written (pi)."""
+Outcome: TypeAlias = Literal["accepted", "rejected", "failed"]
+T = TypeVar("T")
+
+
+class Asking(NamedTuple):
+    """A request of a conversation that summaries are written of, as the client sent it, and on whose account they are."""
+
+    request: Request
+    to: Target
+    settings: SummarySettings
+    conversation: str
+    payer: Any
+    size_bytes: int
 
 
 class ModelSummaries(Addon):
@@ -49,7 +72,7 @@ class ModelSummaries(Addon):
             MalformedConversationError: the request holds no conversation.
         """
         request, to, _, fits_by_size = undecided
-        asking = None if fits_by_size else await asking_of(request, to)
+        asking = None if fits_by_size else await _asking_of(request, to)
         if asking is None:
             return await decide(undecided)
         summaries = await self._stored.of(asking.conversation)
@@ -66,22 +89,23 @@ class ModelSummaries(Addon):
         return decided
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
-        """Begin a summary if the next compaction would have it, and is near.
-
-        The request of a failed attempt is kept no longer; a retry brings it again.
-        """
+        """Begin a summary if the next compaction would have it, and is near; forget the request of a failed attempt."""
         state = self._running.of(attempt.to.request_id)
         asking = state.held.pop((NAME, attempt.to.deployment), None)
         self._running.hold(attempt.to.request_id, state)
         if not isinstance(asking, Asking) or billed is None or len(self._tasks) >= MOST_TASKS:
             return
-        if is_due(attempt, billed.input_tokens):
-            after = 0 if attempt.choice is None else attempt.choice.length - 1
-            asking = asking._replace(settings=fitted(asking.settings, attempt))
-            # LiteLLM keeps what belongs to the caller's request in context variables.
-            task = Context().run(asyncio.get_running_loop().create_task, self._summarise(asking, after))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        budget_tokens = attempt.budget_tokens
+        if budget_tokens is None or not is_due(attempt, budget_tokens, billed.input_tokens):
+            return
+        # The budget has to have room for it, beside the users' words.
+        most_tokens = min(asking.settings.max_tokens, int(summary_tokens(budget_tokens, most_tokens=math.inf)))
+        asking = asking._replace(settings=asking.settings.model_copy(update={"max_tokens": most_tokens}))
+        after = 0 if attempt.choice is None else attempt.choice.length - 1
+        # LiteLLM keeps what belongs to the caller's request in context variables, such as its place in the rate limits.
+        task = Context().run(asyncio.get_running_loop().create_task, self._summarise(asking, after))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _summarise(self, asking: Asking, after: int) -> None:
         """Have the next summary of a conversation written, unless a worker has begun it; store it if it is accepted.
@@ -103,11 +127,40 @@ class ModelSummaries(Addon):
                 await self._stored.end(asking.conversation)
 
 
+async def _asking_of(request: Request, to: Target) -> Asking | None:
+    """Return a request as one of a conversation that summaries are written of; None if none are."""
+    settings = to.policy.summary_in_use
+    payer = payer_of(request.call) if settings is not None and to.policy.mode == "enforce" else None
+    if settings is None or payer is None:
+        return None
+
+    def asking() -> Asking:
+        key = conversation_key(request.messages, to.tenant, settings)
+        return Asking(request, to, settings, key, payer, request.size_bytes)
+
+    found = await pool.run(to.tenant, asking, compression_deadline())
+    return found if found.conversation else None
+
+
+def is_due(attempt: Attempt, budget_tokens: int, input_tokens: int) -> bool:
+    """Whether the next summary is begun behind an answer, so that it is there when a compaction takes a new one.
+
+    It is above DUE_FRACTION of the budget, and before if another request like the newest exceeds the budget.
+    """
+    factor, free_tokens = attempt.limits.factor, budget_tokens - input_tokens
+    if attempt.choice is not None:
+        if attempt.choice.free_tokens is None:
+            return False
+        free_tokens = to_provider(LocalTokens(attempt.choice.free_tokens), factor)
+    growth_tokens = to_provider(LocalTokens((attempt.received_tokens or attempt.seen_tokens) - attempt.seen_tokens), factor)
+    return free_tokens < max((1 - DUE_FRACTION) * budget_tokens, growth_tokens)
+
+
 async def _is_written(task: SummaryTask, asking: Asking, stored: StoredSummaries) -> bool:
     """Have a summary written, store it as far as it is accepted, and report it then; return whether it is accepted."""
     start, answers = time.monotonic(), list[Answer]()
     try:
-        text, reason = await write(task, asking, answers)
+        text, reason = await _written(task, asking, answers)
     except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: the extract is sent instead
         text, reason = "", type(error).__name__
         outcome: Outcome = "failed"
@@ -132,3 +185,28 @@ async def _is_written(task: SummaryTask, asking: Asking, stored: StoredSummaries
         )
     )
     return bool(text)
+
+
+async def _written(task: SummaryTask, asking: Asking, answers: list[Answer]) -> Checked:
+    """Return what is used of a summary, each part of which is written after the one before; add the answers to `answers`.
+
+    Raises:
+        Exception: what the checks of the call, the Router or the provider raise.
+    """
+    settings = asking.settings
+    listed = deployments(settings.model) or (Deployment(settings.model, {}),)  # the Router may choose any
+    window_tokens, model = min((window_at(each, DEFAULT_POLICY).tokens, each.model) for each in listed)
+
+    async def off_loop(work: Callable[[Counter], T]) -> T:
+        deadline = Deadline(settings.timeout_seconds)
+        return await pool.run(asking.to.tenant, lambda: work(Counter(vocabulary_of(model), deadline)), deadline)
+
+    text, reason = task.before, ""
+    for part in await off_loop(lambda counter: parts_of(task, settings, window_tokens, counter)):
+        answer = await ask(settings, prompt_of(part, text, settings), asking.payer)
+        answers.append(answer)
+        found = await off_loop(partial(checked, answer.text, task, settings)) if answer.is_whole else Checked("", "too_long")
+        if not found.text:
+            return found
+        text, reason = found.text, reason or found.reason
+    return Checked(text, reason)

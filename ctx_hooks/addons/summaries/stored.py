@@ -1,20 +1,23 @@
-"""The summaries of conversations and which compaction has which, and who has the next one written.
+"""The summaries of conversations: what has to be summarised next, what is stored, and which worker has begun.
 
-LiteLLM's Redis keeps them for all workers, sealed for the tenant, this process a copy of them; without Redis each worker has
-summaries of its own.
+LiteLLM's Redis keeps them for all workers, sealed for the tenant; each worker has a copy, and only its own without Redis.
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
+from ctx_hooks.compaction.history import History, digest_of
+from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary, newest_within, prefixes
+from ctx_hooks.conversation.model import Message, is_request
+from ctx_hooks.formats.fields import unmarked
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
@@ -25,6 +28,8 @@ KEPT_SECONDS = 3 * 24 * 3600
 """After the last write: a session that is taken up again after a weekend finds its summary."""
 PAUSE_SECONDS = 600
 """For so long no worker begins another summary of a conversation, unless the one that was begun is accepted before."""
+WAITING_FRACTION = 0.75
+"""A summary that no compaction has taken yet, of so many of the messages, is new enough for the next one."""
 MOST_CONVERSATIONS = 500
 """In this process: some 50 MB, with a dozen summaries of 2 to 8 KB each."""
 MOST_OF_A_CONVERSATION = 64
@@ -37,6 +42,55 @@ BEGIN = "return redis.call('SET', KEYS[1], '', 'NX', 'EX', ARGV[1])"
 END = "return redis.call('DEL', KEYS[1])"
 _RECORD = TypeAdapter(Summaries)
 T = TypeVar("T")
+
+
+def conversation_key(messages: MessageReader, tenant: str, settings: SummarySettings) -> str:
+    """Return the key that all summaries of a conversation share; "" if nobody has asked and was answered yet.
+
+    It is the digest of the messages up to the first answer, after the tenant's: no other tenant ever finds a summary, and an
+    operator can erase those of one. System text is in no key: no summary is written of it, and clients write the time there.
+
+    Raises:
+        MalformedConversationError: a message that has to be read is none.
+    """
+    beginning: list[Any] = []
+    is_asked = False
+    for i, item in enumerate(messages.items):
+        message = messages.message(i)
+        if message.role == "system":
+            continue
+        beginning.append(unmarked(item))
+        if is_asked and message.role == "assistant":
+            digest = digest_of((tenant, settings.model, settings.prompt, messages.format, beginning))
+            return f"{tenant}:{digest.hex()}"
+        is_asked = is_asked or is_request(message)
+    return ""
+
+
+class SummaryTask(NamedTuple):
+    """What is to be summarised next: the messages behind the summary `before`, "" for none, which is updated.
+
+    `prefix` is the digest of all `length` messages that the summary will stand for, in hexadecimal.
+    """
+
+    prefix: str
+    length: int
+    messages: tuple[Message, ...]
+    before: str = ""
+
+
+def task_of(history: History, summaries: Summaries, length: int, after: int) -> SummaryTask | None:
+    """Return what is to be summarised so that a summary stands for the first `length` messages of a history.
+
+    None if one is known that stands for more than the `after` messages of the newest compaction, or that waits for the next.
+    """
+    digests = prefixes(history, summaries.conversation.encode())
+    before = newest_within(summaries, digests, length) or WrittenSummary("", 0, "")
+    waits = before.prefix not in summaries.chosen.values() and before.length >= length * WAITING_FRACTION
+    if before.length > after or waits:
+        return None
+    messages = history.messages.conversation(before.length, length).messages
+    return SummaryTask(digests[length].hex(), length, messages, before.text)
 
 
 def added(known: Summaries, more: Summaries) -> Summaries:
@@ -58,7 +112,7 @@ class StoredSummaries:
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._secret = secret_of_environment()
-        self._kept: OrderedDict[str, tuple[float, Summaries]] = OrderedDict()
+        self._kept: dict[str, tuple[float, Summaries]] = {}
         self._begun: dict[str, float] = {}
 
     async def of(self, conversation: str) -> Summaries:
@@ -135,15 +189,14 @@ class StoredSummaries:
             return Summaries(conversation)
 
     def _known(self, conversation: str) -> Summaries:
-        """Return what this process knows of a conversation, and has not kept for too long."""
         until, found = self._kept.get(conversation, (0.0, Summaries(conversation)))
         return found if time.monotonic() < until else Summaries(conversation)
 
     def _keep(self, known: Summaries) -> Summaries:
         self._kept.pop(known.conversation, None)
         self._kept[known.conversation] = time.monotonic() + KEPT_SECONDS, known
-        while len(self._kept) > MOST_CONVERSATIONS:
-            self._kept.popitem(last=False)
+        if len(self._kept) > MOST_CONVERSATIONS:
+            del self._kept[next(iter(self._kept))]
         return known
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.addons.summaries import candidates
-from ctx_hooks.addons.summaries.candidates import is_due
+from ctx_hooks.addons.summaries import addon
+from ctx_hooks.addons.summaries.addon import is_due
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.engine.decision import Compressed
@@ -39,7 +39,7 @@ def asking(runner):
     return [deployment for _, deployment in runner.running.of("request").held]
 
 
-async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(caplog, monkeypatch):
+async def test_fault_costs_no_decision(caplog, monkeypatch):
     async def fail(*_):
         raise OverflowError("int too large to convert to float")
 
@@ -50,28 +50,20 @@ async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(cap
     assert record.getMessage() == "ctx_hooks failed and decides without the add-on summaries"
 
 
-async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
-    runner = RequestFlow()
-    await runner.deciding.decide(request_of(), TO)
-    assert asking(runner)
-    await runner.failed("request", None)
-    assert not asking(runner)
-
-
-async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypatch):
+async def test_key_is_made_beside_the_event_loop(monkeypatch):
     threads = []
 
     def noted(*_):
         threads.append(threading.current_thread())
         return "0a"
 
-    monkeypatch.setattr(candidates, "conversation_key", noted)
+    monkeypatch.setattr(addon, "conversation_key", noted)
     await RequestFlow().deciding.decide(request_of(), TO)
     assert threads
     assert threading.main_thread() not in threads
 
 
-async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_each():
+async def test_request_is_kept_until_its_attempt_ends():
     runner = RequestFlow()
     for deployment in ("deployment", "shadow:model"):
         own_id = deployment.partition(":")[0]
@@ -85,6 +77,6 @@ async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_
     (Choice("01", "", 9, free_tokens=2_100), 9_000, 0, False), (Choice("01", "", 9, free_tokens=1_900), 5_000, 0, True),
     (Choice("01", "ab", 9), 9_900, 5_000, False),
 ])  # fmt: skip
-def test_a_summary_is_begun_only_if_the_next_compaction_takes_it_and_is_near(choice, billed, growth, due):
-    attempt = Attempt(TO, Limits(TO.window), "openai-chat", 8_000, seen_tokens=8_000 - growth, budget_tokens=10_000)
-    assert is_due(replace(attempt, choice=choice), billed) == due
+def test_summary_begins_if_the_next_compaction_is_near(choice, billed, growth, due):
+    attempt = Attempt(TO, Limits(TO.window), "openai-chat", 8_000, seen_tokens=8_000 - growth)
+    assert is_due(replace(attempt, choice=choice), 10_000, billed) == due

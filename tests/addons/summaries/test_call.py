@@ -4,7 +4,7 @@ import pytest
 from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.addons.summaries.call import ONCE, payer_of
+from ctx_hooks.addons.summaries.writing import ONCE, payer_of
 from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
@@ -18,7 +18,7 @@ def fields(**metadata):
     return {"model": "openai/small", "messages": [], "metadata": {"model_group": "small", **metadata}}
 
 
-def test_a_summarys_own_call_is_never_compacted_by_a_summary():
+def test_summary_call_has_no_summary():
     policies = Policies(load_settings(SETTINGS)[0])
     asks, is_asked = (target.of_attempt(Call(fields(**mark)), policies, 0).policy for mark in ({}, SUMMARY_MARK))
     assert asks.addon_names == ("summaries",)
@@ -28,25 +28,19 @@ def test_a_summarys_own_call_is_never_compacted_by_a_summary():
 
 
 @pytest.mark.parametrize("forged", [True, "", {}, "0" * 32, SUMMARY_MARK])
-def test_a_caller_cannot_have_a_request_taken_for_one(forged):
+def test_caller_cannot_forge_the_mark(forged):
     (name,) = SUMMARY_MARK
     assert not Call(fields(**{name: forged})).is_for_summary
 
 
-def test_outside_the_proxy_none_is_written_and_one_warning_says_so(caplog):
+def test_no_summary_is_written_outside_the_proxy(caplog):
     forget_warnings()
     for _ in range(2):
         assert payer_of(Call(fields(user_api_key_auth=UserAPIKeyAuth(api_key="sk-one")))) is None
     assert caplog.text.count("summaries are written in the proxy alone") == 1
 
 
-@pytest.mark.usefixtures("proxy_router")
-def test_in_the_proxy_the_caller_pays():
-    auth = UserAPIKeyAuth(api_key="sk-one", team_id="t1")
-    assert payer_of(Call(fields(user_api_key_auth=auth))).team_id == "t1"
-
-
-async def test_a_model_that_nobody_named_never_gets_the_conversation():
+async def test_fallback_never_gets_the_conversation():
     """The operator's fallbacks are for the callers' requests."""
     answers = {"small": "litellm.InternalServerError", "other": "the other's answer"}
     deployments = [

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from strategies import called, every_format, hostile_texts, payloads
 from tool_bait import BAIT, results, session
 
-from ctx_hooks.addons.summaries.candidates import SummaryTask
-from ctx_hooks.addons.summaries.prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
+from ctx_hooks.addons.summaries.stored import SummaryTask
+from ctx_hooks.addons.summaries.writing import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
 from ctx_hooks.conversation.model import is_request
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.addon_settings import SummarySettings
@@ -38,7 +38,7 @@ def data_of(parts, before=""):
 @every_format
 @thorough
 @given(data=st.data())
-def test_what_a_tool_says_stands_in_lines_of_the_tool_alone(fmt, data):
+def test_tool_text_stands_in_lines_of_tools(fmt, data):
     texts = data.draw(st.lists(results(), min_size=1, max_size=3))
     parts = parts_of(task_of(fmt, session(fmt, texts, ["look at the page"] * len(texts))), SETTINGS, 4_000, COUNTER)
     said, outside = data_of(parts)
@@ -49,29 +49,22 @@ def test_what_a_tool_says_stands_in_lines_of_the_tool_alone(fmt, data):
 @every_format
 @thorough
 @given(data=st.data(), before=st.one_of(st.just(""), hostile_texts), window=st.integers(0, 6_000))
-def test_every_line_between_the_two_fixed_ones_is_data_and_says_who_speaks(fmt, data, before, window):
+def test_each_line_is_data_and_names_its_speaker(fmt, data, before, window):
     task = task_of(fmt, data.draw(payloads(fmt)), before)
+    own = ""
     for part in parts_of(task, SETTINGS, window, COUNTER):
         _, user = prompt_of(part, before, SETTINGS)
         opening, *lines, closing = user["content"].splitlines()
         assert (opening, closing) == (OPENING, CLOSING)
-        roles = [json.loads(line)["role"] for line in lines]
-        assert (roles[0] == "summary") == bool(before)
-        assert set(roles[bool(before) :]) <= {"user", "assistant", "tool", "client", "participant"}
+        said = list(map(json.loads, lines))
+        assert (said[0]["role"] == "summary") == bool(before)
+        assert {line["role"] for line in said[bool(before) :]} <= {"user", "assistant", "tool", "client", "participant"}
         user["content"].encode()
+        own += "".join(line["text"] for line in said if line["role"] == "user")
+    assert own == "".join(p.text for m in task.messages if is_request(m) for p in m.parts), "no word of the user is left out"
 
 
-@every_format
-@thorough
-@given(data=st.data(), window=st.integers(0, 6_000))
-def test_all_that_the_user_said_is_in_the_parts_however_small_the_window(fmt, data, window):
-    task = task_of(fmt, data.draw(payloads(fmt)))
-    said, _ = data_of(parts_of(task, SETTINGS, window, COUNTER))
-    own = "".join(line["text"] for line in said if line["role"] == "user")
-    assert own == "".join(p.text for m in task.messages if is_request(m) for p in m.parts)
-
-
-def test_a_long_history_goes_in_parts_that_the_window_holds_beside_prompt_summary_and_answer():
+def test_window_holds_each_part_of_long_history():
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"remark {n} " * 200} for n in range(80)]
     talk.append({"role": "user", "content": "日志记录了这次调用。" * 4_000})
     parts = parts_of(task_of("openai-chat", talk), SETTINGS, 4_000, COUNTER)
@@ -82,7 +75,7 @@ def test_a_long_history_goes_in_parts_that_the_window_holds_beside_prompt_summar
     assert min(COUNTER.text(part) for part in parts[:-1]) > LEAST_PART_TOKENS
 
 
-def test_a_large_result_is_asked_about_by_its_beginning_and_its_end():
+def test_large_result_is_shortened_in_its_middle():
     output = "first line\n" + "noise\n" * 50_000 + "last line"
     talk = [{"role": "user", "content": "run it"}, *called(output)]
     (part,) = parts_of(task_of("openai-chat", talk), SETTINGS, 8_000, COUNTER)
@@ -115,7 +108,7 @@ def test_line_says_who_speaks_and_has_no_system_text():
     ]
 
 
-def test_a_prompt_of_the_operators_own_replaces_the_sections_and_not_what_is_data():
+def test_operators_prompt_replaces_only_the_sections():
     own = SummarySettings(model="small", prompt="## Reime: nur {diese}")
     (usual, _), (replaced, _) = (prompt_of("{}", "", s) for s in (SETTINGS, own))
     assert "## Goal" in usual["content"]

@@ -6,7 +6,7 @@ import time
 import pytest
 from hostile_texts import behind_header, kinds
 
-from ctx_hooks.addons.summaries.unknown_names import unknown_names
+from ctx_hooks.addons.summaries.check import unknown_names
 from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection import bm25, segments
 from ctx_hooks.compaction.steps.results import on_arrival

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, called, every_format, hostile_texts, items_of, spoken
 
-from ctx_hooks.addons.summaries.candidates import conversation_key, task_of
+from ctx_hooks.addons.summaries.stored import conversation_key, task_of
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted

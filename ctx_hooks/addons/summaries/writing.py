@@ -1,14 +1,23 @@
-"""What the model that writes a summary is asked: the conversation as JSON lines, in parts that its window holds.
+"""What the model that writes a summary is asked, and the call: a request of the proxy's own, on its caller's account.
 
-No text can write a line of its own, and each line says who speaks: what a tool has returned is data whatever it says.
+It gets the conversation as JSON lines, in parts that its window holds. No text can write a line of its own, and each line
+says who speaks: what a tool has returned is data whatever it says.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import uuid4
 
-from ctx_hooks.addons.summaries.candidates import SummaryTask
+from ctx_hooks.addons.summaries.stored import SummaryTask
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult, is_request
+from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
+from ctx_hooks.litellm_compat.deployments import proxy_router
+from ctx_hooks.litellm_compat.logged import COST
+from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL
 from ctx_hooks.policy.addon_settings import SummarySettings
+from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ProviderTokens
 
@@ -55,6 +64,12 @@ LEAST_PART_TOKENS = 500
 """Parts are no smaller, however small the window: each is a request of its own."""
 WORDS_PER_TOKEN = 0.5
 """English has about 0.75 words a token, other languages and code fewer; a summary that gets too long is cut off."""
+TAG = "ctx_hooks:summary"
+"""The tag of a summary's call in spend and logs."""
+ROUTE = "/chat/completions"
+"""The route of the proxy whose checks a call goes through."""
+ONCE: dict[str, Any] = {"num_retries": 0, "disable_fallbacks": True}
+"""The conversation goes to the model that the policy names, and to no other."""
 
 
 def prompt_of(part: str, before: str, settings: SummarySettings) -> list[dict[str, str]]:
@@ -124,3 +139,59 @@ def _line(**said: str) -> str:
     """Return a JSON object on one line; lone surrogates, which no request can carry, are escaped."""
     line = ", ".join(f'"{name}": {placeholders.quoted(text)}' for name, text in said.items())
     return f"{{{line}}}".encode("utf-8", "backslashreplace").decode()
+
+
+class Answer(NamedTuple):
+    """What the model wrote, whether it came to its end before `max_tokens`, and what it cost, None if that is unknown."""
+
+    text: str
+    is_whole: bool
+    dollars: float | None = None
+
+
+def payer_of(call: Call) -> Any:
+    """Return the account that pays for a summary of this request; None if LiteLLM has none, or not what a call needs."""
+    auth = call.auth if proxy_router() is not None else None
+    if auth is None:
+        warn_once("summaries are written in the proxy alone, which knows whose budget they are on: none are written here")
+    return None if any(name.fault for name in SUMMARY_CALL) else auth
+
+
+async def ask(settings: SummarySettings, messages: Sequence[Mapping[str, str]], payer: Any) -> Answer:
+    """Return what the model that settings name answers, after the checks that a request of this caller goes through.
+
+    Raises:
+        TimeoutError: it takes longer than the settings allow.
+        Exception: whatever the checks, the Router or the provider raise; the call's place and reservation are given back.
+    """
+    fields = {"model": settings.model, "messages": [*messages], "max_tokens": settings.max_tokens}
+    response = await asyncio.wait_for(_sent(fields, settings.timeout_seconds, payer), settings.timeout_seconds)
+    choice, cost = response.choices[0], (getattr(response, "_hidden_params", None) or {}).get(COST)
+    dollars = cost if isinstance(cost, (int, float)) else None
+    return Answer(choice.message.content or "", choice.finish_reason != "length", dollars)
+
+
+async def _sent(fields: Mapping[str, Any], timeout_seconds: float, payer: Any) -> Any:
+    from fastapi import Request  # noqa: PLC0415 - a part of the proxy
+    from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
+
+    # With the request's budget reservation or span, the summary would settle the caller's reservation.
+    payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": ROUTE})
+    data: dict[str, Any] = {**fields, "litellm_call_id": str(uuid4()), "metadata": {"tags": [TAG]}}
+    # A request without a sender, for functions that look for the headers and address of one.
+    request = Request({"type": "http", "method": "POST", "path": ROUTE, "query_string": b"", "headers": []})
+    logging = proxy_server.proxy_logging_obj
+    try:
+        # COMMON_CHECKS has the budgets of team, user, organization and key, and the team's models. Only KEY_BUDGET checks
+        # the key's budget with `disable_budget_reservation`, and only MAY_CALL its models: a caller may set the policy.
+        await MAY_CALL.find()(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
+        await KEY_BUDGET.find()(payer, logging)
+        await COMMON_CHECKS.find()(payer, request, data, ROUTE)
+        data = await ADD_DATA.find()(data, request, payer, proxy_server.proxy_config)  # account, tags and callbacks
+        data["metadata"] |= SUMMARY_MARK
+        data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type="acompletion")  # rates, guardrails
+        return await proxy_server.llm_router.acompletion(**(data | {"timeout": timeout_seconds} | ONCE))
+    except (Exception, asyncio.CancelledError) as error:  # give back its reservation, and its place in the rate limits
+        failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
+        await logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
+        raise
