@@ -45,8 +45,7 @@ from ctx_hooks.compaction.selection import bm25, order, scoring, segments, selec
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.tokens.budget import Budget

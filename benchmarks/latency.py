@@ -35,7 +35,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_seconds
 
 from ctx_hooks.compaction.history import message_stats
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged import Answer

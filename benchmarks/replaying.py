@@ -10,8 +10,7 @@ from ctx_hooks.compaction.cost import Prices, cost_of
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.tokens.budget import Budget
 
 CACHE_PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)

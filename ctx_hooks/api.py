@@ -11,9 +11,8 @@ from ctx_hooks.compaction.history import history_of, is_first_request, message_s
 from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.errors import ArgumentError
-from ctx_hooks.formats import WIRE_FORMATS, Format
+from ctx_hooks.formats import WIRE_FORMATS, Format, MessageReader
 from ctx_hooks.formats.fields import preamble_of
-from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.message_rules.reasoning import wants_reasoning
 from ctx_hooks.message_rules.rule import Repair
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy

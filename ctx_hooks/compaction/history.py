@@ -26,7 +26,7 @@ from ctx_hooks.conversation.model import (
     stays,
 )
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes
 from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.tokens.counter import Counter

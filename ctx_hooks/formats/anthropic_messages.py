@@ -1,18 +1,28 @@
-"""Anthropic messages: `tool_use` and `tool_result` blocks, signed thinking, cache markers."""
+"""Anthropic messages: `tool_use` and `tool_result` blocks, signed thinking, cache markers, citations."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctx_hooks.conversation.model import ELIDED, Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ctx_hooks.formats.citations import with_citations
 from ctx_hooks.formats.content import block_parts, text_parts, write_block, write_content, write_parts
-from ctx_hooks.formats.fields import MAPPINGS, compact_json, text_or_empty
+from ctx_hooks.formats.fields import (
+    ANTHROPIC,
+    CACHE_MARKER,
+    MAPPINGS,
+    compact_json,
+    listed,
+    mapping_or_empty,
+    text_or_empty,
+)
 from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 TEXT_TYPES = frozenset({"text"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
+CITED_NUMBERS = {"document": "document_index", "search_result": "search_result_index"}
+"""The field of a citation with the number of a block among all of its type in the request
+(https://platform.claude.com/docs/en/build-with-claude/citations)."""
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -65,8 +75,55 @@ def _write_part(part: Part) -> Any:
     return write_block(part, "text")
 
 
+def with_citations(came: Sequence[Any], sent: list[Any]) -> list[Any]:
+    """Return the messages to send with citations that name the same blocks as in the client's; others are dropped."""
+    if not any(block.get("citations") for block in _citable(sent)):
+        return sent
+    places: dict[str, dict[int, int]] = {}
+    for kind, name in CITED_NUMBERS.items():
+        left, known = ([_key(b) for b in _citable(messages) if b.get("type") == kind] for messages in (sent, came))
+        first = {key: place for place, key in reversed(list(enumerate(left)))}
+        places[name] = {number: first[key] for number, key in enumerate(known) if key in first}
+    return [_renumbered(message, places) for message in sent]
+
+
+def _citable(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the blocks of messages and of the tool results in them, in order."""
+    for block in (block for message in messages for block in listed(mapping_or_empty(message).get("content"))):
+        if isinstance(block, Mapping):
+            yield block
+            yield from _citable([block])
+
+
+def _key(block: Mapping[str, Any]) -> str:
+    """Return what identifies a block, without its cache marker; a shortened one is another."""
+    return compact_json({name: value for name, value in block.items() if name != CACHE_MARKER})
+
+
+def _renumbered(message: Any, places: Mapping[str, Mapping[int, int]]) -> Any:
+    blocks = listed(mapping_or_empty(message).get("content"))
+    if not any(mapping_or_empty(block).get("citations") for block in blocks):
+        return message
+    return {**message, "content": [_with_places(block, places) for block in blocks]}
+
+
+def _with_places(block: Any, places: Mapping[str, Mapping[int, int]]) -> Any:
+    cited = listed(mapping_or_empty(block).get("citations"))
+    left = []
+    for citation in cited:
+        own = mapping_or_empty(citation)
+        name = next((n for n in places if isinstance(own.get(n), int)), None)
+        if name is None:
+            left.append(citation)
+        elif own[name] in places[name]:
+            left.append({**own, name: places[name][own[name]]})
+    if left == list(cited):
+        return block
+    return {**block, "citations": left} if left else {name: value for name, value in block.items() if name != "citations"}
+
+
 WIRE = WireFormat(
-    name="anthropic",
+    name=ANTHROPIC,
     call_types=("anthropic_messages",),
     messages_field="messages",
     read_message=_read,

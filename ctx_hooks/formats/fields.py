@@ -5,13 +5,18 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
-from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Reasoning, Role, Text
+from ctx_hooks.conversation.model import Media, MediaKind, Opaque, Reasoning, Role
 from ctx_hooks.errors import MalformedConversationError
 
+Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
+CHAT: Format = "openai-chat"
+ANTHROPIC: Format = "anthropic"
+RESPONSES: Format = "openai-responses"
+GEMINI: Format = "gemini"
 MAPPINGS = (dict, Mapping)
 """For `isinstance`: it finds a `dict` ten times faster than with only `Mapping`, and each message has many values."""
 OPENAI_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
@@ -227,8 +232,3 @@ def _split(value: Any, field: str) -> tuple[Any, tuple[Media, ...]]:
 def _split_values(value: Mapping[Any, Any]) -> tuple[dict[Any, Any], tuple[Media, ...]]:
     split = {name: _split(inner, text_or_empty(name)) for name, inner in value.items()}
     return {name: rest for name, (rest, _) in split.items()}, tuple(m for _, found in split.values() for m in found)
-
-
-def said(role: Role, text: str) -> Message:
-    """Return a message with a role and `text`, as all formats except Google's write it."""
-    return Message(role, (Text(text),), raw={"role": role, "content": text})

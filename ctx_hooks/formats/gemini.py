@@ -12,6 +12,7 @@ from typing import Any
 from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import parts_of_value, write_parts
 from ctx_hooks.formats.fields import (
+    GEMINI,
     MAPPINGS,
     compact_json,
     listed,
@@ -199,7 +200,7 @@ def _write_result(result: ToolResult) -> Any:
 
 
 WIRE = WireFormat(
-    name="gemini",
+    name=GEMINI,
     call_types=("generate_content", "agenerate_content", "generate_content_stream", "agenerate_content_stream"),
     messages_field="contents",
     read_message=_read,

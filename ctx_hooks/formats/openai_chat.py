@@ -7,6 +7,7 @@ from typing import Any
 from ctx_hooks.conversation.model import ELIDED, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import text_parts, write_block, write_content
 from ctx_hooks.formats.fields import (
+    CHAT,
     MAPPINGS,
     OPENAI_ROLES,
     compact_json,
@@ -104,7 +105,7 @@ def _write_call(call: ToolCall | Opaque) -> Any:
 
 
 WIRE = WireFormat(
-    name="openai-chat",
+    name=CHAT,
     call_types=("completion", "acompletion"),
     messages_field="messages",
     read_message=_read,

@@ -7,7 +7,7 @@ from typing import Any
 from ctx_hooks.conversation.conversation import REFERENCE_FIELDS
 from ctx_hooks.conversation.model import PROVIDER_SUMMARIES, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import SEALED, parts_of_value, text_parts, write_block, write_content, write_parts
-from ctx_hooks.formats.fields import OPENAI_ROLES, opaque_of, reasoning_of, text_or_empty
+from ctx_hooks.formats.fields import OPENAI_ROLES, RESPONSES, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
 TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
@@ -109,7 +109,7 @@ def _write(message: Message) -> Any:
 
 
 WIRE = WireFormat(
-    name="openai-responses",
+    name=RESPONSES,
     call_types=("responses", "aresponses"),
     messages_field="input",
     read_message=_read,

@@ -1,19 +1,26 @@
 """Everything specific to a wire format: reading and writing its messages, its fields and tools, and LiteLLM's names."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, Reasoning, Role
+from ctx_hooks.conversation.model import Message, Reasoning, Role, Text
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats.caller_flags import is_pinned
-from ctx_hooks.formats.fields import MAPPINGS, copied, items_of, preamble_of, said
+from ctx_hooks.formats.fields import MAPPINGS, Format, copied, items_of, listed, mapping_or_empty, preamble_of
 
-Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
 OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+FLAGS_FIELD = "context"
+FLAGS = ("pin", "truncation_skip")
+"""By `{"context": {"pin": true}}` a caller keeps a message whole; MyCodeAgent sets the second one on tool results."""
+BLOCKS = ("content", "parts")
+"""The fields of a message that contain its blocks."""
+
+
+def _said(role: Role, text: str) -> Message:
+    return Message(role, (Text(text),), raw={"role": role, "content": text})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +51,7 @@ class WireFormat:
     read_message: Callable[[Mapping[str, Any]], Message]
     write_message: Callable[[Message], Any]
     tool_result: Callable[..., Message]
-    new_message: Callable[[Role, str], Message] = said
+    new_message: Callable[[Role, str], Message] = _said
     system_field: str = ""
     output_fields: tuple[str, ...] = OUTPUT_FIELDS
     output_field: str = "max_tokens"
@@ -54,8 +61,8 @@ class WireFormat:
     options: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda fields: fields
     with_options: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] = lambda _, changed: dict(changed)
     counted: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None = None
-    completed: Callable[[Message, Sequence[Any], int], Message] | None = None
-    cited: Callable[[Sequence[Any], list[Any]], list[Any]] | None = None
+    completed: Callable[[Message, Sequence[Any], int], Message] = lambda message, _items, _index: message
+    cited: Callable[[Sequence[Any], list[Any]], list[Any]] = lambda _came, sent: sent
     has_items: bool = False
     signs_parts: bool = False
     elided: Reasoning | None = None
@@ -79,9 +86,7 @@ class WireFormat:
         if not isinstance(raw, MAPPINGS):
             raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(raw).__name__}")
         message = self.read_message(raw)
-        if is_pinned(raw):
-            message = replace(message, pinned=True)
-        return message if self.completed is None else self.completed(message, items, index)
+        return self.completed(replace(message, pinned=True) if is_pinned(raw) else message, items, index)
 
     def write(self, conversation: Conversation) -> list[Any]:
         """Return the provider's list: unedited messages are the objects that were read."""
@@ -89,8 +94,7 @@ class WireFormat:
 
     def sent(self, conversation: Conversation, came: Sequence[Any]) -> list[Any]:
         """Return a copy of the provider's list, to send instead of the client's messages `came`: caches may keep parts."""
-        written = self.write(conversation)
-        return [copied(item) for item in (self.cited(came, written) if self.cited else written)]
+        return [copied(item) for item in self.cited(came, self.write(conversation))]
 
     def output_limits(self, changes: Mapping[str, Any]) -> dict[str, int]:
         """Return the output limits among changed fields by name."""
@@ -99,6 +103,45 @@ class WireFormat:
 
     def counted_values(self, fields: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the values that are sent and counted besides the messages and the tools."""
-        if self.counted is not None:
-            return self.counted(fields)
-        return tuple(map(fields.get, (self.system_field, *SCHEMAS)))
+        return tuple(map(fields.get, (self.system_field, *SCHEMAS))) if self.counted is None else self.counted(fields)
+
+
+def is_pinned(message: Any) -> bool:
+    """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
+    values = [message, *(block for _, blocks in _blocks(message) for block in blocks)]
+    return any(flag is True for value in values for flag in _flags(value))
+
+
+def without_flags(items: Any) -> list[Any] | None:
+    """Return messages without the callers' flags, which no provider accepts; None if there are none.
+
+    Other fields of `context` stay: Azure's search uses it too.
+    """
+    bare = [_without_flags(item) for item in listed(items)]
+    return None if all(new is old for new, old in zip(bare, listed(items), strict=True)) else bare
+
+
+def _without_flags(message: Any) -> Any:
+    changed = _without_own(message)
+    for name, blocks in _blocks(message):
+        bare = [_without_own(block) for block in blocks]
+        if any(new is not old for new, old in zip(bare, blocks, strict=True)):
+            changed = {**changed, name: bare}
+    return changed
+
+
+def _without_own(value: Any) -> Any:
+    if not _flags(value):
+        return value
+    others = {name: inner for name, inner in value[FLAGS_FIELD].items() if name not in FLAGS}
+    return {name: inner for name, inner in {**value, FLAGS_FIELD: others}.items() if name != FLAGS_FIELD or others}
+
+
+def _blocks(message: Any) -> Iterator[tuple[str, Sequence[Any]]]:
+    own = mapping_or_empty(message)
+    return ((name, listed(own.get(name))) for name in BLOCKS)
+
+
+def _flags(value: Any) -> list[Any]:
+    context = mapping_or_empty(mapping_or_empty(value).get(FLAGS_FIELD))
+    return [context[name] for name in FLAGS if name in context]

@@ -10,9 +10,8 @@ from typing import Any
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, MessageStats, from_newest_summary, history_of, message_stats
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format
+from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format, MessageReader
 from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of
-from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off

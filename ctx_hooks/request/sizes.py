@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from ctx_hooks.formats.caller_flags import FIELD
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     MEDIA_KINDS,
@@ -19,6 +18,7 @@ from ctx_hooks.formats.fields import (
     text_or_empty,
 )
 from ctx_hooks.formats.gemini import MEDIA_FIELDS
+from ctx_hooks.formats.wire_format import FLAGS_FIELD
 from ctx_hooks.tokens.media import has_known_size
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -62,7 +62,7 @@ def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUE
                 held += len(value)
                 kind = value.get("type")
                 media += (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value)
-                has_flags = has_flags or FIELD in value
+                has_flags = has_flags or FLAGS_FIELD in value
                 below += value.values()
         row = below
     try:

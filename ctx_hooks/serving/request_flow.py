@@ -8,7 +8,7 @@ from typing import Any
 
 from ctx_hooks.engine.decision import LeftToFallback, NotRetried
 from ctx_hooks.formats import RESPONSES
-from ctx_hooks.formats.caller_flags import are_many, without_flags
+from ctx_hooks.formats.wire_format import without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.litellm_compat.call import Call, DeploymentName, request_id_of
@@ -140,8 +140,8 @@ class RequestFlow:
         with failing_open("leaves the caller's flags in the messages"):
             if not to.checked and (bound is None or bound.may_have_flags):  # what is fitted once more keeps the flags
                 name = request.wire.messages_field
-                work = partial(without_flags, items := request.wire.items(sent.get(name)))
-                bare = await pool.run(to.tenant, work, Deadline()) if are_many(items) else work()
+                work = partial(without_flags, request.wire.items(sent.get(name)))
+                bare = await pool.run(to.tenant, work, Deadline())
                 return sent if bare is None else {**sent, name: bare}
         return sent
 

@@ -14,7 +14,7 @@ import tiktoken
 
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Media, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from ctx_hooks.formats import RESPONSES
+from ctx_hooks.formats.fields import RESPONSES
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.media import media_tokens

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Media
-from ctx_hooks.formats import ANTHROPIC, GEMINI, RESPONSES
-from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.formats.fields import ANTHROPIC, GEMINI, RESPONSES, mapping_or_empty
 
 UNKNOWN_IMAGE_TOKENS = 300
 """The figure for an image of unknown size (nanobot)."""

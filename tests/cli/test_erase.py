@@ -19,7 +19,7 @@ from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.summaries.stored import StoredSummaries, conversation_key
 from ctx_hooks.cli import main
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.learning import learned
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.observations import ANYONE, Observation

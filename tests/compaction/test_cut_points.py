@@ -19,7 +19,7 @@ from ctx_hooks.compaction.cut_points import (
 )
 from ctx_hooks.compaction.history import History, MessageStats, history_of, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session

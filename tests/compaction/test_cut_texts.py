@@ -12,8 +12,7 @@ from ctx_hooks.compaction.history import history_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.handles import CutTexts, Retrievable, handle_of
 from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session

@@ -5,7 +5,7 @@ from strategies import every_format, items_of
 
 from ctx_hooks.compaction.history import BLOCK_MESSAGES, chain, digest_behind, history_of, message_stats
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter

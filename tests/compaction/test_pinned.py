@@ -6,7 +6,7 @@ from strategies import every_format, items_of
 import ctx_hooks
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.caller_flags import FLAGS
+from ctx_hooks.formats.wire_format import FLAGS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session, sign, violations
 from ctx_hooks.tokens.budget import Budget

@@ -13,8 +13,7 @@ from strategies import FORMATS, every_format, items_of, payloads, spoken
 from ctx_hooks.compaction.cut_points import Cut, Thresholds
 from ctx_hooks.compaction.history import History, digest_of, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.engine import engine
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline, Timings

@@ -10,8 +10,7 @@ from ctx_hooks.compaction.history import History, digest_behind, digest_of, hist
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
 from ctx_hooks.compaction.retrieval_share import Share, Shares
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter

@@ -9,7 +9,7 @@ from strategies import FIELDS
 
 from ctx_hooks.compaction.history import message_stats, request_points
 from ctx_hooks.engine.decision import Compressed
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import limits_of
 from ctx_hooks.learning.observations import DeploymentStats

@@ -15,7 +15,7 @@ from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from ctx_hooks.formats.caller_flags import is_pinned, without_flags
+from ctx_hooks.formats.wire_format import is_pinned, without_flags
 
 BARE = {"role": "user", "content": "Keep this."}
 TEXT = {"type": "text", "text": "Go on."}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import ctx_hooks
-from ctx_hooks.formats.citations import with_citations
+from ctx_hooks.formats.anthropic_messages import with_citations
 
 LONG = "\n".join(f"row {n}: value {n * 7919 % 1000}" for n in range(600))
 

@@ -10,9 +10,8 @@ from sessions import FILES
 from strategies import broken_payloads, every_format, payloads
 
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.formats.fields import unmarked
-from ctx_hooks.formats.reader import MessageReader
 
 WHERE = {"gemini": "parts"}
 

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from strategies import every_format, items_of, payloads
 
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.formats.fields import copied
-from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing import agent_session
 
 

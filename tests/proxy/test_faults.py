@@ -103,7 +103,7 @@ def test_each_fault_ends_in_shortened_request(functions, proxy, provider):
     ("kind", "name"),
     [
         ("whole", "ctx_hooks.compaction.pipeline:compress"),  # the last resort follows
-        ("streamed", "ctx_hooks.formats.reader:MessageReader.message"),  # the last resort fails, too
+        ("streamed", "ctx_hooks.formats:MessageReader.message"),  # the last resort fails, too
     ],
 )
 def test_fault_skips_no_retry(kind, name, route, proxy, provider):

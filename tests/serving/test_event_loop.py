@@ -7,7 +7,7 @@ import pytest
 from engine_requests import to
 from strategies import FIELDS
 
-from ctx_hooks.formats import caller_flags
+from ctx_hooks.formats.wire_format import without_flags
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Settings
@@ -41,7 +41,7 @@ async def calls_on_loop(request, **policy):
         sent = await flow.before_attempt(request, where)
     finally:
         sys.setprofile(None)
-    assert caller_flags.without_flags(sent[FIELDS[request.format]]) is None
+    assert without_flags(sent[FIELDS[request.format]]) is None
     return calls
 
 

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from ctx_hooks.compaction.history import History, digest_of
 from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary, newest_within, prefixes
 from ctx_hooks.conversation.model import Message, is_request
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.formats.fields import unmarked
-from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool

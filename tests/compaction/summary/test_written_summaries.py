@@ -19,8 +19,7 @@ from ctx_hooks.compaction.summary.done import Removed
 from ctx_hooks.compaction.summary.extractive import sections, written_records
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary, prefixes
 from ctx_hooks.conversation.model import is_request
-from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session, violations
