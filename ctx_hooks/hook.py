@@ -61,14 +61,15 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
-            self.flow.note_retry(sent)
-            attempt = take_retry_mark(sent)
+            number, fallbacks = take_retry_mark(sent)
+            if fallbacks is not None:
+                self.flow.running.of(request_id_of(sent)).other_fallbacks = fallbacks
             request = request_of(call_type, sent)
             if request is not None and (request.call.is_routed or not is_proxy()):
                 with_id = with_id_outside_proxy(sent, request.format)
                 if with_id is not sent:
                     request = replace(request, fields=with_id)
-                return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, attempt))
+                return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, number))
             return sent
         self.flow.note_fault(sent)
         return sent

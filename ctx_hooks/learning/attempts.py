@@ -139,7 +139,6 @@ class Attempt:
     seen_tokens: LocalTokens = LocalTokens(0)
     rewrites: bool = False
     budget_tokens: ProviderTokens | None = None
-    milliseconds: Mapping[str, float] = field(default_factory=dict)
     choice: Choice | None = None
     other_tokens: LocalTokens = LocalTokens(0)
     timed_out: bool = False

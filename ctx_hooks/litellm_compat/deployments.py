@@ -145,7 +145,8 @@ def _known(deployment: Deployment) -> Mapping[str, Any]:
     shipped, registered = (read() if read is not None else None) or _bundled(), registered or {}
     for name in (deployment.model_info.get("base_model"), deployment.model):
         for key in (name, name.split("/", 1)[-1]) if isinstance(name, str) else ():
-            known: Mapping[str, Any] = {**shipped.get(key, {}), **registered.get(key, {})}
+            known: Mapping[str, Any] = shipped.get(key) or {}
+            known = {**known, **registered[key]} if key in registered else known
             if known:
                 return known
     return {}

@@ -105,13 +105,13 @@ def retry_of(kwargs: Mapping[str, Any]) -> tuple[int, int | None]:
     return number if mark["group"] == Call(kwargs).model_group else 0, others
 
 
-def take_retry_mark(kwargs: dict[str, Any]) -> int:
-    """Remove the mark from an attempt's arguments, but no caller's field of the same name; return the retry's number."""
-    number, _ = retry_of(kwargs)
+def take_retry_mark(kwargs: dict[str, Any]) -> tuple[int, int | None]:
+    """Remove the mark from an attempt's arguments, but no caller's field of the same name; return what `retry_of` does."""
+    retry = retry_of(kwargs)
     for key in (RETRY_MARK_KEY, COMPACTION_KEY):
         if _is_ours(kwargs.get(key)):
             del kwargs[key]
-    return number
+    return retry
 
 
 def hide_retries(fields: Mapping[str, Any], answer: Any, fallbacks: int) -> None:

@@ -44,14 +44,17 @@ class Deciding:
     learned: Learned
     addons: Addons
 
-    async def decide(self, request: Request, to: Target, bound: Bound | None = None) -> Decision:
+    async def decide(
+        self, request: Request, to: Target, bound: Bound | None = None, timings: Timings | None = None
+    ) -> Decision:
         """Return the decision about an attempt, and remember the attempt.
 
         Raises nothing: after any failure a request that may be too long loses its oldest turns, with one warning. A retry
         that would repeat the refused request is NotRetried. `to` has the number that its `RequestState` gives it. `bound`
-        is what `read_at` has returned, if it was called before.
+        is what `read_at` has returned, None after its failure; `timings` gets the time of each phase.
         """
-        timings, previous = Timings(), self.running.of(to.request_id).attempts.last(to)
+        timings = Timings() if timings is None else timings
+        previous = self.running.of(to.request_id).attempts.last(to)
         if previous is not None and to.attempt in (0, previous.to.attempt):
             # If LiteLLM translates a request, it calls twice, the second time without a retry's mark.
             if not previous.failed and previous.format != request.format:
@@ -66,7 +69,6 @@ class Deciding:
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
         else:
-            attempt = replace(attempt, milliseconds=dict(timings))
             if to.policy.mode == "observe":
                 attempt = sent_unchanged(request, attempt)
             if to.policy.mode == "observe" or not isinstance(decision, LeftToFallback):
@@ -142,10 +144,15 @@ class Deciding:
         return decided
 
     async def decide_before(
-        self, request: Request, to: Target, options: Iterable[Target], bound: Bound | None = None
+        self,
+        request: Request,
+        to: Target,
+        options: Iterable[Target],
+        bound: Bound | None = None,
+        timings: Timings | None = None,
     ) -> Decision:
         """Return the decision about an attempt before which fallbacks come: the first one that holds the request gets it."""
-        decision = await self.decide(request, replace(to, defers=True), bound)
+        decision = await self.decide(request, replace(to, defers=True), bound, timings)
         if not isinstance(decision, LeftToFallback):
             return decision
         for option in options:
@@ -156,7 +163,7 @@ class Deciding:
             with suppress(CompressionTimeoutError, MalformedConversationError):
                 if await off_loop(option, request.bound(LOOP_BYTES + 1).tokens, work, deadline):
                     return replace(decision, reason=f"{option.group} gets all of it")
-        return await self.decide(request, replace(to, defers=False), bound)
+        return await self.decide(request, replace(to, defers=False), bound, timings)
 
     async def counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with its tokens counted, in the vocabulary of the model that refused it.

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.engine.decision import Decision, LeftToFallback, NotRetried, ShownAgain, Untouched, outcome_of
@@ -44,15 +45,21 @@ class Recorder:
         self._spans = Guard("OpenTelemetry")
 
     def decided(
-        self, state: RequestState, request: Request, to: Target, decision: Decision, attempt: Attempt | None
+        self,
+        state: RequestState,
+        request: Request,
+        to: Target,
+        decision: Decision,
+        attempt: Attempt | None,
+        milliseconds: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """Record the decision about an attempt."""
+        """Record the decision about an attempt, with the time of each phase."""
         if isinstance(decision, ShownAgain):
             return  # its decision is already recorded, and its answer refers to it
         limits = request.wire.output_limits(decision.changes)
-        event = decision_event(request, to, decision, attempt, limits)
         # What a fallback ends in is counted for the group that the client asked for.
-        event = replace(event, call=replace(event.call, model_group=state.group or event.call.model_group))
+        names = names_of(request.call, to, state.group)
+        event = decision_event(request, to, decision, attempt, names, milliseconds)
         if isinstance(decision, LeftToFallback) and to.policy.mode == "enforce":
             state.headers = with_decision(state.headers, event, limits, is_changed=True)
             return  # nothing is sent: the attempt at the fallback has the record
@@ -117,13 +124,13 @@ class Recorder:
         emit(event)
 
 
-def names_of(call: Call, to: Target) -> CallNames:
+def names_of(call: Call, to: Target, group: str = "") -> CallNames:
     """Return the names of a request's owner and target, each in one bounded line."""
     client = call.headers.get("user-agent", "").split(" ", 1)[0]
     named = {
         "request_id": to.request_id,
         "call_id": str(call.fields.get("litellm_call_id") or ""),
-        "model_group": call.model_group,
+        "model_group": group or call.model_group,
         "deployment": to.deployment,
         "model": to.model,
         "route": call.call_type,
@@ -149,9 +156,15 @@ def _of_whole(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
 
 
 def decision_event(
-    request: Request, to: Target, decision: Decision, attempt: Attempt | None, limits: Mapping[str, int]
+    request: Request,
+    to: Target,
+    decision: Decision,
+    attempt: Attempt | None,
+    names: CallNames,
+    milliseconds: Mapping[str, float],
 ) -> DecisionEvent:
-    """Return the record of a decision; the arguments are those of `Recorder.decided`, with the changed output limits."""
+    """Return the record of a decision; the arguments are those of `Recorder.decided`, with the names of its call."""
+    limits = request.wire.output_limits(decision.changes)
     before, after, factor, window, figures = None, None, 1.0, to.window, decision.figures
     if attempt is not None:
         before, factor, window = attempt.received_tokens, attempt.limits.factor, attempt.limits.window
@@ -164,7 +177,7 @@ def decision_event(
         name="decision",
         time_seconds=time.time(),
         trigger=_trigger(to.attempt, decision),
-        call=names_of(request.call, to),
+        call=names,
         mode=to.policy.mode,
         decision=outcome_of(decision, to.attempt, request.wire),
         reason=decision.reason,
@@ -181,7 +194,7 @@ def decision_event(
         requested_output_tokens=requested,
         sent_output_tokens=next(map(ProviderTokens, limits.values()), requested),
         steps=tuple(replace(s, tokens_saved=to_provider(LocalTokens(s.tokens_saved), factor)) for s in decision.steps),
-        milliseconds={} if attempt is None else attempt.milliseconds,
+        milliseconds=dict(milliseconds),
         policy=to.origins,
         timed_out=attempt is not None and attempt.timed_out,
     )

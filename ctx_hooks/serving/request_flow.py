@@ -31,7 +31,7 @@ from ctx_hooks.policy.settings import Mode, Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addons, Core
 from ctx_hooks.serving.deciding import Deciding, read_at
@@ -80,6 +80,8 @@ class RequestFlow:
         if group.window.tokens < (group.policy.block_below_tokens or 0):
             raise refusal(small_window_error(group.window.tokens, group.policy))
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
+        if not checks_before_deployment():
+            return fields
         return await self.fitted_before_choice(replace(request, fields=fields), group)
 
     async def before_compaction(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,19 +112,20 @@ class RequestFlow:
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
-        to, bound = state.numbered(to), None
+        to, bound, timings = state.numbered(to), None, Timings()
         with failing_open("decides without the bound of a request"):
             bound = read_at(request, to)
         if to.defers and to.group == state.group:
             options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
-            decision = await self.deciding.decide_before(request, to, options, bound)
+            decision = await self.deciding.decide_before(request, to, options, bound, timings)
             state.is_left |= isinstance(decision, LeftToFallback)
         else:  # what another group does not hold goes to the next one: retries on the requested group follow
-            defers = to.defers and to.policy.mode == "enforce"
-            decision = await self.deciding.decide(request, replace(to, defers=defers), bound)
+            if to.defers and to.policy.mode != "enforce":
+                to = replace(to, defers=False)
+            decision = await self.deciding.decide(request, to, bound, timings)
         attempt = state.attempts.last(to)
         try:
-            self.recorder.decided(state, request, to, decision, attempt)
+            self.recorder.decided(state, request, to, decision, attempt, timings)
         except Exception as error:  # noqa: BLE001 - it is logged there; what is sent does not depend on the record
             note_fault("keeps no record of a decision", error)
             changed: Outcome = "retried" if to.attempt else "compressed"
@@ -184,11 +187,6 @@ class RequestFlow:
         attempt = self.running.of((call := Call(fields)).request_id).attempts.at(call.named_deployment)
         if attempt is not None and not attempt.failed:
             await self.learned.from_retry(attempt)
-
-    def note_retry(self, fields: Mapping[str, Any]) -> None:
-        """Note how many fallbacks besides retries led to an attempt, if a retry did."""
-        if (fallbacks := retry_of(fields)[1]) is not None:
-            self.running.of(request_id_of(fields)).other_fallbacks = fallbacks
 
     async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
         """Return the end of the Router's `call` of a request as the add-ons pass it on; raises its error."""
@@ -268,8 +266,10 @@ class RequestFlow:
         billed = answer.billed
         if billed is not None:
             # Text that a hosted tool has read is in the bill, and was not counted here.
-            uncounted = attempt.uncounted._replace(holds_any=attempt.uncounted.holds_any or answer.used_hosted_tools)
-            await self.learned.from_answer(replace(attempt, uncounted=uncounted), billed, cut_short=answer.cut_short)
+            counted = attempt
+            if answer.used_hosted_tools:
+                counted = replace(attempt, uncounted=attempt.uncounted._replace(holds_any=True))
+            await self.learned.from_answer(counted, billed, cut_short=answer.cut_short)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer

@@ -14,7 +14,6 @@ from ctx_hooks.litellm_compat.rescue import (
     SECRET,
     arrange_rescue,
     hide_retries,
-    retry_of,
     take_retry_mark,
 )
 
@@ -69,8 +68,7 @@ def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone(proxy_router):
 
     for depth, others in ((None, None), (2, 0), (3, 1), (1, 0)):
         own, other = {**attempt("group"), "fallback_depth": depth}, {**attempt("large"), "fallback_depth": depth}
-        assert (retry_of(own), retry_of(other)) == ((2, others), (0, others))
-        assert (take_retry_mark(own), take_retry_mark(other)) == (2, 0)
+        assert (take_retry_mark(own), take_retry_mark(other)) == ((2, others), (0, others))
         assert {RETRY_MARK_KEY, COMPACTION_KEY}.isdisjoint((*own, *other))
 
 
@@ -83,7 +81,7 @@ def test_printed_mark_reveals_no_secret(proxy_router):
     first, second = (e[RETRY_MARK_KEY] for e in arranged["context_window_fallbacks"][0]["group"])
     for forged in ({**first, "number": 2}, {**second, "group": "other"}, {**first, "secret": second["secret"]}):
         attempt = {RETRY_MARK_KEY: forged, "model": forged["group"]}
-        assert take_retry_mark(attempt) == 0
+        assert take_retry_mark(attempt)[0] == 0
         assert RETRY_MARK_KEY in attempt
     assert first["secret"] not in repr(mask_sensitive_structure(arranged))
 
@@ -102,7 +100,7 @@ def test_the_router_takes_a_retry_for_one_that_compacts_itself_and_the_provider_
 @pytest.mark.parametrize("sent", [{"group": "group", "number": 2}, 2, "2", None], ids=str)
 def test_what_a_caller_sends_under_the_marks_name_is_a_field_like_any_other(sent):
     attempt = {"model": "group", RETRY_MARK_KEY: sent}
-    assert (retry_of(attempt), take_retry_mark(attempt)) == ((0, None), 0)
+    assert take_retry_mark(attempt) == (0, None)
     assert attempt[RETRY_MARK_KEY] == sent
 
 

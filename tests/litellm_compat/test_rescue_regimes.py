@@ -25,7 +25,7 @@ class Attempts(CustomLogger):
         self.asked = []
 
     async def async_pre_call_deployment_hook(self, kwargs, call_type):
-        number = take_retry_mark(kwargs)
+        number, _ = take_retry_mark(kwargs)
         self.asked.append(number or kwargs["metadata"]["model_group"])
         return kwargs
 

@@ -21,7 +21,6 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache, deadline
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, MOST_OF_A_TENANT, PLACES, Workers, pool
-from ctx_hooks.serving.recorder import decision_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session, violations
@@ -85,7 +84,7 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
     began = time.monotonic()
     flow, asked, to = RequestFlow(), request(fmt, "SLOW question"), target()
     decision = await flow.deciding.decide(asked, to)
-    assert decision_event(asked, to, decision, flow.running.of("call").attempts.last(), {}).timed_out
+    assert flow.running.of("call").attempts.last().timed_out
     assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
     assert isinstance(decision, Compressed)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
