@@ -26,9 +26,9 @@ from run import RESPONSES, configuration
 from session import prepare, run
 from tools import reader
 
-from ctx_hooks.cli.clients import sizes_of
 from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.cli.rendering import render
+from ctx_hooks.cli.windows import sizes_of
 from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.processes import MASTER_KEY

@@ -8,14 +8,12 @@ from typing import Any
 from rich.console import Console
 
 from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
-from ctx_hooks.cli.findings import Finding, print_findings
-from ctx_hooks.cli.probe import run as windows_of_servers
+from ctx_hooks.cli.findings import Finding, print_findings, weak_spots
 from ctx_hooks.cli.terminal import FAILED, as_json, console, counted, print_json, setting, table
-from ctx_hooks.cli.weak_spots import weak_spots
+from ctx_hooks.cli.windows import ask_servers, windows
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.request.target import window_at
 
 SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "LiteLLM", "default": "nobody: assumed"}
 """The sources of a window."""
@@ -68,7 +66,7 @@ def run(*, config: Path, probe: bool = False, write: bool = False, yes: bool = F
     fails = any(finding.level == "fails" for finding in findings)
     if not as_json():
         _print(console(), config, found, findings, fails=fails)
-    probed = windows_of_servers(config, found, write=write, yes=yes) if probe or write else None
+    probed = ask_servers(config, found, write=write, yes=yes) if probe or write else None
     if as_json():
         document = {
             "mistakes": found.mistakes,
@@ -78,20 +76,6 @@ def run(*, config: Path, probe: bool = False, write: bool = False, yes: bool = F
         }
         print_json({**document, **({} if probed is None else {"probed": [asdict(row) for row in probed]})})
     return FAILED if found.mistakes or fails else 0
-
-
-def windows(found: Configuration) -> list[dict[str, Any]]:
-    """Return the window of each deployment, and who states it."""
-    known = [window_at(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
-    return [
-        {
-            "model_group": entry.group,
-            "model": entry.deployment.model,
-            "window_tokens": None if window.source == "default" and "*" in entry.deployment.model else window.tokens,
-            "window_source": window.source,
-        }
-        for entry, window in zip(found.listed, known, strict=True)
-    ]
 
 
 def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Finding], *, fails: bool) -> None:

@@ -1,10 +1,12 @@
 """The commands with their arguments and options. What a command runs is imported when it runs."""
 
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import click
 
 from ctx_hooks.cli.terminal import ERROR, CommandError, json_option, print_error, yes_option
 
-READER_GONE = 141
-"""The exit code that a shell returns if SIGPIPE ended a process, 128 and its number: `head` closes its input."""
+INTERRUPTED, READER_GONE = 130, 141
+"""The exit codes of a shell if Ctrl-C or SIGPIPE ended a process, 128 and the signal's number: `head` closes its input."""
 FILE = click.Path(path_type=Path)
 OWNERS = {
     "team": "The team, by its id.",
@@ -24,6 +26,25 @@ OWNERS = {
 """Whose archived texts, each with the help of its option."""
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    logging.getLogger("ctx_hooks").addHandler(logging.NullHandler())  # commands print their own messages
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a character that a terminal cannot show does not end the command
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
+    try:
+        return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.UsageError as error:
+        help_of = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        return print_error(f"{error.format_message().rstrip('.')}{help_of}")
+    except click.Abort:
+        return INTERRUPTED  # context managers have ended all started processes
+
+
 class Commands(click.Group):
     """A group of commands, which turns a command's exception into a line of text and an exit code."""
 
@@ -32,7 +53,14 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> int:
         """Run a command and return its exit code."""
         try:
-            code = self._code_of(ctx)
+            try:
+                code = int(super().invoke(ctx) or 0)
+            except CommandError as failure:
+                code = print_error(failure)
+            except OSError as error:
+                if error.filename is None:
+                    raise
+                code = print_error(f"{error.filename}: {error.strerror or error}")
             if sys.stdout is not None:  # closed by the caller
                 sys.stdout.flush()
         except OSError as error:  # an error of the output: its reader has gone, or a disk is full
@@ -44,16 +72,6 @@ class Commands(click.Group):
             click.echo(f"Error: {error.strerror or error}", err=True)
             return ERROR
         return code
-
-    def _code_of(self, ctx: click.Context) -> int:
-        try:
-            return int(super().invoke(ctx) or 0)
-        except CommandError as failure:
-            return print_error(failure)
-        except OSError as error:
-            if error.filename is None:
-                raise
-            return print_error(f"{error.filename}: {error.strerror or error}")
 
 
 def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], Callable[..., Any]]:
@@ -79,46 +97,43 @@ def commands() -> None:
     """Fit LLM conversations to their model's context window."""
 
 
-@commands.command(short_help="Try this installation over every route; no key, no network.")
+@commands.command()
 @click.option("--provider-only", is_flag=True, help="Serve only the provider, for a configuration of yours.")
-@click.option("--port", type=click.IntRange(1, 65_535), help="Where --provider-only listens; by default a free port.")
-@click.option(
-    "--window",
-    type=click.IntRange(min=1),
-    default=12_000,
-    show_default=True,
-    help="The window of --provider-only, in tokens.",
-)
+@click.option("--port", type=click.IntRange(1, 65_535), help="Where it listens; by default a free port.")
+@click.option("--window", type=click.IntRange(1), default=12_000, show_default=True, help="Its window, in tokens.")
 @json_option
 @_runs("demo")
 def demo() -> None:
-    """Try this installation over every route of a real proxy; no key, no network.
+    """Try this installation over every route; no key, no network.
 
     First you see the problems of this installation. Then a LiteLLM proxy with this plugin and a provider with a small window
     start on loopback. Exits with 1 if a check fails or a route is not answered.
     """
 
 
-@commands.command(short_help="Find problems of this installation.")
+@commands.command()
 @json_option
 @_runs("demo", "examine")
 def doctor() -> None:
-    """Find problems of this installation: versions, vocabularies, names of LiteLLM, the switch. Exits with 1 for one."""
+    """Find problems of this installation. Exits with 1 for one.
+
+    It looks at versions, vocabularies, the private names of LiteLLM, and the switch.
+    """
 
 
-@commands.command(short_help="Add the plugin to a proxy configuration.")
+@commands.command()
 @click.argument("config", type=FILE)
 @click.option("--observe", is_flag=True, help="Decide and record only: no request is changed.")
 @click.option("--events", metavar="FOLDER", help="Record events there, for `ctx-hooks report`.")
 @click.option("--dashboard", is_flag=True, help="Show the page of `ctx-hooks serve` in LiteLLM's dashboard.")
 @yes_option
 @json_option
-@_runs("init")
+@_runs("editing")
 def init() -> None:
     """Add the plugin to CONFIG, the YAML file of `litellm --config`. You see the change, and it is written if you agree."""
 
 
-@commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
+@commands.command()
 @click.argument("config", type=FILE)
 @click.option("--probe", is_flag=True, help="Ask each server with an api_base for its window.")
 @click.option("--write", is_flag=True, help="With --probe, write the servers' windows into CONFIG.")
@@ -132,16 +147,16 @@ def check() -> None:
     """
 
 
-@commands.command(short_help="Print clients' settings for the windows of your model groups.")
+@commands.command()
 @click.argument("config", type=FILE)
 @click.option("--url", default="http://localhost:4000", show_default=True, help="The proxy's address.")
 @json_option
-@_runs("clients")
+@_runs("windows", "print_clients_settings")
 def clients() -> None:
-    """Print the settings by which clients know the windows of the model groups in CONFIG, and compact before the proxy."""
+    """Print clients' settings for the windows of CONFIG's model groups. With them clients compact before the proxy does."""
 
 
-@commands.command(short_help="Show what the plugin would do with a request, and why.")
+@commands.command()
 @click.argument("request", type=FILE)
 @click.option("--model", help="The model group, or a LiteLLM model name.  [default: the request's own]")
 @click.option("--config", type=FILE, help="The proxy configuration.")
@@ -150,15 +165,15 @@ def clients() -> None:
 @click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
 @click.option("--show", is_flag=True, help="Print also the text that the model would see.")
 @json_option
-@_runs("explain.printed")
+@_runs("explain")
 def explain() -> None:
-    """Show what the plugin would do with a request, message by message, and why. Nothing is sent.
+    """Show what the plugin would do with a request, and why. Nothing is sent.
 
     REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or -.
     """
 
 
-@commands.command(short_help="Write a page about recorded events.")
+@commands.command()
 @click.argument("events", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page; - prints it.")
 @json_option
@@ -170,26 +185,26 @@ def report() -> None:
     """
 
 
-@commands.command(short_help="Serve a live page of event files, also inside LiteLLM's dashboard.")
+@commands.command()
 @click.argument("events", nargs=-1, required=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Another address needs a key.")
 @click.option("--port", type=click.IntRange(1, 65_535), default=4_100, show_default=True)
 @json_option
 @_runs("report.server")
 def serve() -> None:
-    """Serve a live page of event files: the report, the newest requests, limits, faults. It shows no text of a message.
+    """Serve a live page of event files, also in LiteLLM's dashboard.
 
-    With LITELLM_SALT_KEY, or the key derived from it in CTX_HOOKS_DASHBOARD_KEY, only admins whom LiteLLM's dashboard has
-    signed in see figures.
+    It has the report, the newest requests, limits and faults, and shows no text of a message. With LITELLM_SALT_KEY, or the
+    key derived from it in CTX_HOOKS_DASHBOARD_KEY, only admins whom LiteLLM's dashboard has signed in see figures.
     """
 
 
-@commands.command(short_help="Print a line for each decision in event files.")
+@commands.command()
 @click.argument("events", nargs=-1, required=True)
 @click.option("-f", "--follow", is_flag=True, help="Continue with new events.")
-@_runs("report.tail")
+@_runs("report.event_files", "tail")
 def tail() -> None:
-    """Print a coloured line for each decision, refusal, failure, fault and learned limit in event files."""
+    """Print a coloured line for each decision in event files. Also for refusals, failures, faults and learned limits."""
 
 
 def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
@@ -206,25 +221,25 @@ def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
 _config_option = click.option("--config", type=FILE, help="The proxy configuration.")
 
 
-@commands.group(short_help="List and print removed texts that are kept.")
+@commands.group()
 def archive() -> None:
-    """List and print removed texts that are kept on disk and in Redis, by tenant."""
+    """List and print removed texts that are kept, by tenant."""
 
 
 @archive.command("ls")
 @_config_option
 @json_option
-@_runs("archive", "print_kept")
+@_runs("stores", "print_kept")
 def _archive_ls() -> None:
     """List how much is kept of each tenant."""
 
 
-@archive.command("show", short_help="Print a text by its handle.")
+@archive.command("show")
 @click.argument("handle")
 @_config_option
 @_owner_options(multiple=False)
 @json_option
-@_runs("archive", "print_kept_text")
+@_runs("stores", "print_kept_text")
 def _archive_show() -> None:
     """Print a text by the handle of its placeholder; without an owner one that came without a key."""
 
@@ -232,12 +247,12 @@ def _archive_show() -> None:
 @archive.command("prune")
 @_config_option
 @json_option
-@_runs("archive", "prune")
+@_runs("stores", "prune")
 def _archive_prune() -> None:
     """Delete what has expired; Redis does that by itself."""
 
 
-@commands.command(short_help="Remove what is kept of a team, key, user or organization.")
+@commands.command()
 @click.argument("config", type=FILE)
 @_owner_options(multiple=True)
 @click.option("--tenant", multiple=True, help="The digest that `archive ls` or `limits ls` prints.")
@@ -245,31 +260,31 @@ def _archive_prune() -> None:
 @json_option
 @_runs("erase")
 def erase() -> None:
-    """Remove what the stores of CONFIG keep of a team, key, user or organization, and print a receipt.
+    """Remove what is kept of a team, key, user or organization. CONFIG names the stores.
 
-    You see what was found, and are asked unless --yes. Exits with 1 if nothing was found.
+    You see what was found, are asked unless --yes, and get a receipt. Exits with 1 if nothing was found.
     """
 
 
-@commands.group(short_help="Print or clear what was learned of each deployment.")
+@commands.group()
 def limits() -> None:
-    """Print or clear what was learned of each deployment; DEPLOYMENT is a name as `ls` prints it, or a pattern."""
+    """Print or clear what was learned of each deployment. DEPLOYMENT is a name as `ls` prints it, or a pattern."""
 
 
 @limits.command("ls")
 @click.argument("deployment", default="*")
 @_config_option
 @json_option
-@_runs("limits", "print_learned")
+@_runs("stores", "print_learned")
 def _limits_ls() -> None:
     """Print what was learned of each deployment, the newest first."""
 
 
-@limits.command("clear", short_help="Forget what was learned.")
+@limits.command("clear")
 @click.argument("deployment")
 @_config_option
 @yes_option
 @json_option
-@_runs("limits", "clear")
+@_runs("stores", "clear")
 def _limits_clear() -> None:
     """Forget what was learned of deployments; running workers keep it until they restart."""

@@ -1,25 +1,56 @@
-"""A proxy configuration as the commands read it: the settings, their mistakes, the deployments and their windows."""
+"""A proxy configuration as the commands read it: the settings, their mistakes with hints, and the deployments."""
 
-from collections.abc import Iterator, Mapping
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from ctx_hooks.cli.files import config_of, read_text, repeated_keys
-from ctx_hooks.cli.spelling import with_hint
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.rescue import fallback_groups
-from ctx_hooks.policy.loading import located, settings_of
+from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
+from ctx_hooks.policy.loading import SECTION, located, settings_of
 from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
-from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
+from ctx_hooks.policy.scopes import OWN_KEYS
+from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, PRESETS, EventFiles, Policy, Settings, ToolResultLimits
 
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 DASHBOARD = {"name": "ctx-hooks", "display_name": "Context", "url": "http://localhost:4100"}
 """The entry of `general_settings.plugins` by which LiteLLM's dashboard shows the page of `serve`."""
 FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
+_RATIO = "older results give way as far as the budget needs it; write `tool_results: {max_fraction: 0.3}` for one result"
+KNOWN_ELSEWHERE: Mapping[str, str] = {
+    "reservetokens": "write `reserve: 16384`",
+    "reservetokensfloor": "write `reserve: 16384`",
+    "keeprecenttokens": "write `keep_recent: 20000`",
+    "contextwindowoverride": "the deployment states its window, as `max_input_tokens` in its `model_info`",
+    "contexttokens": "write `window_tokens: 128000`",
+    "historylimit": "write `max_turns: 50`",
+    "dmhistorylimit": "write `max_turns: 50` under `sessions: {'dm:*': ...}`",
+    "softtrimratio": _RATIO,
+    "hardtrimratio": _RATIO,
+    "maxoverflowcompactionattempts": "write `rescue_attempts: 3`",
+    "maxlines": "write `tool_results: {max_lines: 2000}`",
+    "maxbytes": "write `tool_results: {max_bytes: 51200}`",
+    "truncatedirection": "write `tool_results: {direction: head}`",
+    "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
+    "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
+}
+"""Names of OpenClaw, pi, nanobot and MyCodeAgent, in small letters without separators, with the hint."""
+_NESTED: Mapping[str, type[BaseModel]] = {
+    "tool_results": ToolResultLimits,
+    "archive": ArchiveSettings,
+    "summary": SummarySettings,
+    "events": EventFiles,
+}
+_UNKNOWN = re.compile(r"(\w*)\.(\w+): there is no such field|'(.{1,60})' is no (?:field and no policy|field|policy)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +111,10 @@ class Configuration:
         return self.policies.resolve(Caller(group=listed.group, deployment=listed.overrides, **names))
 
 
-def read_configuration(path: Path) -> Configuration:
-    """Return the configuration of a file; raises CommandError if it cannot be read."""
+def read_configuration(path: Path | None) -> Configuration:
+    """Return the configuration of a file, an empty one without a file; raises CommandError if it cannot be read."""
+    if path is None:
+        return configuration_of({})
     text = read_text(path)
     found = configuration_of(config_of(text, path))
     return replace(found, mistakes=(*repeated_keys(text), *found.mistakes))
@@ -89,7 +122,7 @@ def read_configuration(path: Path) -> Configuration:
 
 def configuration_without_mistakes(path: Path | None) -> Configuration:
     """Return the configuration of a file, an empty one without a file; raises CommandError if it has mistakes."""
-    found = read_configuration(path) if path else configuration_of({})
+    found = read_configuration(path)
     if found.mistakes:
         raise CommandError("; ".join(found.mistakes))
     return found
@@ -147,3 +180,29 @@ def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:
             group = str(entry.get("model_name") or "")
             deployment = Deployment(str(params.get("model") or group), mapping_or_empty(entry.get("model_info")))
             yield Listed(group, deployment, params)
+
+
+def suggestion(name: Any, known: Iterable[str]) -> str:
+    """Return the hint for an unknown name: what to write for another system's name, or the name that it resembles."""
+    plain = re.sub(r"[^a-z]", "", str(name).lower())
+    if hint := KNOWN_ELSEWHERE.get(plain, KNOWN_ELSEWHERE.get(plain.removeprefix("tooloutput"))):
+        return f"; {hint}"
+    found = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def with_hint(mistake: str, settings: Settings) -> str:
+    """Return the line of a mistake, with a hint if it is an unknown name."""
+    if not (found := _UNKNOWN.search(mistake)):
+        return mistake
+    section, field, name = found.groups()
+    is_top = mistake.startswith(f"{SECTION}.{field}:")
+    if name:
+        hint = suggestion(name, (*Policy.model_fields, *PRESETS, *settings.policies))
+    elif is_top and field in (*Policy.model_fields, *OWN_KEYS):
+        hint = "; it belongs under `defaults`"
+    elif section in _NESTED:
+        hint = suggestion(field, _NESTED[section].model_fields)
+    else:
+        hint = suggestion(field, Settings.model_fields if is_top else (*Policy.model_fields, *OWN_KEYS))
+    return mistake.replace(found[0], found[0] + hint, 1)

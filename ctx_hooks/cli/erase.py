@@ -19,6 +19,7 @@ from ctx_hooks.cli.configuration import Configuration, configuration_without_mis
 from ctx_hooks.cli.stores import archives_of, opened_stores, owner_id
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
 from ctx_hooks.learning import learned
+from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 
@@ -87,15 +88,13 @@ def _owner(kind: str, identifier: str) -> Owner:
         if not DIGEST.fullmatch(identifier):
             raise click.UsageError(f"--tenant: {identifier!r} is no digest that `archive ls` or `limits ls` prints.")
         return Owner(kind, identifier, identifier, identifier)
-    from ctx_hooks.litellm_compat.call import tenant_digest  # noqa: PLC0415 - LiteLLM takes seconds to load
-
     found = owner_id(kind, identifier)
     return Owner(kind, found, tenant_name(tenant_key(kind, found, secret_of_environment())), tenant_digest(kind, found))
 
 
 async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) -> list[tuple[Held, int]]:
-    async with opened_stores(config) as stores:
-        found = [h for owner in owners for h in [*_on_disk(stores.folders, owner), *await _in_redis(stores.redis, owner)]]
+    async with opened_stores(config) as (folders, client):
+        found = [held for owner in owners for held in [*_on_disk(folders, owner), *await _in_redis(client, owner)]]
         if not yes and any(held.entries for held in found):
             console(stderr=True).print(_tables([(held, 0) for held in found]))
             if not confirmed("Remove this for good?"):

@@ -1,9 +1,8 @@
 """Read the input files of commands: an unreadable file is reported in one line, with its path."""
 
-import glob
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,22 +71,6 @@ def yaml_of(text: str) -> Any:
         raise ValueError(f"not YAML: {error}") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def files_of(names: Iterable[str], below: str) -> list[Path]:
-    """Return the files of paths and patterns, and of each folder those that match `below`, each once and sorted.
-
-    Raises CommandError if a name has none, and OSError if one cannot be read.
-    """
-    found: dict[Path, Path] = {}
-    for name in names:
-        paths = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
-        if not paths:
-            raise CommandError(f"{name}: there is no such file or folder")
-        for path in map(Path, paths):
-            listed = path.glob(below) if path.is_dir() else [path]
-            found |= {file.resolve(): file for file in listed if not file.is_dir()}
-    return sorted(found.values())
 
 
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})

@@ -1,21 +1,32 @@
-"""The stores of a proxy as commands open them: the archive's folders, and the Redis that its workers share."""
+"""What the workers of a proxy keep: `ctx-hooks archive` has removed texts, `ctx-hooks limits` the deployments' statistics.
 
+The archive is in folders or in the Redis that LiteLLM's workers share; the statistics are only there.
+"""
+
+import asyncio
 import os
 import sqlite3
+import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import click
 from redis.exceptions import RedisError
 
-from ctx_hooks.addons.retrieval.archive import disk
-from ctx_hooks.cli.configuration import Configuration, values_of
-from ctx_hooks.cli.terminal import CommandError, working
+from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, read_configuration, values_of
+from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, titled, working
+from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
+from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
+from ctx_hooks.litellm_compat.call import tenant_digest
+from ctx_hooks.litellm_compat.identity import key_id_of
 from ctx_hooks.litellm_compat.registry import REDIS
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
-from ctx_hooks.store.shared_store import UnavailableError
+from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environment, tenant_key, tenant_name
+from ctx_hooks.store.shared_store import READ, UnavailableError, delete_keys, keys_like
 
 REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
 ENVIRONMENT = "REDIS_"
@@ -24,14 +35,14 @@ NOWHERE = (
     f"Neither the configuration nor the environment ({FOLDER_VARIABLE}, REDIS_URL, REDIS_HOST) names a Redis or an archive "
     "on disk. Then only the proxy's processes have anything, until they end."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The existing folders of archives, and a client of the proxy's Redis, None without one."""
-
-    folders: tuple[Path, ...]
-    redis: Any
+NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
+WITHOUT_REDIS = (
+    "Neither --config nor the environment (REDIS_URL, or REDIS_HOST and REDIS_PORT) names a Redis. "
+    "Without one each worker keeps its statistics in memory and loses them at a restart."
+)
+NOTHING = "Nothing was learned about such a deployment; `limits ls` lists all deployments."
+Stores: TypeAlias = tuple[list[Path], Any]
+"""The existing folders of archives, and a client of the proxy's Redis, None without one."""
 
 
 @asynccontextmanager
@@ -46,8 +57,7 @@ async def opened_stores(config: Configuration, needs_redis: str = "") -> AsyncIt
     if client is None and (needs_redis or not folders):
         raise CommandError(needs_redis or NOWHERE)
     try:
-        kept = [folder for folder in folders if (folder / disk.FILE).exists() or (folder / disk.BROKEN).exists()]
-        yield Stores(tuple(kept), client)
+        yield [folder for folder in folders if (folder / disk.FILE).exists() or (folder / disk.BROKEN).exists()], client
     except sqlite3.Error as error:
         raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
     except (RedisError, UnavailableError, ConnectionError, TimeoutError) as error:
@@ -90,8 +100,106 @@ def archives_of(config: Configuration) -> list[Mapping[str, Any]]:
 
 def owner_id(kind: str, identifier: str) -> str:
     """Return the id by which the stores know an owner: of a key its hash."""
-    if kind != "key":
-        return identifier
-    from ctx_hooks.litellm_compat.identity import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
+    return key_id_of(identifier) if kind == "key" else identifier
 
-    return key_id_of(identifier)
+
+def print_kept(*, config: Path | None) -> None:
+    """Print how much is kept of each tenant, and in which place; teams by name if the configuration has them."""
+    read, secret = configuration_without_mistakes(config), secret_of_environment()
+    found = asyncio.run(_kept(read))
+    names = {tenant_name(tenant_key("team", team, secret)): f"team {team}" for team in read.settings.teams}
+    shown = table("tenant", "texts", "bytes", "place", right=(1, 2))
+    shown.columns[0].no_wrap = True  # a digest is to be copied
+    for place, stored in found:
+        shown.add_row(names.get(stored.name, stored.name), f"{stored.texts:,}", f"{stored.size_bytes:,}", place)
+    tell([{"place": place, **stored._asdict()} for place, stored in found], shown if found else "Nothing is kept.")
+
+
+async def _kept(config: Configuration) -> list[tuple[str, Stored]]:
+    async with opened_stores(config) as (folders, client):
+        found = [(str(folder), stored) for folder in folders for stored in disk.tenants(folder)]
+        return found + [("redis", stored) for stored in (await redis.tenants(client) if client else [])]
+
+
+def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) -> None:
+    """Print the text of a handle; raises CommandError if its owner has none."""
+    if not is_handle(handle):
+        raise CommandError(f"{handle!r:.60} is no handle: it has {HANDLE_CHARS} characters of a to z and 2 to 7")
+    named = [(kind, identifier) for kind, identifier in owner.items() if identifier]
+    if len(named) > 1:
+        raise click.UsageError(f"Say one owner, not {' and '.join(f'--{kind}' for kind, _ in named)}.")
+    kind, identifier = named[0] if named else ("nobody", "")
+    secret = secret_of_environment()
+    tenant = tenant_key(kind, owner_id(kind, identifier), secret)
+    values = asyncio.run(_values(configuration_without_mistakes(config), tenant_name(tenant), handle))
+    texts = (opened(value, tenant, handle, secret) for value in values if value is not None)
+    text = next((text for text in texts if text is not None), None)
+    if text is None:
+        raise CommandError(NOT_AVAILABLE)
+    if as_json() or sys.stdout.isatty():
+        tell({"handle": handle, "text": text}, text)
+    else:
+        click.echo(text.encode("utf-8", "replace"))
+
+
+async def _values(config: Configuration, tenant: str, handle: str) -> list[bytes | None]:
+    async with opened_stores(config) as (folders, client):
+        values = [disk.read(folder, tenant, handle) for folder in folders]
+        return values + ([await redis.read(client, tenant, handle)] if client else [])
+
+
+def prune(*, config: Path | None) -> None:
+    """Delete expired texts on disk, and print their number."""
+    gone = asyncio.run(_pruned(configuration_without_mistakes(config)))
+    tell({"deleted": gone}, f"{counted(gone, 'text')} deleted")
+
+
+async def _pruned(config: Configuration) -> int:
+    async with opened_stores(config) as (folders, _):
+        return sum(map(disk.prune, folders))
+
+
+def print_learned(*, deployment: str, config: Path | None) -> None:
+    """Print what was learned of the deployments of a pattern, the newest first; known teams by their names."""
+    read, now = read_configuration(config), time.time()
+    found = asyncio.run(_learned(read, deployment, now))
+    names = {tenant_digest("team", team): f"team {team}" for team in read.settings.teams}
+    tables = {row["deployment"]: table("learned", "value", "tenant", "minutes ago", right=(1, 3)) for row in found}
+    for row in found:
+        for o in row["observations"]:
+            tenant = names.get(o["tenant"], o["tenant"] or "anyone")
+            tables[row["deployment"]].add_row(o["kind"], f"{o['values'][0]:,.10g}", tenant, f"{o['age_seconds'] / 60:,.0f}")
+    tell(found, titled(tables) if found else NOTHING)
+
+
+async def _learned(config: Configuration, deployment: str, now: float) -> list[dict[str, Any]]:
+    """Return the statistics of each deployment, as `--json` prints them."""
+    found = []
+    async with opened_stores(config, WITHOUT_REDIS) as (_, client):
+        for key in await keys_like(client, f"{KEY_PREFIX}{deployment}"):
+            stats = observations(await client.eval(READ, 1, key, LARGEST_BYTES, ""), now)
+            newest_first = sorted(stats.observations.items(), key=lambda item: -item[1].at)
+            rows = [
+                {"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(now - o.at, 3)}
+                for (kind, tenant), o in newest_first
+            ]
+            found.append({"deployment": _deployment_of(key), "observations": rows})
+    return found
+
+
+def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
+    """Forget what was learned of the deployments of a pattern, if the user confirms, and print their names."""
+    if yes or confirmed(f"Forget what was learned of {deployment}?"):
+        cleared = asyncio.run(_cleared(read_configuration(config), deployment))
+        tell({"cleared": cleared}, "\n".join(f"cleared {name}" for name in cleared) or NOTHING)
+
+
+async def _cleared(config: Configuration, deployment: str) -> list[str]:
+    async with opened_stores(config, WITHOUT_REDIS) as (_, client):
+        keys = await keys_like(client, f"{KEY_PREFIX}{deployment}")
+        await delete_keys(client, keys)
+    return list(map(_deployment_of, keys))
+
+
+def _deployment_of(key: bytes) -> str:
+    return key.decode("utf-8", "replace").split(KEY_PREFIX, 1)[1]

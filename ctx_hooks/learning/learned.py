@@ -121,10 +121,12 @@ class Learned:
         return before
 
     async def _learn_of(self, attempt: Attempt, shown: Shown) -> None:
-        to = attempt.to
+        to, known = attempt.to, self._kept(attempt.to.deployment).stats.observations
         for kind in [kind for kind, tenant in shown if kind in ("limit", "output_limit") and tenant == to.tenant]:
-            limit, known = ProviderTokens(int(shown[kind, to.tenant].values[0])), to.window.tokens
-            emit(LimitEvent("limit_learned", to.deployment, kind, limit, known, to.request_id, to.policy.mode))
+            limit, before = ProviderTokens(int(shown[kind, to.tenant].values[0])), known.get((kind, to.tenant))
+            if before is None or int(before.values[0]) != limit:  # an observed deployment refuses again and again
+                said = (to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
+                emit(LimitEvent("limit_learned", *said))
         await self.learn(to.deployment, shown)
 
     async def learn(self, deployment: str, shown: Shown) -> None:

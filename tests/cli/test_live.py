@@ -14,8 +14,8 @@ import uvicorn
 from told_events import ANSWER, CALL, DECISION, EVENTS, FAILURE, FAULT, OVERFLOW
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.report import server, watching
-from ctx_hooks.cli.report.watching import Watched
+from ctx_hooks.cli.report import event_files, server
+from ctx_hooks.cli.report.event_files import Watched
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.testing import free_port
@@ -82,7 +82,7 @@ def test_growth_and_rotation_are_followed(tmp_path):
 
 
 def test_old_requests_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(watching, "MOST_REQUESTS", 10)
+    monkeypatch.setattr(event_files, "MOST_REQUESTS", 10)
     write(tmp_path, *(replace(DECISION, call=replace(CALL, request_id=f"r{n}")) for n in range(25)))
     watched = Watched([str(tmp_path)])
     list(watched.new_events())
@@ -134,11 +134,14 @@ def test_browser_shows_requests(tmp_path):
 
 
 def test_tail_prints_a_line_for_each_decision(tmp_path, capsys):
-    write(tmp_path, DECISION, ANSWER, replace(FAILURE, call=replace(CALL, team_alias="evil\x1b[2J")), LIMIT)
+    gone = replace(CALL, request_id="gone", team_alias="evil\x1b[2J")
+    fallback = replace(DECISION, call=gone, decision="fallback", mode="observe")
+    limit = replace(LIMIT, deployment=f"{'0123456789abcdef' * 4}:model")
+    write(tmp_path, DECISION, ANSWER, fallback, replace(fallback, attempt=1), replace(FAILURE, call=gone), limit)
     assert main(["tail", str(tmp_path)]) == 0
-    decided, failed, learned = capsys.readouterr().out.splitlines()
-    assert re.search("limit_learned +8,000 +id:model", learned)
+    decided, away, failed, learned = capsys.readouterr().out.splitlines()
     assert re.search("compressed +9,900 → +4,400 +group Research", decided)
-    assert "failure" in failed
-    assert "\x1b[2J" not in failed
+    assert re.search(r"fallback .+\(observed\)", away), "the fallback's own attempt is no further decision"
+    assert re.search("^.{8}  failed ", failed)
     assert json.dumps("evil\x1b")[1:-1] in failed
+    assert re.search("limit_learned +8,000 +01234567:model", learned)

@@ -14,7 +14,7 @@ from litellm.proxy import proxy_server
 
 from ctx_hooks.cli import check
 from ctx_hooks.cli.configuration import configuration_of
-from ctx_hooks.cli.explain.decided import decided
+from ctx_hooks.cli.explain import decided
 from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Settings

@@ -14,10 +14,10 @@ import pytest
 from told_events import ANSWER, CALL, DECISION, EVENTS, FAILURE, OVERFLOW, RETRIEVAL, SUMMARY
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import dollars, nice, percent, short, whole
+from ctx_hooks.cli.report.event_files import event_files
 from ctx_hooks.cli.report.figures import MOST_NAMES, MOST_SLOTS, OTHERS, Figures
-from ctx_hooks.cli.report.page import EVENT_FILES, page
+from ctx_hooks.cli.report.page import page
 from ctx_hooks.cli.report.sessions import MOST_SESSIONS, MOST_TURNS
 from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.telemetry.event_file import to_json
@@ -212,7 +212,7 @@ def test_folder_has_its_event_files(tmp_path):
         (tmp_path / name).touch()
     every = ["events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"]
     for name, expected in (("", every), ("*.2.*", every[2:]), ("report.html", ["report.html"])):
-        found = files_of([str(tmp_path / name), str(tmp_path / "." / name)], EVENT_FILES)
+        found = event_files([str(tmp_path / name), str(tmp_path / "." / name)])
         assert [path.name for path in found] == expected
 
 

@@ -5,8 +5,7 @@ import re
 import pytest
 import yaml
 
-from ctx_hooks.cli.configuration import configuration_of
-from ctx_hooks.cli.spelling import KNOWN_ELSEWHERE
+from ctx_hooks.cli.configuration import KNOWN_ELSEWHERE, configuration_of
 from ctx_hooks.policy.resolve import Caller
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from ctx_hooks import cli
 from ctx_hooks.cli.configuration import PLUGIN, configuration_of
-from ctx_hooks.cli.weak_spots import weak_spots
+from ctx_hooks.cli.findings import weak_spots
 
 SOUND: dict[str, Any] = {
     "model_list": [{"model_name": "gpt", "litellm_params": {"model": "openai/gpt-4o"}}],

@@ -10,6 +10,7 @@ import pytest
 from engine_requests import attempted
 from waits import until
 
+import ctx_hooks
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, Learned, observations
@@ -163,6 +164,16 @@ async def test_second_request_proves_doubted_limit(requests, quoted, limit):
         to = replace(COUNTED.to, request_id=request_id)
         await learned.from_refusal(replace(COUNTED, to=to, overflow=overflow, failed=True))
     assert await limit_learned(learned) == limit
+
+
+async def test_repeated_limit_is_reported_once():
+    learned, reported = Learned(SharedStore()), []
+    end = ctx_hooks.on("limit_learned", reported.append)
+    to = replace(COUNTED.to, policy=Policy(mode="observe"))
+    for tokens in (12_000, 12_000, 9_000):
+        await learned.from_refusal(replace(COUNTED, to=to, overflow=Overflow("input", "x", tokens, 50_000), failed=True))
+    end()
+    assert [event.limit_tokens for event in reported] == [12_000, 9_000]
 
 
 async def test_doubted_limits_are_remembered_within_a_bound(monkeypatch):

@@ -1,11 +1,12 @@
-"""The figures of the report and of the live page, from events one by one, in bounded memory."""
+"""The figures and charts of the report and of the live page, from events one by one, in bounded memory."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TypeAlias
 
-from ctx_hooks.cli.rendering import all_steps
+from ctx_hooks.cli.rendering import all_steps, nice, short
 from ctx_hooks.cli.report.sessions import LATEST_SECONDS, Largest
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, RequestEvent
 from ctx_hooks.telemetry.listeners import Event
@@ -25,11 +26,9 @@ class Counts(dict[str, float]):
     """
 
     def __missing__(self, name: str) -> float:
-        """Return the sum of a name that was never counted."""
         return 0
 
     def __add__(self, other: "Counts") -> "Counts":
-        """Return the sums of both."""
         return Counts({name: self[name] + other[name] for name in {**self, **other}})
 
     @property
@@ -64,13 +63,14 @@ class Counts(dict[str, float]):
             self["cached_tokens"] += event.billed.cached_tokens
 
 
+HOUR_SECONDS, DAY_SECONDS = 3_600, 86_400
 WIDTHS_SECONDS = {
     60: "minute",
     300: "5 minutes",
     900: "15 minutes",
-    3_600: "hour",
+    HOUR_SECONDS: "hour",
     14_400: "4 hours",
-    86_400: "day",
+    DAY_SECONDS: "day",
     604_800: "week",
 }
 """Widths of a slot, each a multiple of the one before; weeks are doubled as often as needed."""
@@ -120,7 +120,7 @@ def _by_mode() -> Slots:
 
 
 MOST_NAMES = 5_000
-"""Models, teams and steps of one table; further ones are counted together: callers choose names."""
+"""Models or teams of one table; further ones are counted together: callers choose names."""
 OTHERS = "all others"
 
 
@@ -146,7 +146,7 @@ class Sums:
 
 @dataclass(slots=True)
 class Figures:
-    """Everything that the page shows: lines that are events and that are not, the first and last time of a request.
+    """Everything that the page shows.
 
     `done` has the sums of enforced requests, `would` those of observed ones as they would have been, and `by_time` both.
     `notable` has other events by name; `step_times` and `step_tokens` each step's requests and removed tokens.
@@ -172,21 +172,87 @@ class Figures:
         self.events += 1
         if isinstance(event, RequestEvent):
             at = event.time_seconds
-            self.first_seconds = at if self.first_seconds is None else min(at, self.first_seconds)
-            self.last_seconds = at if self.last_seconds is None else max(at, self.last_seconds)
+            self.first_seconds = min(at, self.first_seconds or at)
+            self.last_seconds = max(at, self.last_seconds or at)
         if isinstance(event, (AnswerEvent, FailureEvent)):
             mode = "enforce" if event.mode == "enforce" else "observe"
             (self.done if mode == "enforce" else self.would).count(event)
             self.by_time.at(event.time_seconds)[mode].count(event)
         elif isinstance(event, DecisionEvent):
-            self._count_steps(event)
+            saved = (event.provider_tokens_before or 0) - (event.provider_tokens_after or 0)
+            for step in all_steps(event.steps, saved) if event.steps else ():
+                self.step_times[step.name] += 1
+                self.step_tokens[step.name] += step.tokens_saved
             self.largest.note(event)
         else:
             self.notable[event.name] += 1
 
-    def _count_steps(self, event: DecisionEvent) -> None:
-        saved = (event.provider_tokens_before or 0) - (event.provider_tokens_after or 0)
-        for step in all_steps(event.steps, saved) if event.steps else ():
-            if step.name in self.step_times or len(self.step_times) < MOST_NAMES:
-                self.step_times[step.name] += 1
-                self.step_tokens[step.name] += step.tokens_saved
+
+DRAWN = {
+    "Savings of input tokens": (
+        ("saved", "done", "enforce", "tokens_saved"),
+        ("would have been saved", "would", "observe", "tokens_saved"),
+    ),
+    "Too long for their model": (
+        ("answered shorter", "done", "enforce", "shorter"),
+        ("would have been answered shorter", "would", "observe", "shorter"),
+        ("went to a fallback", "other", "enforce", "fallback"),
+        ("failed", "bad", "enforce", "failed"),
+        ("failed, observed", "bad", "observe", "failed"),
+    ),
+}
+"""The layers of each chart: its words, the class of its colour, a mode and a name of `Counts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of bars, the layers upon each other: their words, the class of their colour, and a value for each slot.
+
+    `times` has each slot's time in words: in full, and short for the axis.
+    """
+
+    title: str
+    layers: Sequence[tuple[str, str, Sequence[float]]]
+    times: Sequence[tuple[str, str]]
+
+    @property
+    def most(self) -> float:
+        """The value at the upper edge."""
+        return nice(max(map(sum, zip(*(values for _, _, values in self.layers), strict=True))))
+
+    def bars(self) -> Iterator[tuple[str, int, float, float]]:
+        """Yield each bar: the class of its colour, its slot, its upper edge and its height in percent of the chart's."""
+        below, most = [0.0] * len(self.times), self.most
+        for _, style, values in self.layers:
+            for slot, value in enumerate(values):
+                below[slot] += value
+                if value:
+                    yield style, slot, 100 - 100 * below[slot] / most, 100 * value / most
+
+    def hints(self) -> list[str]:
+        """Return the values of each slot in words."""
+        shown = []
+        for slot, (time, _) in enumerate(self.times):
+            shown.append(f"{time}: {', '.join(f'{short(values[slot])} {label}' for label, _, values in self.layers)}")
+        return shown
+
+
+def charts(series: Series) -> list[Chart]:
+    """Return the charts of savings and of requests that are too long; empty charts are left out."""
+    slots = series.slots()
+    times = [_time(start, series.width_seconds) for start, _ in slots]
+    found = []
+    for title, layers in DRAWN.items():
+        drawn = [
+            (words, style, [max(0, by_mode[mode][name]) for _, by_mode in slots]) for words, style, mode, name in layers
+        ]
+        if shown := [layer for layer in drawn if any(layer[2])]:
+            found.append(Chart(title, shown, times))
+    return found
+
+
+def _time(start: datetime, width_seconds: int) -> tuple[str, str]:
+    day = f"{start.day} {start:%b}"
+    if width_seconds >= DAY_SECONDS:
+        return day, day
+    return f"{day} {start:%H:%M}", day if width_seconds > HOUR_SECONDS else f"{start:%H:%M}"

@@ -1,23 +1,19 @@
 """The report as one page of HTML: no script, nothing from elsewhere, and every name from an event escaped."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
-from ctx_hooks.cli.files import STDIN, files_of
+from ctx_hooks.cli.files import STDIN
 from ctx_hooks.cli.rendering import render
-from ctx_hooks.cli.report.charts import charts
-from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures
-from ctx_hooks.cli.report.requests import MARKS
-from ctx_hooks.cli.report.sessions import Session
+from ctx_hooks.cli.report.event_files import event_files, read_events
+from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, charts
+from ctx_hooks.cli.report.sessions import MARKS, Session
 from ctx_hooks.cli.terminal import CommandError, counted, tell, working
-from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.events import Outcome
-from ctx_hooks.telemetry.listeners import Event
 
-EVENT_FILES = "events.*.jsonl*"
 MOST_ROWS = 12
 """Rows of a table; further names share one row."""
 WORDS = {
@@ -36,7 +32,7 @@ WORDS = {
 
 def run(*, events: Sequence[str], output: Path) -> None:
     """Write the report of files, folders and patterns; raises CommandError, or OSError, if there is no event to read."""
-    paths = files_of(events, EVENT_FILES)
+    paths = event_files(events)
     files, figures = counted(len(paths), "file"), Figures()
     with working(f"Reading {files}"):
         for event in read_events(paths):
@@ -53,17 +49,6 @@ def run(*, events: Sequence[str], output: Path) -> None:
     written = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
     missing = f"; left out: {counted(figures.unreadable, 'line')}, no events" if figures.unreadable else ""
     tell({"output": str(output), **written}, f"{output}: {counted(figures.events, 'event')} of {files}{missing}")
-
-
-def read_events(paths: Iterable[Path]) -> Iterator[Event | None]:
-    """Yield each event, None for a line that is none, such as the last line of a killed process."""
-    for path in paths:
-        with path.open("rb") as lines:
-            for line in lines:
-                try:
-                    yield from_json(line)
-                except ValueError:
-                    yield None
 
 
 def page(figures: Figures, sessions: Sequence[Session] = ()) -> str:

@@ -27,12 +27,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ctx_hooks.cli.configuration import DASHBOARD
-from ctx_hooks.cli.files import files_of
 from ctx_hooks.cli.rendering import render
+from ctx_hooks.cli.report.event_files import Watched, event_files
 from ctx_hooks.cli.report.figures import Figures
-from ctx_hooks.cli.report.page import EVENT_FILES, shown
-from ctx_hooks.cli.report.requests import Turn
-from ctx_hooks.cli.report.watching import Watched
+from ctx_hooks.cli.report.page import shown
+from ctx_hooks.cli.report.sessions import Turn
 from ctx_hooks.cli.terminal import CommandError, tell
 
 NAME = DASHBOARD["name"]
@@ -55,7 +54,7 @@ def run(*, events: Sequence[str], host: str, port: int) -> None:
     key = dashboard_key()
     if host not in LOOPBACK and not key:
         raise CommandError(f"{host} is reachable from elsewhere: set {SALT_VARIABLE} or {KEY_VARIABLE}, or leave --host out")
-    files_of(events, EVENT_FILES)  # a misspelt folder is named at once
+    event_files(events)  # a misspelt folder is named at once
     watched = Watched(events)
     threading.Thread(target=watched.follow, daemon=True, name="ctx_hooks events").start()
     tell({"url": f"http://{host}:{port}"}, f"http://{host}:{port}   (Ctrl-C ends it)")

@@ -1,10 +1,14 @@
 """What became of each message of a request: kept, changed, removed or added, with its size before and after, and why."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Literal
 
+from rich.table import Table
+
+from ctx_hooks.cli.terminal import table
 from ctx_hooks.compaction.history import digest_of
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, Reasoning, Text
@@ -14,16 +18,19 @@ from ctx_hooks.formats import WIRE_FORMATS
 Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
 Pair = tuple[int | None, int | None]
+SIGNS: Mapping[Became, tuple[str, str]] = {
+    "kept": (" ", "dim"),
+    "removed": ("-", "red"),
+    "changed": ("~", "yellow"),
+    "added": ("+", "green"),
+}
+"""For an exchange, the last one of these is reported."""
 SHARED_CHARS = 60
 """Two texts that share this much of their beginning or end are forms of one text: cuts keep one of the two."""
-EMPTIED = "text replaced by a notice"
-SHORTENED = "shortened, with a notice"
-LOSSLESS = "same text, written shorter"
-REASONING = "reasoning of an older turn removed"
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class MessageChange:
     """A message of the request, or one that is sent with it: its numbers there, from 1, and None if it is not there.
 
     `who` is its role, or the tool that it calls or whose result it is.
@@ -39,16 +46,16 @@ class Changed:
     why: str = ""
 
 
-def changed(
+def changes_of(
     received: Conversation, sent: Conversation, size: Callable[[Message], int], why_removed: Callable[[int], str]
-) -> list[Changed]:
+) -> list[MessageChange]:
     """Return what became of each message, in order; `why_removed` has the reason for the message of an index."""
     tools = {call.id: call.name for message in received.messages for call in message.calls}
     before, after = (
         [digest_of(message) for message in WIRE_FORMATS[conversation.format].write(conversation)]
         for conversation in (received, sent)
     )
-    found: list[Changed] = []
+    found: list[MessageChange] = []
     for tag, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
             pairs: Iterator[Pair] = zip(range(i, i_end), range(j, j_end), strict=True)
@@ -62,7 +69,7 @@ def changed(
             numbers = (None if old is None else old + 1, None if new is None else new + 1)
             became: Became = "kept" if tag == "equal" else "removed" if is_now is None else "changed" if was else "added"
             why = "" if tag == "equal" else why_removed(old or 0) if is_now is None else _why(was, is_now)
-            found.append(Changed(*numbers, who, kind, became, *sizes, why))
+            found.append(MessageChange(*numbers, who, kind, became, *sizes, why))
     return found
 
 
@@ -99,9 +106,9 @@ def _why(was: Message | None, is_now: Message) -> str:
     if was is None or len(is_now.text) > len(was.text):
         return notice.split(". ", maxsplit=1)[0] or "a message rule of the provider requires it"
     if notice:
-        return EMPTIED if len(list(lines_of(is_now))) == 1 else SHORTENED
+        return "text replaced by a notice" if len(list(lines_of(is_now))) == 1 else "shortened, with a notice"
     had, has = ([part.text for part in message.parts if isinstance(part, Reasoning)] for message in (was, is_now))
-    return REASONING if had != has else LOSSLESS
+    return "reasoning of an older turn removed" if had != has else "same text, written shorter"
 
 
 def lines_of(message: Message) -> Iterator[str]:
@@ -124,3 +131,35 @@ def _who(message: Message | None, tools: dict[str, str]) -> tuple[str, Kind]:
         names = dict.fromkeys(tools.get(result.call_id, "") for result in message.results)
         return f"result of {', '.join(filter(None, names)) or 'a call'}", "result"
     return message.role, "message"
+
+
+def table_of(messages: Sequence[MessageChange]) -> Table:
+    """Return a table with one row for consecutive messages with the same outcome and reason."""
+    shown = table("", "message", "who", "before", "after", "why", right=(3, 4), folded=(5,))
+    for (became, why), exchanges in groupby(_exchanges(messages), key=_outcome):
+        alike = [message for exchange in exchanges for message in exchange]
+        sign, style = SIGNS[became]
+        came, sent = sum(m.tokens_before for m in alike), sum(m.tokens_after for m in alike)
+        numbers = [str(m.received) for m in alike if m.received is not None] or ["new"]
+        who = {m.who for m in alike if m.kind == "result"} or {m.who for m in alike}
+        whose = who.pop() if len(who) == 1 else f"{len(alike)} messages"
+        place = "-".join(dict.fromkeys((numbers[0], numbers[-1])))
+        shown.add_row(sign, place, whose, f"{came:,}", f"{sent:,}", why, style=style)
+    return shown
+
+
+def _exchanges(messages: Sequence[MessageChange]) -> Iterator[list[MessageChange]]:
+    """Yield each message with calls and their results together, and any other by itself."""
+    exchange: list[MessageChange] = []
+    for message in messages:
+        if exchange and (message.kind != "result" or exchange[0].kind == "message"):
+            yield exchange
+            exchange = []
+        exchange.append(message)
+    if exchange:
+        yield exchange
+
+
+def _outcome(exchange: Sequence[MessageChange]) -> tuple[Became, str]:
+    most = max(exchange, key=lambda message: list(SIGNS).index(message.became))
+    return most.became, most.why

@@ -1,8 +1,12 @@
-"""`ctx-hooks check --probe`: ask each server for its window, compare it with the stated one, and write it if asked to.
+"""The windows of a configuration's deployments: who states each, what its server says, and what clients should know.
 
-Sources: `max_model_len` of a model's card in `/v1/models` (vLLM and SGLang, `entrypoints/openai/protocol.py`),
-`default_generation_settings.n_ctx` of `/props` (llama.cpp, `tools/server/README.md`), `context_length` of a loaded model in
-`/api/ps` and `num_ctx` among the parameters of `/api/show` (Ollama, `docs/api.md`), `max_input_tokens` of `/info` (TGI).
+Sources of `check --probe`: `max_model_len` of a model's card in `/v1/models` (vLLM and SGLang,
+`entrypoints/openai/protocol.py`), `default_generation_settings.n_ctx` of `/props` (llama.cpp, `tools/server/README.md`),
+`context_length` of a loaded model in `/api/ps` and `num_ctx` among the parameters of `/api/show` (Ollama, `docs/api.md`),
+`max_input_tokens` of `/info` (TGI). Sources of `clients`: the documentation of Codex, opencode, pi, qwen-code, Kimi Code and
+cline; Claude Code 2.1.197 itself, whose `CLAUDE_CODE_AUTO_COMPACT_WINDOW` is at least 100,000, and
+`CLAUDE_AUTOCOMPACT_PCT_OVERRIDE` a share of it less 20,000; `tokenLimits.ts` of Gemini CLI, which takes every model to hold
+1,048,576 tokens.
 """
 
 import os
@@ -15,17 +19,62 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ctx_hooks.cli.configuration import Configuration, Listed
+from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
 from ctx_hooks.cli.editing import change
-from ctx_hooks.cli.terminal import as_json, console, counted, table
+from ctx_hooks.cli.rendering import render
+from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, table
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import known_window_tokens
+from ctx_hooks.request.target import window_at
+from ctx_hooks.tokens.budget import budget_tokens_of
 
+EARLIER_FRACTION = 0.9
+"""A client compacts between two requests: it has to begin before the proxy's budget is reached."""
 SECONDS = 5.0
 """A server that is up answers these routes at once."""
 NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 VARIABLE = "os.environ/"
 """How LiteLLM's configuration names a variable of the environment."""
+
+
+def windows(found: Configuration) -> list[dict[str, Any]]:
+    """Return the window of each deployment, and who states it."""
+    known = [window_at(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
+    return [
+        {
+            "model_group": entry.group,
+            "model": entry.deployment.model,
+            "window_tokens": None if window.source == "default" and "*" in entry.deployment.model else window.tokens,
+            "window_source": window.source,
+        }
+        for entry, window in zip(found.listed, known, strict=True)
+    ]
+
+
+def print_clients_settings(*, config: Path, url: str) -> None:
+    """Print each client's settings for the groups whose window is known; raises CommandError if there is none."""
+    sizes = sizes_of(read_configuration(config))
+    if not sizes:
+        raise CommandError(
+            f"{config}: nobody states the window of a model group; `ctx-hooks check {config} --probe` asks servers"
+        )
+    groups = [{"name": name, "window_tokens": size[0], "compact_at_tokens": size[1]} for name, size in sizes.items()]
+    if as_json():
+        print_json(groups)
+    else:
+        print_text(render("clients.txt", groups=groups, url=url.rstrip("/")))
+
+
+def sizes_of(found: Configuration) -> dict[str, tuple[int, int]]:
+    """Return of each group the smallest stated window of its deployments, and the size at which a client should compact."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for entry in found.listed:
+        policy = found.resolved(entry).policy
+        window = window_at(entry.deployment, policy)
+        if window.source != "default" and "*" not in entry.group:
+            size = (int(window.tokens), int(EARLIER_FRACTION * budget_tokens_of(window, policy)))
+            sizes[entry.group] = min(sizes.get(entry.group, size), size)
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +104,7 @@ def probed(found: Configuration) -> list[Probed]:
     return rows
 
 
-def run(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[Probed]:
+def ask_servers(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[Probed]:
     """Print what the servers say; with `write`, write the windows that differ from the stated ones, if the user confirms."""
     rows = probed(found)
     if not as_json():

@@ -1,0 +1,261 @@
+"""`ctx-hooks explain`: the plugin's decision about a request, its figures, and what became of each message like a diff."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ctx_hooks.cli.check import DEFAULTS, SOURCES
+from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes, suggestion
+from ctx_hooks.cli.files import format_of, read_json
+from ctx_hooks.cli.message_changes import MessageChange, changes_of, lines_of, table_of
+from ctx_hooks.cli.rendering import all_steps
+from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, setting, table
+from ctx_hooks.compaction.history import message_stats, newest_turns
+from ctx_hooks.compaction.steps import oldest_turns
+from ctx_hooks.engine.decision import Decision, GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.attempts import Limits, limits_of
+from ctx_hooks.learning.observations import DeploymentStats
+from ctx_hooks.litellm_compat.call import Deployment
+from ctx_hooks.policy.resolve import Resolved
+from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.request.target import Target, of_deployment
+from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.telemetry.events import UNCHANGED
+from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve
+from ctx_hooks.tokens.counter import Counter, vocabulary_of
+from ctx_hooks.tokens.units import LocalTokens, to_provider
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What would be done with a request; sizes are provider tokens, and `factor` of them are one local token.
+
+    The first of a group's `deployments` is used. `context_tokens` is None if the messages cannot be read.
+    """
+
+    group: str
+    deployments: int
+    request: Request
+    target: Target
+    resolved: Resolved
+    decision: Decision
+    sent: Request
+    factor: float
+    context_tokens: int | None
+    budget_tokens: int
+
+
+def run(*, sent: bool, show: bool, **asked: Any) -> None:
+    """Print the decision about the request that `asked`, the arguments of `decided`, names."""
+    found = decided(**asked)
+    if sent:
+        print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
+        return
+    messages = messages_of(found)
+    if as_json():
+        print_json({**document(found), "messages": [asdict(message) for message in messages]})
+        return
+    _print_decided(console(), found, messages)
+    for message in found.sent.messages.conversation().messages if show else ():
+        print_text("\n".join(("", f"[{message.role}]", *lines_of(message))))
+
+
+def document(found: Decided) -> dict[str, Any]:
+    """Return the decision without its messages as a JSON document, as for `mode: enforce`."""
+    figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
+    budget, context = found.budget_tokens, found.context_tokens
+    origins, values = found.resolved.origins, policy.model_dump(mode="json")
+    saved = figures.tokens_before - figures.tokens_after if figures else 0
+    steps = [replace(s, tokens_saved=to_provider(LocalTokens(s.tokens_saved), found.factor)) for s in found.decision.steps]
+    return {
+        "context_tokens": context,
+        "window_tokens": window.tokens,
+        "window_source": window.source,
+        "reserve_tokens": window.tokens - budget,
+        "budget_tokens": budget,
+        "usage_percent": None if context is None else round(100 * context / window.tokens, 1),
+        "triggers": context is not None and context > budget,
+        "remaining_tokens": None if context is None else budget - context,
+        "model_group": found.group,
+        "model": found.target.model,
+        "format": found.request.format,
+        "mode": policy.mode,
+        "decision": outcome_of(found.decision, 0, found.request.wire),
+        "reason": found.decision.reason,
+        "replaced_reserve": replaced_reserve(window, policy),
+        "factor": found.factor,
+        "tokens_before": figures.tokens_before if figures else None,
+        "tokens_after": figures.tokens_after if figures else None,
+        "fields": _fields(found),
+        "steps": [asdict(step) for step in all_steps(steps, saved)],
+        "policy": {n: {"value": v, "set_by": origins.get(n, "default")} for n, v in values.items()},
+        "ignored": list(found.resolved.ignored),
+    }
+
+
+def _fields(found: Decided) -> dict[str, dict[str, Any]]:
+    """Return each changed figure among the fields, such as `max_tokens`, with its received and its sent value."""
+
+    def flat(fields: Mapping[str, Any]) -> dict[str, Any]:  # Google's figures are in `generationConfig`
+        inner = {f"{n}.{k}": v for n, value in fields.items() if isinstance(value, Mapping) for k, v in value.items()}
+        return {**fields, **inner}
+
+    came, sent = flat(found.request.fields), flat(found.decision.changes)
+    return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
+
+
+def _print_decided(out: Console, found: Decided, messages: Sequence[MessageChange]) -> None:
+    values = document(found)
+    asked = f"{found.group} ({found.target.model})" if found.group != found.target.model else found.group
+    received = counted(sum(message.received is not None for message in messages), "message")
+    out.print(f"{asked}: {found.request.format}, {received}", style="bold")
+    for line in (*_figures(values), *_decision(found, values), *_policy(values)):
+        out.print(line)
+    if not found.decision.changes:
+        return
+    if values["steps"]:
+        shown = table("step", "tokens", "messages", "why", right=(1, 2), folded=(3,))
+        for step in values["steps"]:
+            shown.add_row(step["name"], f"{-step['tokens_saved']:,}", f"{step['messages_touched']:,}", step["why"])
+        out.print("", shown, sep="\n")
+    out.print("", table_of(messages), sep="\n")
+    out.print("Tokens are estimates of what the provider counts. - removed, ~ changed, + added", style="dim")
+
+
+def _figures(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the size of the request beside the window and the budget."""
+    context, rest = values["context_tokens"], values["remaining_tokens"]
+    replaced, source = values["replaced_reserve"], values["window_source"]
+    yield f"window     {values['window_tokens']:,} tokens (stated by {SOURCES.get(source, source)})"
+    yield f"reserve    {values['reserve_tokens']:,} tokens{f' ({replaced})' if replaced else ''}"
+    yield f"budget     {values['budget_tokens']:,} tokens: the threshold of compression"
+    if context is None:
+        yield "context    not counted: the messages cannot be read"
+        return
+    yield f"context    {context:,} tokens (counted), {values['usage_percent']:g} % of the window"
+    yield f"remaining  {rest:,} tokens: compression {'is' if values['triggers'] else 'is not'} triggered"
+
+
+def _decision(found: Decided, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which deployment and mode apply, and what is done."""
+    if found.deployments > 1:
+        yield f"The first of {found.deployments} deployments of this group."
+    if values["mode"] != "enforce":
+        yield f"Sent unchanged: mode {values['mode']} ({values['policy']['mode']['set_by']}). With `mode: enforce`:"
+    outcome, reason, before = values["decision"], values["reason"], values["tokens_before"]
+    if outcome in UNCHANGED or isinstance(found.decision, (Untouched, LeftToFallback, NotRetried)):
+        done = ["sent unchanged"] * (outcome in UNCHANGED) + [reason] * (not reason.startswith("fits"))
+        yield f"{outcome}: {', '.join(filter(None, done))}."
+        return
+    done = ["its messages are sent unchanged"]
+    if before is not None:
+        done = [f"about {before:,} tokens before, {values['tokens_after']:,} after"]
+    done += [f"{name} {change['received']} -> {change['sent']}" for name, change in values["fields"].items()]
+    done += [f"still above its budget: {reason}"] * isinstance(found.decision, GaveUp)
+    yield f"{outcome}: {'; '.join(done)}."
+
+
+def _policy(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each setting that differs from its default, and the ignored ones."""
+    for name, entry in values["policy"].items():
+        if entry["value"] != DEFAULTS[name]:
+            when = name == "tool_results" and entry["value"]["apply"] != "always"
+            note = "; applies once a request is compressed" if when else ""
+            yield f"{name}: {setting(entry['value'], DEFAULTS[name])} ({entry['set_by']}){note}"
+    yield from (f"ignored: {line}" for line in values["ignored"])
+
+
+def messages_of(found: Decided) -> list[MessageChange]:
+    """Return what became of each message; nothing if a request contains no conversation."""
+    counter = Counter(vocabulary_of(found.target.model))
+    try:
+        received, sent = found.request.messages.conversation(), found.sent.messages.conversation()
+        index = message_stats(found.request.messages, counter)
+    except MalformedConversationError:
+        return []
+    most = found.resolved.policy.max_turns
+    newest = set(newest_turns(index, most))
+    removed = "removed: a message rule of the provider would be broken"
+    if any(step.name == oldest_turns.STEP.name for step in found.decision.steps):
+        removed = "removed: low-relevance older exchange"
+
+    return changes_of(
+        received,
+        sent,
+        lambda message: to_provider(counter.message(message, found.request.format), found.factor),
+        lambda i: removed if i in newest else f"older than the newest {most} turns (max_turns)",
+    )
+
+
+def decided(*, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None) -> Decided:
+    """Return the decision about the request of a file; the arguments are the options of the command.
+
+    Raises CommandError for an unreadable file, no request, a wrong configuration, or an unknown model, team or key.
+    """
+    fields = read_json(request)
+    if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
+        raise CommandError(f"{request}: the body of a request is expected, with `messages`, `input` or `contents`")
+    proxy = configuration_without_mistakes(config)
+    group = model or fields.get("model")
+    if not isinstance(group, str) or not group:
+        raise click.UsageError("The request names no model: say one with --model.")
+    listed = proxy.group_of(group)
+    if proxy.lists_every_group and not listed:
+        raise _unknown("model group", group, [entry.group for entry in proxy.listed])
+    for kind, name, scopes in (("team", team, proxy.settings.teams), ("key", key, proxy.settings.keys)):
+        if name and not any(fnmatchcase(name, pattern) for pattern in scopes):
+            raise _unknown(kind, name, scopes)
+    deployment = listed[0].deployment if listed else Deployment(group, {})
+    names = {"team_names": tuple(filter(None, [team])), "key_names": tuple(filter(None, [key]))}
+    resolved = proxy.resolved(listed[0] if listed else Listed(group, deployment, {}), **names)
+    received = Request(format_of(fields), fields)
+    target = of_deployment(deployment, resolved, "explain")
+    options = []
+    for name in proxy.fallbacks_of(group, fields) if resolved.policy.fallbacks == "first" else ():
+        entries = proxy.group_of(name) or [Listed(name, Deployment(name, {}), {})]
+        reached = (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries)
+        options.append(max(reached, key=attrgetter("window.tokens")))
+    decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
+    own = [of_deployment(e.deployment, proxy.resolved(e, **names), "explain") for e in listed] or [target]
+    widest = max(own, key=attrgetter("window.tokens"))
+    if widest.window.tokens < (least := widest.policy.block_below_tokens or 0):
+        decision = NotRetried(reason=f"answered 400, since its window is below `block_below_tokens` ({least:,})")
+    sent = Request(received.format, {**fields, **decision.changes})
+    limits = limits_of(target, DeploymentStats(), time.time())
+    context, budget = _sizes(received, target, limits)
+    if decision.figures is not None:
+        budget = decision.figures.budget_tokens
+    return Decided(group, len(listed), received, target, resolved, decision, sent, limits.factor, context, budget)
+
+
+def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int | None, int]:
+    """Return the size of a request, None if its messages cannot be read, and its budget; in provider tokens."""
+    try:
+        history = counted_history(request, Counter(vocabulary_of(target.model), other_weight=limits.other_weight))
+    except MalformedConversationError:
+        return None, budget_tokens_of(target.window, target.policy)
+    budget = limits.budget_tokens(target.policy, request, history)
+    return to_provider(history.tokens, limits.factor), to_provider(budget, limits.factor)
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
+    return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{suggestion(name, known)}")
+
+
+def _without_stores(target: Target) -> Target:
+    """Return the target with an archive of this process instead of any other: equal placeholders, and nothing is kept."""
+    archive = target.policy.archive
+    if archive is None:
+        return target
+    own = archive.model_copy(update={"backend": "disk", "path": None})
+    return replace(target, policy=target.policy.model_copy(update={"archive": own}))
