@@ -241,7 +241,7 @@ def _archive_ls() -> None:
 @json_option
 @_runs("stores", "print_kept_text")
 def _archive_show() -> None:
-    """Print a text by the handle of its placeholder; without an owner one that came without a key."""
+    """Print a text by its placeholder's handle. Without an owner: one that came without a key."""
 
 
 @archive.command("prune")
@@ -287,4 +287,4 @@ def _limits_ls() -> None:
 @json_option
 @_runs("stores", "clear")
 def _limits_clear() -> None:
-    """Forget what was learned of deployments; running workers keep it until they restart."""
+    """Forget what was learned of deployments. Running workers keep it until they restart."""

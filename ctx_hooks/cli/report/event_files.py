@@ -148,11 +148,8 @@ def line_of(event: Any) -> str:
         sizes = " → ".join(f"{tokens:>9,}" for tokens in counts if tokens is not None)
     elif event.name == "limit_learned":
         sizes = f"{event.limit_tokens:>9,}"
-    who = (
-        f"{call.model_group} {call.team_alias or call.team_id}"
-        if call
-        else LONG_ID.sub(r"\1", getattr(event, "deployment", ""))
-    )
+    deployment = LONG_ID.sub(r"\1", getattr(event, "deployment", ""))
+    who = f"{call.model_group} {call.team_alias or call.team_id}" if call else deployment
     why = next(filter(None, (getattr(event, name, "") for name in ("reason", "consequence", "kind"))), "")
     mode = " (observed)" if getattr(event, "mode", "") == "observe" else ""
     word = click.style(f"{outcome:<14}", fg=COLOURS.get(outcome, LINES[event.name]))
