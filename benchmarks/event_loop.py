@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from ctx_hooks.addons.retrieval import further_call
+from ctx_hooks.addons.retrieval import addon as retrieval
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
@@ -130,7 +130,7 @@ async def measure_hooks(shapes: list[str]) -> None:
         print(f"{shape}: {hook}: {longest[0] * 1e3:.1f} ms", flush=True)
         return result
 
-    further_call.can_call_again()  # imports what a proxy has imported before
+    retrieval.can_call_again()  # imports what a proxy has imported before
     for shape in shapes:
         data = {**body_of(*SHAPES[shape]), "metadata": {}}
         sent = await held("async_pre_call_hook", hooks.async_pre_call_hook(auth, None, data, "acompletion"))

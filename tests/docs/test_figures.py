@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 from documentation import ROOT
 
-from ctx_hooks.addons.retrieval import answering, tool_rounds
+from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import cut_points
@@ -40,11 +40,11 @@ SAYS = [
         f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages",
     ),
     ("appendix/design_notes", f"at least {observations.LEAST_LIMIT_TOKENS:,} tokens"),
-    ("appendix/design_notes", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
+    ("appendix/design_notes", f"at most {WORDS[rounds.MOST_ROUNDS]} rounds"),
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[stream_events.MOST_READ]} events"),
     ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
-    ("addons", f"The texts of one turn, {answering.MOST_CALLS} at most"),
+    ("addons", f"The texts of one turn, {rounds.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {observations.REMEMBERED}"),
     ("how_it_works", f"up to {cut_points.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),

@@ -11,7 +11,7 @@ from fastapi import HTTPException
 from litellm.proxy._types import UserAPIKeyAuth
 
 import ctx_hooks
-from ctx_hooks.addons.retrieval.further_call import can_call_again
+from ctx_hooks.addons.retrieval.addon import can_call_again
 from ctx_hooks.addons.summaries.writing import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry

@@ -13,7 +13,7 @@ from strategies import tool_round
 from websockets.asyncio.client import connect
 
 from ctx_hooks.addons.compaction_api import items as own
-from ctx_hooks.addons.retrieval.further_call import can_call_again
+from ctx_hooks.addons.retrieval.addon import can_call_again
 from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store import sealing
 from ctx_hooks.testing.conversations import read_tool

@@ -12,10 +12,9 @@ from ctx_hooks.litellm_compat.errors import failing_open
 
 HIDDEN = "_hidden_params"
 """LiteLLM's notes on an answer, for its headers and logs, beside the answer's fields."""
-EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+EVENT = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r)", re.DOTALL)
 """An empty line ends an event (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 LINE_END = re.compile(rb"\r\n|\n|\r")
-LONGEST_END_BYTES = 4
 
 
 def plain(answer: Any) -> Mapping[str, Any]:
@@ -48,25 +47,6 @@ def with_fields(answer: Any, fields: Mapping[str, Any]) -> Any:
     return answer.model_copy(update={name: getattr(made, name) for name in changed})
 
 
-class EventBuffer:
-    """Divides the bytes of a stream into events and keeps their bytes unchanged; `rest` is an incomplete event."""
-
-    def __init__(self) -> None:
-        self.rest = bytearray()
-        self._searched = 0
-
-    def add(self, piece: bytes) -> list[bytes]:
-        """Return the events that this piece completes, in order."""
-        self.rest += piece
-        found, start = [], 0
-        while (end := EVENT_END.search(self.rest, max(start, self._searched))) is not None:
-            found.append(bytes(self.rest[start : end.end()]))
-            start = end.end()
-        del self.rest[:start]
-        self._searched = max(0, len(self.rest) - LONGEST_END_BYTES)
-        return found
-
-
 def data_of(event: bytes) -> Mapping[str, Any] | None:
     r"""Return the JSON object of an event, None if it has none, such as a comment or `[DONE]`.
 
@@ -95,7 +75,7 @@ class ShownStream:
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        self._buffer = EventBuffer()
+        self._rest = b""
         self._last: Any = None
 
     def seen(self, chunk: Any) -> list[Any]:
@@ -111,7 +91,10 @@ class ShownStream:
             seen = self._answers.seen(fields)
             return [] if seen is None else [chunk if seen is fields else like(chunk, seen)]
         shown = []
-        for event in self._buffer.add(chunk.encode() if isinstance(chunk, str) else chunk):
+        self._rest += chunk.encode() if isinstance(chunk, str) else chunk
+        events = EVENT.findall(self._rest)
+        self._rest = self._rest[sum(map(len, events)) :]
+        for event in events:
             data = data_of(event)
             seen = None if data is None else self._answers.seen(data)
             if seen is data:
@@ -129,12 +112,12 @@ class ShownStream:
     def go_on(self) -> None:
         """Begin the stream of a further answer."""
         self._answers.go_on()
-        self._buffer = EventBuffer()
+        self._rest = b""
 
     def end(self) -> list[Any]:
         """Return the withheld end of the last stream."""
-        is_text, rest, events = isinstance(self._last, (bytes, str)), bytes(self._buffer.rest), self._answers.withheld
+        is_text, events = isinstance(self._last, (bytes, str)), self._answers.withheld
         with failing_open("shows the end of an answer as it came"):
             events = list(self._answers.end())
         ended = [event_bytes(event) if is_text else like(self._last, event) for event in events]
-        return [*ended, rest] if rest else ended
+        return [*ended, self._rest] if self._rest else ended

@@ -10,9 +10,9 @@ from archived import settled
 from engine_requests import session, to
 from waits import until
 
-from ctx_hooks.addons.retrieval import answering
-from ctx_hooks.addons.retrieval.answering import answers_of
+from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.retrieval.archive.archive import Archive
+from ctx_hooks.addons.retrieval.rounds import answers_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.settings import Policy
@@ -70,8 +70,8 @@ async def test_turn_has_a_bounded_number_of_calls_answered(flow):
     handle, *_ = await sent_handles(flow)
     pages = await asked(flow, *[json.dumps({"handle": handle, "query": "line"})] * 2_000)
     assert len(pages) == 2_000
-    assert NO_ROOM not in pages[: answering.MOST_CALLS]
-    assert set(pages[answering.MOST_CALLS :]) == {NO_ROOM}
+    assert NO_ROOM not in pages[: rounds.MOST_CALLS]
+    assert set(pages[rounds.MOST_CALLS :]) == {NO_ROOM}
 
 
 async def test_failed_request_is_forgotten(flow):

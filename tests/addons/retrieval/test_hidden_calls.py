@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctx_hooks.addons.retrieval.answer_forms import EventBuffer, data_of, event_bytes
+from ctx_hooks.addons.retrieval.answer_forms import ShownStream, data_of, event_bytes
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import results_of
 from ctx_hooks.testing import Call, Reply, streams, violations
@@ -264,11 +264,9 @@ def test_bytes_cut_anywhere_give_the_same_events(texts, data):
     sent = [event_bytes({"type": "ping", "text": text}).replace(b"\n", data.draw(ends)) for text in texts]
     stream = b"".join(sent) + b"data: unfinished"
     cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)), max_size=8)) | {0, len(stream)})
-    buffer, found, passed = EventBuffer(), [], 0
+    shown, found = ShownStream(FORMS["anthropic"]()), b""
     for start, end in pairwise(cuts):
-        found += buffer.add(stream[start:end])
-        passed = end
-        whole = [event for i, event in enumerate(sent) if sum(map(len, sent[: i + 1])) <= passed]
-        assert b"".join(found).startswith(b"".join(whole)[:-1])
-    assert b"".join(found) + buffer.rest == stream
-    assert [data_of(event) for event in found if event.strip()] == [{"type": "ping", "text": text} for text in texts]
+        found += b"".join(shown.seen(stream[start:end]))
+        whole = [event for i, event in enumerate(sent) if sum(map(len, sent[: i + 1])) <= end]
+        assert found.startswith(b"".join(whole)[:-1]), "an event is shown with its last byte"
+    assert found + b"".join(shown.end()) == stream

@@ -7,9 +7,8 @@ import pytest
 from litellm.types.llms.openai import ResponsesAPIResponse
 
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
-from ctx_hooks.addons.retrieval.answering import Offer, Offers
 from ctx_hooks.addons.retrieval.archive.archive import Archive
-from ctx_hooks.addons.retrieval.tool_rounds import Rounds
+from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings

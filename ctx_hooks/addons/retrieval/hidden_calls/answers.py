@@ -9,13 +9,12 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import WIRE_FORMATS, Format
-from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
 from ctx_hooks.texts.json_text import parsed
 
 Fields: TypeAlias = Mapping[str, Any]
 """The fields of an answer, of an event of its stream, or of a part: a call of chat, a block of Anthropic's messages,
 an item of Responses."""
-
 CUT_OFF = frozenset(
     {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"}
     | {"incomplete", "failed", "cancelled", "in_progress", "queued", ""}
@@ -41,22 +40,25 @@ class Turn(NamedTuple):
 
 
 class Grown:
-    """A part of an answer whose texts a stream brings in pieces."""
+    """A part of an answer to whose fields a stream adds pieces of text, or values of a list."""
 
     def __init__(self, fields: Fields) -> None:
         self.fields = dict(fields)
-        self._pieces = defaultdict[str, list[str]](list)
+        self._pieces = defaultdict[str, list[Any]](list)
 
-    def add(self, field: str, piece: str | None) -> None:
-        """Add a piece to the text of a field."""
+    def add(self, field: str, piece: Any) -> None:
+        """Add a piece to a field."""
         if piece:
             self._pieces[field].append(piece)
 
     def whole(self) -> dict[str, Any]:
-        """Return the fields with their whole texts; a value that is no text, such as `input: {}`, gives way to its text."""
-        before = {field: self.fields.get(field) for field in self._pieces}
-        begun = {field: text if isinstance(text, str) else "" for field, text in before.items()}
-        return {**self.fields, **{field: begun[field] + "".join(pieces) for field, pieces in self._pieces.items()}}
+        """Return the fields with their pieces, which replace a value of another type such as `input: {}`."""
+        whole = dict(self.fields)
+        for field, pieces in self._pieces.items():
+            is_text = isinstance(pieces[0], str)
+            begun = whole.get(field)
+            whole[field] = text_or_empty(begun) + "".join(pieces) if is_text else [*listed(begun), *pieces]
+        return whole
 
 
 class Answers(ABC):
@@ -66,8 +68,6 @@ class Answers(ABC):
     parts_field: ClassVar[str]
     reason_field: ClassVar[str]
     """Why an answer ended; absent or empty if it gives no reason."""
-    no_calls: ClassVar[Fields]
-    """The fields by which a request forbids every call."""
     cut_off: ClassVar[str]
     """The reason with which a cut-off answer ends."""
 

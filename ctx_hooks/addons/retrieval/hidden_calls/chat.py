@@ -1,7 +1,7 @@
 """Calls of the hidden tool in answers of OpenAI's chat completions: an answer is one message with a list of calls."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, object_of
 from ctx_hooks.conversation.model import ToolCall
@@ -17,6 +17,14 @@ SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
 """Fields of LiteLLM's chat messages beside text and calls, which it accepts back."""
 
 
+class _Call(NamedTuple):
+    """A call in a stream, and its number among the calls that the client sees, None if it is hidden."""
+
+    fields: Fields
+    function: Grown
+    number: int | None
+
+
 class _Chat(Answers):
     """Passes on text and thinking at once.
 
@@ -27,7 +35,6 @@ class _Chat(Answers):
     format = CHAT
     parts_field = "tool_calls"
     reason_field = "finish_reason"
-    no_calls: ClassVar[Fields] = {"tool_choice": "none"}
     cut_off = "length"
 
     _head: Fields | None = None
@@ -35,14 +42,13 @@ class _Chat(Answers):
 
     def begin(self) -> None:
         super().begin()
-        self._message = Grown({})
+        self._message = Grown({"provider_specific_fields": {}})
         self._thinking: list[Grown] = []
-        self._calls: list[tuple[Fields, Grown]] = []
-        self._at: dict[Any, tuple[int, int | None]] = {}
+        self._calls: list[_Call] = []
+        self._newest: dict[Any, _Call] = {}
         self._reason: str | None = None
         self._usage: Fields | None = None
         self._is_separated = not self._has_text
-        self._shown_calls = 0
 
     def seen(self, event: Fields) -> Fields | None:
         choice = _choice(event)
@@ -69,8 +75,8 @@ class _Chat(Answers):
         for piece in delta.get("thinking_blocks") or ():
             self._note_thinking(piece)
         given = delta.get("provider_specific_fields") or {}  # LiteLLM repeats the blocks there
-        known = self._message.fields.setdefault("provider_specific_fields", {})
-        known |= {name: value for name, value in given.items() if value is not None and name != "thinking_blocks"}
+        known = {name: value for name, value in given.items() if value is not None and name != "thinking_blocks"}
+        self._message.fields["provider_specific_fields"] |= known
         pieces = list(delta.get("tool_calls") or ())
         kept = [piece for piece in map(self._noted, pieces) if piece is not None]
         changed: dict[str, Any] = {} if kept == pieces else {"tool_calls": kept or None}
@@ -94,18 +100,18 @@ class _Chat(Answers):
     def _noted(self, piece: Fields) -> Fields | None:
         """Note a piece of a call and return the client's view, numbered among its own calls; None if it is hidden."""
         index, function = piece.get("index"), piece.get("function") or {}
-        at, number = self._at.get(index, (None, None))
-        if at is None or (piece.get("id") and piece["id"] != self._calls[at][0].get("id")):
-            at, number = len(self._calls), None if _name(piece) == RETRIEVE else self._shown_calls
-            self._shown_calls += number is not None
-            self._at[index] = at, number
-            self._calls.append((_without_none(piece), Grown(_without_none({**function, "arguments": ""}))))
-        self._calls[at][1].add("arguments", function.get("arguments"))
-        return None if number is None else piece if number == index else {**piece, "index": number}
+        call = self._newest.get(index)
+        if call is None or (piece.get("id") and piece["id"] != call.fields.get("id")):
+            number = None if _name(piece) == RETRIEVE else next(self.places)
+            call = _Call(_without_none(piece), Grown(_without_none({**function, "arguments": ""})), number)
+            self._newest[index] = call
+            self._calls.append(call)
+        call.function.add("arguments", function.get("arguments"))
+        return None if call.number is None else piece if call.number == index else {**piece, "index": call.number}
 
     def answer(self) -> Fields:
         thinking = [block.whole() for block in self._thinking]
-        calls = [{**call, "function": function.whole()} for call, function in self._calls]
+        calls = [{**call.fields, "function": call.function.whole()} for call in self._calls]
         message = {**self._message.whole(), "thinking_blocks": thinking, "tool_calls": calls}
         return {"choices": [{"message": message, "finish_reason": self._reason}], "usage": self._usage}
 
@@ -143,7 +149,7 @@ class _Chat(Answers):
 def _call_sent_back(call: Fields) -> dict[str, Any]:
     """Return a call in a message's form: servers behind LiteLLM read its arguments, and fail if they are not JSON."""
     function = dict(call.get("function") or {})
-    if _name(call) == RETRIEVE and not object_of(function.get("arguments") or ""):
+    if not object_of(function.get("arguments") or ""):
         function["arguments"] = "{}"
     return {"type": "function", **_without_none(call), "function": function}
 

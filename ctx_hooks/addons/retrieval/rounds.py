@@ -1,26 +1,75 @@
 """The rounds of the hidden tool: its calls are answered, and the provider continues, unseen by the client."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_fields
-from ctx_hooks.addons.retrieval.answering import Offers, answers_of
 from ctx_hooks.addons.retrieval.archive.archive import Archive
-from ctx_hooks.addons.retrieval.further_call import Ask
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import Turn, results_of
-from ctx_hooks.addons.retrieval.tool import NO_ROOM
-from ctx_hooks.formats import CHAT, WIRE_FORMATS
+from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.formats import ANTHROPIC, CHAT, WIRE_FORMATS
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
 from ctx_hooks.litellm_compat.logged import price
+from ctx_hooks.litellm_compat.stream_events import close
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import pool
+from ctx_hooks.serving.running import Running
+from ctx_hooks.telemetry.events import CallNames, RetrievalEvent
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.texts.pieces import utf8_bytes
 
+NAME = "retrieval"
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last one may call no tool, so that it ends with an answer."""
+MOST_CALLS = 50
+"""Answered calls of one turn, each in a thread for up to PAGE_SECONDS; a model can be made to write thousands."""
+PAGE_SECONDS = 5.0
+"""Ranking the lines of the longest text takes less."""
 COST_HEADER = "x-litellm-response-cost"
+Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
+"""Repeats a call with changes to the request's fields; returns the new call's fields, and its answer or stream."""
 logger = logging.getLogger("ctx_hooks")
+
+
+class Offer(NamedTuple):
+    """What a request that offers the tool may read; `most_bytes` is the limit for the texts of one turn."""
+
+    settings: ArchiveSettings
+    tenant: bytes
+    call: CallNames
+    most_bytes: int
+
+
+class Offers:
+    """The requests that offer the tool, until their answers are complete. Used on the event loop only."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+
+    def note(self, request_id: str, offer: Offer) -> None:
+        """Note what the model that answers a request may read."""
+        state = self.running.open(request_id)
+        state.notes[NAME] = offer
+        state.awaited_by |= {NAME}
+
+    def of(self, request_id: str) -> Offer | None:
+        """Return what the model that answers a request may read, None if it does not know the tool."""
+        offer = self.running.of(request_id).notes.get(NAME)
+        return offer if isinstance(offer, Offer) else None
+
+    def forget(self, request_id: str) -> None:
+        """Drop a request that is answered."""
+        state = self.running.of(request_id)
+        state.notes.pop(NAME, None)
+        state.awaited_by -= {NAME}
+        self.running.hold(request_id, state)
 
 
 class Rounds:
@@ -48,20 +97,18 @@ class Rounds:
             self._end()
 
     async def _joined(self, answer: Any) -> Any:
-        answers, turn = [plain(answer)], None
+        answers, turn, is_whole = [plain(answer)], None, True
         with failing_open("shows an answer as it came"):
             turn = self._form.turn_of(answers[0])
-            if not turn.hidden:
-                return with_fields(answer, self._form.joined(answers))
-        if turn is None or not turn.hidden:
+        if turn is None:
             return answer
-        self._add_cost(self._fields, answer)
-        is_whole = True
+        if turn.hidden:
+            self._add_cost(self._fields, answer)
         try:
             while is_whole and self._goes_on(turn):
-                if (asked := await self._further(turn, stream=False)) is None:
-                    is_whole = False
-                else:
+                asked = await self._further(turn, stream=False)
+                is_whole = asked is not None
+                if asked is not None:
                     self._add_cost(*asked)
                     answers.append(plain(asked[1]))
                     turn = self._form.turn_of(answers[-1])
@@ -100,14 +147,13 @@ class Rounds:
         while (turn := shown.turn()) is not None and self._goes_on(turn):
             if (asked := await self._further(turn, stream=True)) is None:
                 break
-            _, further = asked
             shown.go_on()
             try:
-                async for chunk in further:
+                async for chunk in asked[1]:
                     for seen in shown.seen(chunk):
                         yield seen
-            finally:
-                await _close(further)
+            finally:  # the client may have left
+                await close(asked[1])
         for chunk in shown.end():
             yield chunk
 
@@ -133,8 +179,10 @@ class Rounds:
         for texts in (found, no_texts):
             self._messages = [*before, *results_of(self._form.format, turn.hidden, texts)]
             changes = {request.wire.messages_field: [*request.items, *self._messages], "stream": stream}
+            if not self._left:
+                changes["tool_choice"] = {"type": "none"} if self._form.format == ANTHROPIC else "none"
             try:
-                called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self._form.no_calls)})
+                called, answer = await self._ask(self._fields, changes)
             except Exception as error:
                 if overflow_of(error) is None:
                     raise
@@ -157,7 +205,30 @@ class Rounds:
             self._offers.forget(request_id)
 
 
-async def _close(stream: Any) -> None:
-    """Close a stream that may be unfinished: the client has left, and nobody waits for more."""
-    if hasattr(stream, "aclose"):
-        await stream.aclose()
+async def answers_of(archive: Archive, offer: Offer, calls: Sequence[str]) -> list[str]:
+    """Return the results of one turn's calls with these arguments, at most as much as the window has room for.
+
+    An unknown, an expired and another tenant's handle take the same path to the same answer. Raises nothing.
+    """
+    left_bytes: float = offer.most_bytes
+    texts: list[str] = []
+    for n, arguments in enumerate(calls[:MOST_CALLS]):
+        page = None
+        try:
+            page = await _page(archive, offer, arguments, left_bytes / (min(len(calls), MOST_CALLS) - n))
+        except Exception as error:  # noqa: BLE001 - the model goes on without; the log names neither text nor owner
+            logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
+        with failing_open("tells of no retrieval"):
+            event = RetrievalEvent("retrieval", time.time(), offer.call, "archive", len(page or ""))
+            emit(replace(event, source="none") if page is None else event)
+        texts.append(NOT_AVAILABLE if page is None else page)
+        left_bytes -= utf8_bytes(texts[-1])
+    return texts + [NO_ROOM] * (len(calls) - len(texts))
+
+
+async def _page(archive: Archive, offer: Offer, arguments: str, most_bytes: float) -> str | None:
+    asked = asked_of(arguments)
+    text = await archive.get(offer.settings, offer.tenant, asked.handle) if asked.handle else None
+    if text is None:
+        return None
+    return await pool.run(offer.tenant, lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
