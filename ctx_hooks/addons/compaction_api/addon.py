@@ -8,25 +8,19 @@ Codex, which demands exactly one `compaction` item among the streamed ones.
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from ctx_hooks.addons.compaction_api import items as own
 from ctx_hooks.addons.compaction_api import state
-from ctx_hooks.addons.compaction_api.answer import (
-    ENDED,
-    CompactionStream,
-    ending_of,
-    kind_of,
-    opening_of,
-    plain,
-    response_of,
-    text_of,
-)
 from ctx_hooks.formats import RESPONSES
-from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import compacts_itself
 from ctx_hooks.litellm_compat.errors import note_fault, refusal
@@ -45,6 +39,7 @@ NAME = "compaction_api"
 ROUTE, ANSWERED_BY = "acompact_responses", "aresponses"
 """LiteLLM's names of the route for compaction, and of the one whose answer the item is made of."""
 WHOLE, COMPACTED = "response", "response.compaction"
+CREATED, IN_PROGRESS = "response.created", "response.in_progress"
 SUMMARY_SECONDS = 180.0
 """A model that takes longer is not waited for; Codex waits 300 seconds for an event."""
 STATE_SECONDS = 20.0
@@ -110,7 +105,7 @@ class CompactionApi(Addon):
             return await call
         answer = None
         try:
-            answer = await asyncio.wait_for(_awaited(call), SUMMARY_SECONDS)
+            answer = await asyncio.wait_for(call, SUMMARY_SECONDS)
         except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: the item has the record
             logger.warning("no model wrote a summary for a compaction item (%s): it has the record", type(error).__name__)
         if answer is None:
@@ -118,32 +113,36 @@ class CompactionApi(Addon):
         model = str(fields.get("model") or "")
         if fields.get("stream") and (answer is None or hasattr(answer, "__anext__")):
             return CompactionStream(self._events(answer, asked, model), answer)
-        below = plain(answer)
-        made = response_of(below, model, await self._item(asked, text_of(below)), asked.kind)
+        made = await self._response(asked, _plain(answer), model)
         return made if answer is None or asked.kind == COMPACTED else type(answer)(**made)
 
     async def _events(self, stream: Any, asked: Asked, model: str) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the events of an answer; the text and the usage come from the stream below."""
-        number = 0
-        for event in opening_of(model):
-            yield event
-            number += 1
-            alive = event
+        numbers = count()
+        begun = {**_new(model), "object": WHOLE, "status": "in_progress", "output": []}
+        for kind in (CREATED, IN_PROGRESS):
+            yield {"type": kind, "response": begun, "sequence_number": next(numbers)}
         reading = asyncio.create_task(_ended(stream))
         try:
             for _ in range(int(SUMMARY_SECONDS / ALIVE_SECONDS)):
                 await asyncio.wait({reading}, timeout=ALIVE_SECONDS)
                 if reading.done():
                     break
-                yield {**alive, "sequence_number": number}
-                number += 1
+                yield {"type": IN_PROGRESS, "response": begun, "sequence_number": next(numbers)}
             below = reading.result() if reading.done() and not reading.exception() else {}
         finally:
             reading.cancel()
-        made = response_of(below, model, await self._item(asked, text_of(below)), WHOLE)
-        made["id"] = alive["response"]["id"]
-        for event in ending_of(made, number):
-            yield event
+        made = {**await self._response(asked, below, model), "id": begun["id"]}
+        (item,) = made["output"]
+        for kind in ("response.output_item.added", "response.output_item.done"):
+            yield {"type": kind, "output_index": 0, "item": item, "sequence_number": next(numbers)}
+        yield {"type": "response.completed", "response": made, "sequence_number": next(numbers)}
+
+    async def _response(self, asked: Asked, below: Mapping[str, Any], model: str) -> dict[str, Any]:
+        """Return the response whose only output is a compaction item, with the usage of the model's, if any."""
+        kept = {name: value for name, value in below.items() if name not in ("error", "incomplete_details", "tools")}
+        output = [await self._item(asked, _text_of(below))]
+        return {**_new(model), **kept, "object": asked.kind, "status": "completed", "output": output}
 
     async def _item(self, asked: Asked, text: str) -> dict[str, Any]:
         """Return the compaction item; a text that is no summary is left out."""
@@ -163,24 +162,65 @@ class CompactionApi(Addon):
             return made(state.newest_words(asked.items, summary, asked.policy.language))
 
 
+class Event(BaseModel):
+    """An event of a streamed response: LiteLLM writes models as JSON."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+
+
+class CompactionStream:
+    """A stream of events in place of LiteLLM's, whose notes for headers it keeps."""
+
+    def __init__(self, events: AsyncIterator[Mapping[str, Any]], original: Any) -> None:
+        self._events = events
+        self._hidden_params: Any = getattr(original, "_hidden_params", {})
+
+    def __aiter__(self) -> "CompactionStream":
+        return self
+
+    async def __anext__(self) -> Event:
+        return Event(**await anext(self._events))
+
+    async def aclose(self) -> None:
+        """Close the stream below, if the client has left."""
+        await close(self._events)
+
+
 def _tell(call: CallNames, outcome: Literal["summarised", "extracted", "opened", "refused"], reason: str = "") -> None:
     emit(ItemEvent("compaction_item", time.time(), call, outcome, reason))
 
 
-async def _awaited(call: Awaitable[Any]) -> Any:
-    return await call
+def _new(model: str) -> dict[str, Any]:
+    return {"id": f"resp_{uuid.uuid4().hex}", "created_at": int(time.time()), "model": model}
+
+
+def _plain(answer: Any) -> Mapping[str, Any]:
+    return answer.model_dump(mode="json", exclude_none=True) if isinstance(answer, BaseModel) else mapping_or_empty(answer)
+
+
+def _text_of(response: Mapping[str, Any]) -> str:
+    """Return the text of a completed response, "" if it was cut off, or called a tool."""
+    if response.get("status") not in (None, "completed"):
+        return ""
+    texts = []
+    for item in map(mapping_or_empty, response.get("output") or ()):
+        if text_or_empty(item.get("type")).endswith("_call"):
+            return ""
+        if item.get("type") == "message":
+            texts += [text_or_empty(mapping_or_empty(part).get("text")) for part in item.get("content") or ()]
+    return "".join(texts)
 
 
 async def _ended(stream: Any) -> Mapping[str, Any]:
-    """Read a stream to its end, and return its response; empty without one."""
+    """Read a stream to its end, and return its response as the last event has it; empty without one."""
     found: Mapping[str, Any] = {}
     if stream is None:
         return found
     try:
         async for event in stream:
-            read = plain(event)
-            if kind_of(read) in ENDED:
-                found = mapping_or_empty(read.get("response"))
+            found = mapping_or_empty(_plain(event).get("response")) or found
     finally:
         await close(stream)
     return found
