@@ -21,16 +21,11 @@ MORE = {
         "messages, {output} in the completion). Please reduce the length of the messages or completion.",
         code="context_length_exceeded",
     ),
-    "anthropic_with_output": Wording(
-        "input length and `max_tokens` exceed context limit: {input} + {output} > {limit}, decrease input length or "
-        "`max_tokens` and try again"
-    ),
     "bedrock_converse": Wording("The model returned the following errors: Input is too long for requested model."),
     "bedrock_invoke": Wording(
         "The model returned the following errors: input length and `max_tokens` exceed context limit: {input} + {output} > "
         "{limit}, decrease input length or `max_tokens` and try again"
     ),
-    "bedrock_nova": Wording("Too many input tokens. Max input tokens: {limit}, request input token count: {input}"),
     "mistral": Wording(
         "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length"
     ),
@@ -69,9 +64,6 @@ MORE = {
     ),
     "llama_cpp_python": Wording("Requested tokens ({input}) exceed context window of {limit}", status=500),
     "ollama": Wording("prompt too long; exceeded max context length by {excess} tokens", body=_bare),
-    "github_models": Wording(
-        "Request body too large for gpt-4o model. Max size: {limit} tokens.", status=413, code="tokens_limit_reached"
-    ),
     "rate_limited": Wording(
         "Request too large for the model in organization org-test on tokens per min (TPM): Limit {limit}, Requested "
         "{total}. The input or output tokens must be reduced in order to run successfully.",

@@ -27,7 +27,6 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.attempts import Limits
-from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
@@ -36,8 +35,7 @@ from ctx_hooks.tokens.counter import Counter
 
 
 class TestBeforeACall:
-    @pytest.mark.parametrize("rules", [1_200, 1_260])
-    def test_what_is_protected_may_leave_room_for_no_more_than_the_briefest_record(self, rules):
+    def test_protected_text_leaves_room_for_briefest_record(self):
         """The first attempt may not cut the newest results, and its budget is no target."""
         turns = []
         for n in range(40):
@@ -46,13 +44,13 @@ class TestBeforeACall:
             )
             turns += [{"role": "assistant", "content": f"Part {n} is done: the cause was in handler_{n}; the test passes."}]
             turns += [{"role": "user", "content": f"Now go on with part {n + 1}, and mind rule_{n} as agreed."}]
-        system = {"role": "system", "content": "Mind the rule of the house now. " * rules}
+        system = {"role": "system", "content": "Mind the rule of the house now. " * 1_260}
         request = Request("openai-chat", {"model": MODEL, "messages": [system, {"role": "user", "content": "Go."}, *turns]})
         decision, _ = decided(request, to(12_000))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
 
-    def test_what_fits_with_no_record_is_as_small_as_it_can_be(self):
+    def test_unfitting_request_is_as_small_as_possible(self):
         """Its provider may take it: the budget has a reserve, and sizes are estimates."""
         words = [{"role": "user", "content": f"And mind rule_{n} of handler_{n} as agreed."} for n in range(40)]
         turns = [
@@ -66,7 +64,7 @@ class TestBeforeACall:
         assert sent.tokens_after <= least + 60
 
     @every_format
-    def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, fmt):
+    def test_request_is_sent_within_budget(self, fmt):
         request = session(fmt, turns=40)
         before = json.dumps(request.fields)
         decision, attempt = decided(request, to(20_000))
@@ -78,12 +76,11 @@ class TestBeforeACall:
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
 
     @every_format
-    @pytest.mark.parametrize("window_tokens", [20_000, 6_000, 2_000])
-    def test_system_text_tools_and_the_newest_words_stay_however_small_the_window(self, fmt, window_tokens):
+    @pytest.mark.parametrize("window_tokens", [20_000, 2_000])
+    def test_system_text_tools_and_newest_words_stay(self, fmt, window_tokens):
         newest = "Which of these files names the piano?"
-        turn = {"role": "user", "parts": [{"text": newest}]} if fmt == "gemini" else {"role": "user", "content": newest}
         fields = session(fmt, turns=40).fields
-        request = Request(fmt, {**fields, FIELDS[fmt]: [*fields[FIELDS[fmt]], turn]})
+        request = Request(fmt, {**fields, FIELDS[fmt]: [*fields[FIELDS[fmt]], spoken(fmt, "user", newest)]})
         limits = Limits(to(window_tokens).window)
         for decision in (
             decided(request, to(window_tokens))[0],
@@ -96,7 +93,7 @@ class TestBeforeACall:
             if request.items[0].get("role") == "system":
                 assert changes[FIELDS[fmt]][0] == request.items[0]
 
-    def test_a_result_that_is_cut_as_it_arrives_stays_paired_with_a_call_that_has_no_id(self):
+    def test_cut_result_stays_paired_without_call_id(self):
         """Gemini CLI gives its responses ids of its own, which no call of the model's has."""
         fields = agent_session("gemini", turns=6)
         for n, content in enumerate(fields["contents"]):
@@ -112,7 +109,7 @@ class TestBeforeACall:
         assert "line 0 of answer" in newest["response"]["output"]
         assert not violations("gemini", sent(request, decision).fields)
 
-    def test_a_budget_is_in_the_providers_tokens(self):
+    def test_budget_is_in_provider_tokens(self):
         """A provider with twice as many tokens per local token gets half as many local tokens."""
         request = session(turns=40)
         whole, _ = decided(request, to(40_000))
@@ -122,7 +119,7 @@ class TestBeforeACall:
         assert attempt.sent_tokens * 2 <= 40_000
 
     @pytest.mark.parametrize(("words", "reserve"), [(100, 8_192), (1_500, 16_384), (2_500, 32_768)])
-    def test_the_dynamic_reserve_follows_the_mean_of_the_newest_messages(self, words, reserve):
+    def test_dynamic_reserve_follows_mean_of_newest_messages(self, words, reserve):
         newest = [{"role": ("user", "assistant")[n % 2], "content": "word " * words} for n in range(10)]
         messages = [{"role": "user", "content": "word " * 150_000}, {"role": "assistant", "content": "a"}, *newest]
         request = Request(
@@ -131,7 +128,7 @@ class TestBeforeACall:
         decision, _ = decided(request, to(140_000, reserve="dynamic"))
         assert decision.figures.budget_tokens == 140_000 - reserve
 
-    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
+    def test_result_of_stored_call_stays(self):
         """The call stands in the stored history, so its result is no orphan."""
         hasty = engine.decide_by_last_resort(STORED, to(20_000), Limits(Window(20_000, "model_info")))[0]
         assert [step.name for step in hasty.steps] == [last_resort.NAME]
@@ -139,26 +136,18 @@ class TestBeforeACall:
             assert isinstance(decision, Compressed)
             assert decision.changes["input"][-1] == STORED.items[-1]
 
-    def test_what_cannot_be_made_to_fit_goes_on_as_small_as_it_got(self):
-        request = Request("openai-chat", agent_session("openai-chat", question="the user's own words " * 8_000))
-        decision, attempt = decided(request, to(10_000))
-        assert isinstance(decision, GaveUp)
-        assert decision.reason
-        assert attempt.sent_tokens == tokens_of(sent(request, decision)) < tokens_of(request)
-
+    @pytest.mark.parametrize("turns", [0, 12])
     @every_format
-    def test_what_nothing_is_cut_from_though_it_does_not_fit_is_no_untouched_request(self, fmt):
-        request = Request(fmt, agent_session(fmt, turns=0, question="the user's own words " * 8_000))
+    def test_request_above_budget_is_given_up(self, fmt, turns):
+        request = Request(fmt, agent_session(fmt, turns=turns, question="the user's own words " * 8_000))
         decision, attempt = decided(request, to(10_000))
         assert isinstance(decision, GaveUp)
         assert decision.reason
-        assert sent(request, decision).items == request.items
-        assert attempt.sent_tokens == attempt.received_tokens > decision.figures.budget_tokens
+        assert attempt.sent_tokens == tokens_of(sent(request, decision)) > decision.figures.budget_tokens
+        assert (attempt.sent_tokens < attempt.received_tokens) == bool(turns)
 
     @pytest.mark.parametrize("rescue_attempts", [0, 3])
-    def test_the_newest_results_are_cut_before_the_call_only_where_a_larger_request_is_refused_for_certain(
-        self, rescue_attempts
-    ):
+    def test_newest_results_are_cut_below_certain_refusal(self, rescue_attempts):
         """The provider has named its limit, or the Router compares requests with the window itself."""
         request = only_newest_loop()
         policy = {"tool_results": {"max_fraction": 1.0}}
@@ -169,7 +158,7 @@ class TestBeforeACall:
         assert isinstance(named, Compressed)
         assert isinstance(checked, Compressed)
 
-    def test_where_the_router_counts_for_itself_an_estimates_error_is_left_free(self):
+    def test_counting_router_gets_room_for_estimates_error(self):
         request = session(turns=20)
         window = int(tokens_of(request) * 1.02)
         assert isinstance(decided(request, to(window, reserve=0))[0], Untouched)
@@ -178,46 +167,28 @@ class TestBeforeACall:
         assert attempt.sent_tokens * 1.05 <= window
 
 
-class TestAClientThatCompactsFirst:
-    """It is left the window but for the estimate's error; what exceeds that is fitted as ever."""
-
+@pytest.mark.parametrize(("room", "waits", "kind"), [
+    (1.07, True, Untouched), (1.07, False, Compressed), (0.9, True, Compressed),
+])  # fmt: skip
+def test_client_that_compacts_first_has_whole_window(room, waits, kind):
+    """It is left the window but for the estimate's error."""
     request = session(turns=20)
-    size = tokens_of(request)
-
-    def decide(self, window_tokens, *, waits):
-        target = replace(to(window_tokens), waits=waits)
-        return decided(self.request, target)
-
-    def test_what_the_window_holds_is_left_to_it(self):
-        window_tokens = int(self.size * 1.07)
-        assert isinstance(self.decide(window_tokens, waits=True)[0], Untouched)
-        assert isinstance(self.decide(window_tokens, waits=False)[0], Compressed)
-
-    def test_what_the_window_does_not_hold_is_fitted(self):
-        decision, attempt = self.decide(int(self.size * 0.9), waits=True)
-        assert isinstance(decision, Compressed)
-        assert attempt.sent_tokens < self.size
+    target = replace(to(int(tokens_of(request) * room)), waits=waits)
+    assert isinstance(decided(request, target)[0], kind)
 
 
-class TestBySizeAlone:
+def test_request_is_counted_unless_surely_small():
     small = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]})
-
-    def test_what_is_small_in_any_vocabulary_is_not_counted(self):
-        decision, attempt = by_size(self.small, to())
-        assert isinstance(decision, Untouched)
-        assert attempt.sent_tokens is None
-        assert attempt.most_tokens >= tokens_of(self.small)
-
-    def test_what_could_be_too_long_and_what_has_to_be_counted_is(self):
-        assert by_size(session(turns=40), to(20_000)) is None
-        assert by_size(self.small, replace(to(), retried=False)) is None
-
-    @pytest.mark.parametrize("target", [to(max_turns=3), to(attempt=1)], ids=["a policy that changes what fits", "a retry"])
-    def test_what_may_change_a_small_request_has_it_counted(self, target):
-        assert by_size(self.small, target) is None
+    decision, attempt = by_size(small, to())
+    assert isinstance(decision, Untouched)
+    assert attempt.sent_tokens is None
+    assert attempt.most_tokens >= tokens_of(small)
+    assert by_size(session(turns=40), to(20_000)) is None
+    for target in (replace(to(), retried=False), to(max_turns=3), to(attempt=1)):
+        assert by_size(small, target) is None
 
 
-def test_broken_pairing_is_repaired_in_what_is_compressed_and_left_in_what_fits():
+def test_pairing_is_repaired_only_in_compressed_requests():
     messages = agent_session("openai-chat", turns=40)["messages"]
     orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
     request = Request("openai-chat", {"model": MODEL, "messages": [*messages, orphan, messages[-1]]})
@@ -229,9 +200,8 @@ def test_broken_pairing_is_repaired_in_what_is_compressed_and_left_in_what_fits(
     assert not violations("openai-chat", sent(request, decision).fields)
 
 
-@pytest.mark.parametrize("compaction", ["full", "cost_aware"])
-@pytest.mark.parametrize("window_tokens", [200_000, 8_000])
-def test_a_result_whose_call_stands_in_a_turn_that_is_not_sent_goes_too(window_tokens, compaction):
+@pytest.mark.parametrize(("window_tokens", "compaction"), [(200_000, "full"), (8_000, "full"), (8_000, "cost_aware")])
+def test_result_leaves_with_its_call(window_tokens, compaction):
     """OpenAI's responses take a user's words between a call and its output."""
     items = []
     for n in range(9):
@@ -242,18 +212,11 @@ def test_a_result_whose_call_stands_in_a_turn_that_is_not_sent_goes_too(window_t
     where = to(window_tokens, prices=DEAR_CACHE, max_turns=3, compaction=compaction)
     assert violations("openai-responses", request.fields) == []
     assert violations("openai-responses", sent(request, decided(request, where)[0]).fields) == []
-    for target in (None, "auto"):
-        policy = Policy(max_turns=3)
-        made = ctx_hooks.compress(
-            items, format="openai-responses", window_tokens=window_tokens, target_tokens=target, policy=policy
-        )
-        assert len(made.messages) < len(items)
-        assert violations("openai-responses", {"model": MODEL, "input": made.messages}) == []
 
 
-@pytest.mark.parametrize("margin", [0.5, 0.9, 1.0, 1.04])
+@pytest.mark.parametrize("margin", [0.5, 1.0, 1.04])
 @pytest.mark.parametrize("compaction", get_args(Policy.model_fields["compaction"].annotation))
-def test_no_strategy_sends_what_the_window_may_not_hold(compaction, margin):
+def test_no_strategy_sends_more_than_the_window(compaction, margin):
     """The same is sent as with `full`, so that none causes a refusal that another would have avoided."""
     request = session(turns=40)
     window_tokens = int(tokens_of(request) * margin)
@@ -278,14 +241,14 @@ class TestWhatCompactingCosts:
         (DEAR_CACHE, True, window_tokens, False), (DEAR_CACHE, True, int(size * 0.9), True),
         (DEAR_CACHE, False, window_tokens, True), (NO_CACHE, True, window_tokens, True), (None, True, window_tokens, True),
     ], ids=["does not pay", "the window does not hold it", "whatever it costs", "pays", "prices not known"])  # fmt: skip
-    def test_it_is_not_done_where_it_costs_more_than_it_saves(self, prices, cost_aware, window_tokens, compacts):
+    def test_costly_compaction_is_not_made(self, prices, cost_aware, window_tokens, compacts):
         target = to(window_tokens, prices=prices, compaction="cost_aware" if cost_aware else "full")
         decision, attempt = decided(self.request, target)
         assert bool(decision.changes) == compacts
         assert isinstance(decision, Compressed if compacts else Untouched)
         assert (attempt.sent_tokens < self.size) == compacts
 
-    def test_whether_the_window_holds_it_is_asked_in_the_providers_tokens(self):
+    def test_window_is_compared_in_provider_tokens(self):
         """The local tokens are below the window's figure; the provider counts 1.3 for each of them."""
         window = Window(self.window_tokens, "model_info")
         target = to(self.window_tokens, prices=DEAR_CACHE, compaction="cost_aware")
@@ -294,24 +257,17 @@ class TestWhatCompactingCosts:
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
 
     @pytest.mark.parametrize(("writing", "compacts"), [(None, True), (WritingPrices(0.0, 0.0), True), (DEAR_MODEL, False)])
-    def test_the_summary_that_a_model_writes_of_it_counts_too(self, writing, compacts):
+    def test_price_of_written_summary_counts(self, writing, compacts):
         """Without a cache any compaction pays, unless the summary costs more than all that is saved."""
         target = to(self.window_tokens, prices=NO_CACHE, compaction="cost_aware", summary={"model": "small"})
         decision, _ = decided(self.request, replace(target, writing_prices=writing))
         assert isinstance(decision, Compressed if compacts else Untouched)
 
-    def test_a_retry_asks_for_no_price(self):
-        _, first = decided(self.request, to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE))
-        refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        retry = to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE, attempt=1)
-        decision, _ = decided(self.request, retry, Limits(Window(self.window_tokens, "model_info"), previous=refused))
-        assert isinstance(decision, Compressed)
-
 
 @pytest.mark.parametrize(("source", "room", "is_whole"), [
     ("model_info", 1.01, True), ("model_info", 0.99, False), ("default", 0.5, True),
 ])  # fmt: skip
-def test_request_that_defers_is_whole_up_to_the_window(source, room, is_whole):
+def test_deferring_request_is_whole_up_to_window(source, room, is_whole):
     """A larger fallback holds it whole; the window has room for the estimate's error and for a usual answer."""
     request = session(turns=20)
     window = int(tokens_of(request) * 1.05 / 0.99 * room)

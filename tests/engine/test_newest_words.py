@@ -57,7 +57,7 @@ def sent_forms(request, target):
     rounds=st.integers(1, 2),
     policy=st.sampled_from([{}, {"keep_recent": "50%"}]),
 )
-def test_a_tools_results_give_way_before_the_newest_words(fmt, beside, window, turns, calls, chars, rounds, policy):
+def test_tool_results_give_way_before_newest_words(fmt, beside, window, turns, calls, chars, rounds, policy):
     """Anthropic's and Google's clients put what is typed while tools run beside the results."""
     begun = agent_session(fmt, turns=turns, result_chars=1_000, model=MODEL)
     asked = loop(fmt, "asked", 2, chars, ASKED) if beside else [spoken(fmt, "user", ASKED)]

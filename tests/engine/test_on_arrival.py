@@ -41,7 +41,7 @@ def as_sent(asked, where):
 
 @every_format
 @pytest.mark.parametrize("long", [LONG, WIDE], ids=["lines", "bytes"])
-def test_an_oversized_result_is_cut_although_the_request_fits(fmt, long):
+def test_oversized_result_of_fitting_request_is_cut(fmt, long):
     asked = request(fmt, ["short", long, "short again"])
     whole, left = as_sent(asked, target(tool_results={**ALWAYS, "apply": "compressed"}))
     assert isinstance(left, Untouched)
@@ -59,7 +59,7 @@ def test_an_oversized_result_is_cut_although_the_request_fits(fmt, long):
 @every_format
 @settings(max_examples=20, deadline=None)
 @given(lengths=st.lists(st.integers(1, 4_000), min_size=2, max_size=6), window=st.sampled_from([12_000, 60_000, 400_000]))
-def test_a_cut_depends_on_its_message_alone(fmt, lengths, window):
+def test_cut_depends_only_on_its_message(fmt, lengths, window):
     """The messages before the question are sent alike in every request, until a compaction is due."""
     where = target(window, tool_results={"max_lines": 300, "direction": "head", "apply": "always"})
     before = []
@@ -73,14 +73,14 @@ def test_a_cut_depends_on_its_message_alone(fmt, lengths, window):
         before = items[:-1]
 
 
-def test_a_request_of_short_results_needs_no_counting():
+def test_short_results_need_no_counting():
     where = target(tool_results=ALWAYS)
     (found, _) = by_size(request("openai-chat", ["short"]), where)
     assert isinstance(found, Untouched)
     assert as_sent(request("openai-chat", ["row\n" * 1_000]), where)[1].changes == {}
 
 
-def test_a_flagged_result_stays_whole():
+def test_flagged_result_stays_whole():
     asked = request("openai-chat", [LONG])
     items = [{**m, "context": {"truncation_skip": True}} if m["role"] == "tool" else m for m in asked.items]
     flagged = Request("openai-chat", {**asked.fields, "messages": items})
@@ -88,15 +88,14 @@ def test_a_flagged_result_stays_whole():
 
 
 @pytest.mark.parametrize("compaction", ["full", "cost_aware", "client_first"])
-def test_no_kind_of_compaction_sends_it_whole(compaction):
-    for results in ([LONG], [LONG, *["words " * 1_500] * 60]):
-        where = target(compaction=compaction, prices=DEAR_CACHE, tool_results=ALWAYS)
-        asked = request("openai-chat", results)
-        assert LONG not in [m["content"] for m in as_sent(asked, where)[0].items]
+def test_no_compaction_sends_oversized_result_whole(compaction):
+    where = target(compaction=compaction, prices=DEAR_CACHE, tool_results=ALWAYS)
+    asked = request("openai-chat", [LONG, *["words " * 1_500] * 60])
+    assert LONG not in [m["content"] for m in as_sent(asked, where)[0].items]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_no_retry_sends_it_whole_or_is_larger(number):
+def test_no_retry_sends_oversized_result_whole(number):
     asked, where = request("openai-chat", [LONG, *["words " * 500] * 9]), target(tool_results=ALWAYS)
     refused = decided(asked, where)[1]
     limit = ProviderTokens(refused.sent_tokens - 100)  # the whole request would be above it, the refused one too
@@ -107,7 +106,7 @@ def test_no_retry_sends_it_whole_or_is_larger(number):
     assert again.sent_tokens == tokens_of(sent(asked, found)) <= limit
 
 
-def test_the_removed_text_is_archived_by_its_handle():
+def test_cut_text_is_archived_by_its_handle():
     asked, stored = request("openai-chat", [LONG]), {}
     where = target(tool_results=ALWAYS, archive={})
     where = replace(where, retrievable=Retrievable(b"tenant", 7, None, stored.update))
@@ -117,22 +116,15 @@ def test_the_removed_text_is_archived_by_its_handle():
 
 
 @every_format
-def test_nothing_else_of_a_fitting_request_changes(fmt):
+def test_fitting_request_is_repaired_only_if_wanted(fmt):
     """An orphaned result is left to its provider, whether another one is cut or not."""
-    orphan = tool_round(fmt, [("never_asked", "done")])[1:]
     asked = request(fmt, [LONG])
-    asked = Request(fmt, {**asked.fields, FIELDS[fmt]: [*asked.items, *orphan]})
-    cut, found = as_sent(asked, target(tool_results=ALWAYS))
-    assert set(found.changes) == {FIELDS[fmt]}
-    assert sum(a != b for a, b in zip(asked.items, cut.items, strict=True)) == 1
-
-
-@every_format
-def test_orphan_is_repaired_in_a_fitting_request_if_wanted(fmt):
-    asked = request(fmt, ["short"])
     orphan = tool_round(fmt, [("never_asked", "done")])[1:]
     with_orphan = Request(fmt, {**asked.fields, FIELDS[fmt]: [*asked.items, *orphan]})
+    cut, found = as_sent(with_orphan, target(tool_results=ALWAYS))
+    assert set(found.changes) == {FIELDS[fmt]}
+    assert sum(a != b for a, b in zip(with_orphan.items, cut.items, strict=True)) == 1
     repaired, found = as_sent(with_orphan, target(repair="always"))
     assert set(found.changes) == {FIELDS[fmt]}
-    assert violations(fmt, {**asked.fields, FIELDS[fmt]: list(repaired.items)}) == []
+    assert violations(fmt, repaired.fields) == []
     assert not as_sent(asked, target(repair="always"))[1].changes

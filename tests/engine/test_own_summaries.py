@@ -22,7 +22,7 @@ def behind(fmt, *before):
 
 
 @pytest.mark.parametrize("fmt", OWN)
-def test_messages_before_it_are_neither_counted_nor_sent_once_the_rest_is_too_long(fmt):
+def test_messages_before_provider_summary_take_no_room(fmt):
     older = agent_session(fmt, turns=40)[FIELDS[fmt]]
     whole, read = behind(fmt, *older)
     model, window = OWN[fmt][0], int(tokens_of(read) * 1.3)

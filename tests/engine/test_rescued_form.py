@@ -72,7 +72,7 @@ def requests_of(fmt, turns):
     ("anthropic", "its limit", 0, 1.0), ("anthropic", "both", 0, 1.3), ("openai-responses", "nothing", 0, 1.0),
     ("gemini", "both", 0, 1.3), ("gemini", "its limit", 0, 1.0),
 ])  # fmt: skip
-def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, ratio):
+def test_next_request_begins_with_rescued_form(fmt, named, first, ratio):
     """A session that grows until it is refused, and one whose first request here is too long; no compaction is due again."""
     deployment = Deployment(named, ratio)
     rescued, before = 0, None
@@ -86,7 +86,7 @@ def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, 
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "gemini"])
-def test_a_refusal_that_was_hardly_above_the_limit_is_compacted_for_the_limit_too(fmt):
+def test_refusal_just_above_limit_is_compacted_for_it(fmt):
     """Not for what is smaller by a margin than what was refused: the next request has nothing but the limit to go by."""
     requests = requests_of(fmt, turns=30)
     refused = requests[14]

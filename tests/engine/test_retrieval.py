@@ -5,17 +5,14 @@ from dataclasses import replace
 
 import engine_requests
 import pytest
-from engine_requests import COUNTER, NOW, sent, to, tokens_of
+from engine_requests import NOW, sent, to, tokens_of
 from strategies import FIELDS, every_format
 
 from ctx_hooks.addons.retrieval import tool
-from ctx_hooks.compaction.history import message_stats
-from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched
-from ctx_hooks.formats import MessageReader
 from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -24,8 +21,7 @@ from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import violations
-from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ProviderTokens
 
 STORED = {}
 OFFERING = ("openai-chat", "anthropic", "openai-responses")
@@ -72,8 +68,8 @@ def test_tool_is_within_the_budget(fmt):
     assert all(handle_of(b"tenant", text) == handle for handle, text in STORED.items())
 
 
-@pytest.mark.parametrize("turns", [3, 4, 5, 8, 30])
-@pytest.mark.parametrize("share", [0.3, 0.8, 0.95, 0.99, 1.0])
+@pytest.mark.parametrize("turns", [3, 8, 30])
+@pytest.mark.parametrize("share", [0.3, 0.95, 1.0])
 def test_retry_with_the_tool_is_smaller(turns, share):
     """The definition of the tool is part of what is sent and of what was refused."""
     request, where = session(turns=turns), target(100_000, retrieval=True)
@@ -94,7 +90,7 @@ def test_retry_with_the_tool_is_smaller(turns, share):
 
 
 @pytest.mark.parametrize("fmt", OFFERING)
-def test_definition_stands_behind_the_clients_tools(fmt):
+def test_definition_follows_clients_tools(fmt):
     tools = [decided(session(fmt, turns=n), target(retrieval=True)).decision.changes["tools"] for n in (30, 40)]
     ours = [own for *others, own in tools]
     assert ours[0] == ours[1]
@@ -140,17 +136,3 @@ def test_harmful_tool_is_not_offered(fmt, fields):
     assert STORED
     assert not found.offers
     assert RETRIEVE not in json.dumps(found.decision.changes[FIELDS[fmt]])
-
-
-@every_format
-@pytest.mark.parametrize(("ending", "given"), [("?", True), (".", False)])
-def test_behind_tool_results_a_user_is_given_earlier_text_only_for_a_question(fmt, ending, given):
-    """A client's reminder, new with each request, would be given another text each time."""
-    words = f"Who has tuned the piano{ending}"
-    messages = session(fmt, turns=3).fields[FIELDS[fmt]][:-1]
-    turn = {"role": "user", "parts": [{"text": words}]} if fmt == "gemini" else {"role": "user", "content": words}
-    index = message_stats(MessageReader(fmt, [*messages, turn]), COUNTER)
-    assert not index[-2].is_request
-    budget = Budget(LocalTokens(16_000), ProviderTokens(20_000), COUNTER)
-    assert asks(index, len(messages), budget) == given
-    assert asks(message_stats(MessageReader(fmt, [turn]), COUNTER), 0, budget), "elsewhere no question is needed"

@@ -49,14 +49,14 @@ class TestRetries:
         limits = limits_of(target, stats or DeploymentStats(), NOW, previous)
         return limits, *decided(request or self.request, target, limits)
 
-    def test_what_is_sent_again_is_smaller_by_a_margin(self):
+    def test_retry_is_smaller_by_a_margin(self):
         for number in (1, 2, 3):
             _, decision, attempt = self.retry(Overflow("input", "x"), attempt=number)
             assert isinstance(decision, Compressed)
             assert attempt.to.attempt == number
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
-    def test_what_another_deployment_refused_as_compacted_for_the_same_window_is_compacted_further(self):
+    def test_compacted_form_refused_elsewhere_is_compacted_further(self):
         target = to(int(self.size * 0.5))
         _, first = decided(self.request, target)
         refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
@@ -75,7 +75,7 @@ class TestRetries:
         (Overflow("input", "x", 10**6, size), to().window),
     ], ids=["what only the provider sees is set aside", "not by a lower bound", "not within the estimate's error",
             "without a limit a share of what was refused", "of what was sent", "never a larger one"])  # fmt: skip
-    def test_a_retry_keeps_to_the_window_that_the_refusal_shows(self, overflow, window):
+    def test_retry_keeps_to_window_of_refusal(self, overflow, window):
         limits, decision, attempt = self.retry(overflow)
         assert limits.window == window
         assert not isinstance(decision, NotRetried)
@@ -133,18 +133,18 @@ class TestRetries:
             size * BLIND_FRACTIONS[number - 1] if stated is None else size * stated
         )
 
-    def test_a_refusal_of_another_deployment_says_nothing_of_this_one(self):
+    def test_refusal_elsewhere_changes_no_window(self):
         elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))
         assert self.retry(None, refused=elsewhere)[0].window == to().window
 
-    def test_where_that_alone_exceeds_the_limit_nothing_is_sent_again(self):
+    def test_limit_below_uncuttable_text_ends_retries(self):
         """The provider counts four times what is counted here: cutting the rest to nothing would not help."""
         _, decision, attempt = self.retry(Overflow("input", "x", self.size * 2, self.size * 4))
         assert isinstance(decision, NotRetried)
         assert attempt.spent
 
     @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
-    def test_what_is_not_known_of_a_refusal_says_nothing_of_the_window(self, unknown):
+    def test_unknown_refusal_changes_no_window(self, unknown):
         refused = replace(self.refused(Overflow("input", "x", 20_000, self.size)), **unknown)
         limits, decision, attempt = self.retry(None, refused=refused)
         assert limits.window == to().window
@@ -153,7 +153,7 @@ class TestRetries:
         else:
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
-    def test_an_output_that_does_not_fit_beside_the_input_gives_way_and_the_conversation_stays_whole(self):
+    def test_output_gives_way_before_conversation(self):
         limit = int(self.size * 1.1)
         asked = session(turns=40, max_tokens=self.size // 2)
         overflow = Overflow("input_plus_output", "x", limit, self.size, self.size // 2)
@@ -161,13 +161,13 @@ class TestRetries:
         assert list(decision.changes) == ["max_tokens"]
         assert LEAST_OUTPUT_TOKENS <= attempt.output_tokens < limit - self.size
 
-    def test_where_the_size_of_what_was_refused_is_not_known_the_budget_holds(self):
+    def test_retry_of_uncounted_request_keeps_to_budget(self):
         asked = session(turns=40, max_tokens=8_000)
         refused = self.refused(Overflow("input_plus_output", "x", 20_000, 19_000, 8_000), sent_tokens=None)
         decision, attempt = decided(asked, to(20_000, attempt=1), Limits(Window(20_000, "model_info"), previous=refused))
         assert attempt.sent_tokens <= decision.figures.budget_tokens < 20_000
 
-    def test_an_output_is_lowered_once_and_then_the_conversation_gives_way(self):
+    def test_conversation_gives_way_after_output(self):
         asked = session(turns=40, max_tokens=64_000)
         overflow = Overflow("input_plus_output", "x", 100_000, self.size, 64_000)
         lowered = self.refused(overflow, lowered=True, number=1)
@@ -175,7 +175,7 @@ class TestRetries:
         assert "messages" in decision.changes
         assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
-    def test_a_retry_that_would_be_no_smaller_is_not_sent_and_the_attempt_is_spent(self):
+    def test_retry_that_is_no_smaller_is_skipped(self):
         only = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": "Do it. " * 50}]})
         _, first = decided(only, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
@@ -186,7 +186,7 @@ class TestRetries:
         assert attempt == replace(refused, spent=True)
 
     @given(limit_fraction=st.floats(0.1, 0.95), output=st.sampled_from([500, 2_000, 8_000]))
-    def test_a_lower_bound_teaches_the_limit_and_makes_the_input_smaller(self, limit_fraction, output):
+    def test_lower_bound_teaches_limit_and_shortens_input(self, limit_fraction, output):
         """vLLM counts no further than the window less the output: the figure says nothing of the size."""
         limit = max(int(self.size * limit_fraction), output + 1_000)
         overflow = Overflow("input_plus_output", "x", limit, limit - output + 1, output, at_least=True)
@@ -212,7 +212,7 @@ class TestRetries:
             },
         ),
     )
-    def test_whatever_shapes_the_first_attempt_its_rescue_is_full(self, limit_fraction, number, policy):
+    def test_rescue_is_full_whatever_the_policy(self, limit_fraction, number, policy):
         limit = int(self.size * limit_fraction)
         target = replace(to(attempt=number, **policy), prices=DEAR_CACHE, waits=policy.get("compaction") == "client_first")
         refused = self.refused(Overflow("input", "x", limit, self.size))
@@ -220,17 +220,16 @@ class TestRetries:
         assert isinstance(decision, Compressed)
         assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
 
-    @pytest.mark.parametrize("number", [1, 2])
-    def test_the_newest_results_stay_whole_while_older_ones_can_give_way(self, number):
+    def test_older_results_give_way_before_newest(self):
         newest = only_newest_loop().items
         request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
         _, first = decided(request, to())
         refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
-        decision, attempt = decided(request, to(attempt=number), Limits(to().window, previous=refused))
+        decision, attempt = decided(request, to(attempt=2), Limits(to().window, previous=refused))
         assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
         assert decision.changes["messages"][-1] == newest[-1]
 
-    def test_the_newest_results_are_cut_where_nothing_else_is_left(self):
+    def test_newest_results_give_way_last(self):
         request = only_newest_loop()
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)

@@ -36,27 +36,27 @@ def retry(request, overflow, attempt=1, **policy):
 
 
 class TestAfterARefusal:
-    def test_what_is_new_is_cut_where_it_exceeds_the_limit_by_itself(self):
+    def test_new_text_above_the_limit_is_cut(self):
         request = continued()
         limit = tokens_of(request) // 2
         decision, attempt = retry(request, Overflow("input", "x", limit, tokens_of(request)))
         assert decision.changes["truncation"] == "auto"
         assert attempt.sent_tokens <= limit
 
-    def test_where_nothing_more_can_be_asked_for_nothing_is_asked_again(self):
+    def test_truncation_is_asked_for_once(self):
         decision, attempt = retry(continued(truncation="auto"), Overflow("input", "x", WINDOW, WINDOW + 5_000))
         assert isinstance(decision, NotRetried)
         assert attempt.spent
         assert attempt.stored
 
-    def test_an_output_that_asks_too_much_is_lowered_all_the_same(self):
+    def test_too_large_output_is_lowered(self):
         request = continued(max_output_tokens=60_000)
         decision, _ = retry(request, Overflow("input_plus_output", "x", WINDOW, 50_000, 60_000))
         assert decision.changes["max_output_tokens"] < 60_000
         assert "truncation" not in decision.changes
 
 
-def test_a_whole_conversation_is_compacted_whatever_it_asks_the_provider_for():
+def test_whole_conversation_is_compacted_despite_truncation():
     whole = session("openai-responses", turns=60)
     request = Request("openai-responses", {**whole.fields, "truncation": "auto"})
     target = to(window_tokens=40_000)

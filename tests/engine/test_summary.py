@@ -20,7 +20,7 @@ def known_summaries():
     return Summaries(key, {digests[9].hex(): Written(digests[9].hex(), 9, TEXT)}, {})
 
 
-def test_a_known_summary_is_sent_and_the_attempt_says_which():
+def test_attempt_names_the_summary_that_it_sends():
     summaries = known_summaries()
     decision, attempt = decided(REQUEST, replace(TARGET, summaries=summaries))
     assert "> Tune the zebra piano." in str(decision.changes)
@@ -28,7 +28,7 @@ def test_a_known_summary_is_sent_and_the_attempt_says_which():
     assert attempt.sent_tokens <= 4_000
 
 
-def test_a_choice_that_was_made_before_holds():
+def test_earlier_choice_of_summary_applies():
     summaries = known_summaries()
     _, attempt = decided(REQUEST, replace(TARGET, summaries=summaries))
     chosen = replace(summaries, chosen={attempt.choice.compaction: ""})
@@ -37,7 +37,7 @@ def test_a_choice_that_was_made_before_holds():
     assert again.choice == replace(attempt.choice, prefix="")
 
 
-def test_without_summaries_there_is_nothing_to_choose():
+def test_no_summaries_mean_no_choice():
     decision, attempt = decided(REQUEST, to(4_000))
     assert attempt.choice is None
     assert decision.changes == decided(REQUEST, TARGET)[0].changes

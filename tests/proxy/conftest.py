@@ -35,7 +35,7 @@ SETTINGS = ProviderSettings(
 )
 CACHE_BYTES = 16_000_000
 """Of the requests of all files; by default a proxy keeps more than is to be had beside others of its kind."""
-FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
+FALLBACKS = [{"cornered": ["large"]}]
 ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
 DEFAULTS = {"rescue_attempts": 3, "locked": ["reserve"], "request_may_set": ["language", "off"]}
@@ -145,7 +145,7 @@ def pass_on(provider):
 def started(provider, elsewhere, modules, callers):
     """Start a proxy that serves the groups that modules name."""
 
-    def start(*named, callbacks=(PLUGIN, "parts.handler"), **router_settings):
+    def start(*named, callbacks=(PLUGIN, "parts.handler"), environment=(), **router_settings):
         urls = dict.fromkeys(named, provider.url) | {f"elsewhere_{name}": elsewhere.url for name in named}
         listed = [(getattr(module, name), urls[name]) for module in modules for name in urls if hasattr(module, name)]
         models = [model for groups, url in listed for model in groups(url)]
@@ -168,7 +168,7 @@ def started(provider, elsewhere, modules, callers):
         config["litellm_settings"]["fallbacks"] = [{"breaking": ["other"]}]
         names = {"OPENAI_API_BASE": f"{elsewhere.url}/v1", "OPENAI_BASE_URL": f"{elsewhere.url}/v1"}
         names |= {"ANTHROPIC_API_BASE": elsewhere.url, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"}
-        return Proxy(config, on_path(callers.parent) | names)
+        return Proxy(config, on_path(callers.parent) | names | dict(environment))
 
     return start
 
@@ -188,7 +188,11 @@ def plain_proxy(started):
 
 @pytest.fixture(scope="session")
 def checking(started):
-    """A proxy whose Router compares each request with the window itself, and continues broken streams."""
+    """A proxy whose Router compares each request with the window itself, and continues broken streams.
+
+    It reserves no tokens against a key's limit.
+    """
     continues = {"enable_mid_stream_fallback_continuation": True} if CONTINUES_CHAT else {}
-    with started("checked", enable_pre_call_checks=True, **continues) as running:
+    unreserved = {"LITELLM_TPM_TOKEN_RESERVATION_ENABLED": "false"}
+    with started("checked", environment=unreserved, enable_pre_call_checks=True, **continues) as running:
         yield running

@@ -8,12 +8,8 @@ import litellm
 LITELLM = tuple(int(number) for number in version("litellm").split(".")[:2])
 TELLS_TRANSLATED_OVERFLOWS = LITELLM >= (1, 106)
 """Whether an overflow inside a stream that LiteLLM translates is an error to the Router."""
-ASKS_FOR_COUNTS = LITELLM >= (1, 106)
-"""Whether `/v1/messages/count_tokens` asks the provider."""
 STATES_STREAMED_USAGE = LITELLM >= (1, 108)
 """Whether streams of Google's route to other providers state their usage; before, LiteLLM did not ask these for it."""
-PASSES_ON_FAILED_COUNTS = LITELLM >= (1, 108)
-"""Whether a provider's error at a counting route is the answer; before, LiteLLM counted by itself then."""
 CONTINUES_CHAT = "enable_mid_stream_fallback_continuation" in inspect.signature(litellm.Router.__init__).parameters
 """Whether the Router can go on with a broken chat stream at a fallback."""
 ENDS_WITH_DONE = LITELLM < (1, 110)

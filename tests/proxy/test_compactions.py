@@ -7,7 +7,7 @@ import pytest
 from configurations import PLUGIN, WINDOW, configuration, deployment
 from fastapi.responses import JSONResponse
 from proxies import Proxy
-from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, NAMES, RESPONSES, SIZE
+from routes import CHAT, MESSAGES, NAMES, RESPONSES, SIZE
 from strategies import FIELDS
 
 from ctx_hooks.testing import agent_session, sign
@@ -20,7 +20,6 @@ ON_CHAT = {"role": "assistant", "content": "", "provider_specific_fields": {"com
 CLEARED = {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 2_000}}]}
 THRESHOLD = [{"type": "compaction", "compact_threshold": 2_000}]
 compacts = pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="LiteLLM knows none before")
-in_two_sizes = pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
 in_three_formats = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=[NAMES[0], NAMES[1], NAMES[3]])
 
 
@@ -48,7 +47,7 @@ def asked(route, **fields):
 
 @compacts
 @in_three_formats
-def test_a_talk_that_litellms_complexity_router_has_compacted_is_sent_as_it_is(route, proxy, provider):
+def test_talk_compacted_by_complexity_router_stays(route, proxy, provider):
     answer = route.post(proxy, asked(route))
     assert answer.status_code == 200, answer.text
     summed, sent = provider.requests()
@@ -59,7 +58,7 @@ def test_a_talk_that_litellms_complexity_router_has_compacted_is_sent_as_it_is(r
 
 @pytest.mark.skipif(litellm_versions.LITELLM == (1, 103), reason="its complexity router takes the loop for reasoning")
 @in_three_formats
-def test_an_agents_loop_that_the_complexity_router_refuses_is_fitted_on_the_way_back(route, proxy, provider):
+def test_loop_refused_by_complexity_router_is_fitted(route, proxy, provider):
     """ "No closed older conversation is available": LiteLLM refuses it before any deployment hook."""
     session = agent_session(route.fmt, model="auto", **SIZE)
     field = FIELDS[route.fmt]
@@ -70,7 +69,7 @@ def test_an_agents_loop_that_the_complexity_router_refuses_is_fitted_on_the_way_
 
 
 @pytest.mark.parametrize("route", [CHAT, MESSAGES, pytest.param(RESPONSES, marks=compacts)], ids=lambda route: route.fmt)
-def test_what_a_guardrail_has_left_too_long_is_fitted(route, proxy, provider, elsewhere):
+def test_request_shortened_by_guardrail_is_fitted(route, proxy, provider, elsewhere):
     async def halved(request):
         body = await request.json()
         cut = [{**m, "content": m["content"][: len(m["content"]) // 2]} for m in body["messages"]]
@@ -85,14 +84,10 @@ def test_what_a_guardrail_has_left_too_long_is_fitted(route, proxy, provider, el
     assert 4_000 < int(answer.headers["x-ctx-hooks-tokens-before"]) < 7_000, "of about 8,000 that the client sent"
 
 
-@pytest.mark.parametrize(
-    ("route", "asked_for"), [(MESSAGES, CLEARED), (RESPONSES, THRESHOLD)], ids=["messages", "responses"]
-)
-@in_two_sizes
-def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, asked_for, turns, proxy, provider):
-    size = {"turns": turns, "result_chars": 2_500}
-    answer = route.ask(proxy, group=route.fitted, size=size, context_management=asked_for)
-    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
+@pytest.mark.parametrize(("route", "asked_for"), [(MESSAGES, CLEARED), (RESPONSES, THRESHOLD)])
+def test_provider_is_asked_for_its_own_compaction(route, asked_for, proxy, provider):
+    answer = route.ask(proxy, group=route.fitted, context_management=asked_for)
+    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
     (only,) = provider.requests()
     assert (only["status"], only["payload"]["context_management"]) == (200, asked_for)
 
@@ -103,7 +98,7 @@ def test_compaction_that_the_request_asks_of_its_provider_is_asked_of_it(route, 
     [(MESSAGES, ON_MESSAGES, SUMMARY), (CHAT, ON_CHAT, SUMMARY), (RESPONSES, OPAQUE, OPAQUE)],
     ids=["messages", "chat", "responses"],
 )
-def test_what_a_provider_has_compacted_comes_back_to_it_first_and_unchanged(route, own, kept, proxy, provider):
+def test_providers_own_compaction_stays_first_and_unchanged(route, own, kept, proxy, provider):
     group = route.fitted if route is RESPONSES else MESSAGES.fitted
     session = agent_session(route.fmt, model=group, turns=10, result_chars=2_500)
     field = FIELDS[route.fmt]
@@ -116,7 +111,7 @@ def test_what_a_provider_has_compacted_comes_back_to_it_first_and_unchanged(rout
 
 
 @compacts
-def test_a_summary_that_a_client_asks_its_provider_for_is_made_of_what_the_window_holds(proxy, provider):
+def test_request_for_providers_summary_is_fitted(proxy, provider):
     answer = MESSAGES.ask(proxy, group=MESSAGES.fitted, compaction={"type": "summarize"}, max_tokens=500)
     assert answer.status_code == 200, answer.text
     assert (answer.json()["stop_reason"], answer.json()["content"][0]["type"]) == ("compaction", "compaction")
@@ -137,19 +132,18 @@ def intercepting(provider):
         yield running
 
 
-@in_two_sizes
-def test_behind_the_plugin_nothing_is_left_for_compression_interception(turns, intercepting, provider):
-    answer = MESSAGES.ask(intercepting, group=MESSAGES.fitted, size={"turns": turns, "result_chars": 2_500})
+def test_plugin_leaves_nothing_to_compression_interception(intercepting, provider):
+    answer = MESSAGES.ask(intercepting, group=MESSAGES.fitted)
     assert answer.status_code == 200, answer.text
-    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
-    assert turns == 2 or int(answer.headers["x-ctx-hooks-tokens-before"]) > 7_000, "all that the client sent"
+    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
+    assert int(answer.headers["x-ctx-hooks-tokens-before"]) > 7_000, "all that the client sent"
     (only,) = provider.requests()
     assert only["status"] == 200
     assert "litellm_content_retrieve" not in json.dumps(only["payload"])
 
 
-@in_two_sizes
-def test_an_edit_that_litellm_makes_for_its_provider_is_made_behind_the_plugin(turns, proxy, provider):
+@pytest.mark.parametrize("turns", [2, 10], ids=["fits", "is too long"])
+def test_litellms_own_edits_follow_the_plugin(turns, proxy, provider):
     limits = {"trigger": {"type": "input_tokens", "value": 500}, "keep": {"type": "tool_uses", "value": 1}}
     edits = {"edits": [CLEARED["edits"][0] | limits]}
     size = {"turns": turns, "result_chars": 2_500}
@@ -160,19 +154,3 @@ def test_an_edit_that_litellm_makes_for_its_provider_is_made_behind_the_plugin(t
     *older, newest = (m["content"] for m in only["payload"]["messages"] if m["role"] == "tool")
     assert set(older) == {"[Cleared by context management]"}
     assert newest not in older
-
-
-@in_two_sizes
-def test_an_edit_that_litellm_leaves_out_for_openai_is_no_part_of_the_request(turns, proxy, provider):
-    size = {"turns": turns, "result_chars": 2_500}
-    answer = MESSAGES_TO_OPENAI.ask(proxy, group=MESSAGES_TO_OPENAI.fitted, size=size, context_management=CLEARED)
-    assert answer.headers["x-ctx-hooks-decision"] == ("fits" if turns == 2 else "compressed")
-    (only,) = provider.requests()
-    assert (only["status"], "context_management" in only["payload"]) == (200, False)
-
-
-def test_what_a_request_asks_its_provider_to_truncate_is_compacted_first(proxy, provider):
-    answer = RESPONSES.ask(proxy, group=RESPONSES.fitted, truncation="auto")
-    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
-    (only,) = provider.requests()
-    assert (only["status"], only["payload"]["truncation"]) == (200, "auto")

@@ -1,22 +1,20 @@
 """An overflowing request is answered by the same model, on every route, and the client notices nothing."""
 
 import asyncio
+import http.client
 import json
 import re
 
 import httpx
 import pytest
 from configurations import WINDOW, deployment
-from routes import CHAT, CURSOR, MESSAGES, NAMES, ROUTES, SIZE
+from routes import CHAT, CURSOR, MESSAGES, NAMES, RESPONSES, ROUTES, SIZE
 from strategies import FIELDS, spoken
 
 from ctx_hooks.testing import agent_session, violations
 
 ALL = {**dict(zip(NAMES, ROUTES, strict=True)), "cursor": CURSOR}
-over_every_route = pytest.mark.parametrize("name", ALL)
 in_turn = pytest.mark.parametrize(("route", "stream"), [(r, n % 2 == 1) for n, r in enumerate(ROUTES)], ids=NAMES)
-streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-
 TIMES = {f"x-litellm-{name}" for name in ("call-id", "response-cost", "response-duration-ms", "overhead-duration-ms")}
 VARYING = TIMES | {"date", "llm_provider-date", "content-length"}
 
@@ -43,10 +41,8 @@ def seen_by_client(answer):
     return [*dict.fromkeys(named)], headers | dict.fromkeys(VARYING & headers.keys())
 
 
-@over_every_route
-@streamed_or_not
-def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(name, stream, proxy, provider):
-    route = ALL[name]
+@in_turn
+def test_request_known_as_too_long_is_fitted(route, stream, proxy, provider):
     answer = route.ask(proxy, group=route.fitted, stream=stream)
     assert answer.status_code == 200, answer.text
     (only,) = provider.requests()
@@ -56,9 +52,9 @@ def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(name, s
     assert told(answer) == ("compressed", "1", "defaults")
 
 
-@over_every_route
-@streamed_or_not
-def test_a_refused_request_is_compressed_and_answered_by_the_same_model(name, stream, proxy, provider):
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ALL)
+def test_same_model_answers_refused_request_compressed(name, stream, proxy, provider):
     """Each case has a group of its own: a deployment overflows only once, then its limit is known."""
     route, group = ALL[name], f"{name}-{'streamed' if stream else 'whole'}"
     answer = route.ask(proxy, group=group, stream=stream)
@@ -82,7 +78,7 @@ def test_a_refused_request_is_compressed_and_answered_by_the_same_model(name, st
 
 
 @in_turn
-def test_what_nothing_can_cure_ends_in_one_readable_error(route, stream, proxy, provider):
+def test_hopeless_request_ends_in_one_readable_error(route, stream, proxy, provider):
     answer = route.ask(proxy, group=route.hopeless, stream=stream)
     assert answer.status_code == 400
     message = answer.json()["error"]["message"]
@@ -96,7 +92,7 @@ def test_what_nothing_can_cure_ends_in_one_readable_error(route, stream, proxy, 
         assert told(answer) == ("failed", str(len(sizes)), "defaults")
 
 
-def test_the_error_keeps_the_shape_and_the_words_by_which_clients_know_it(proxy):
+def test_error_keeps_the_words_that_clients_know(proxy):
     chat = CHAT.ask(proxy, group="hopeless").json()["error"]
     assert chat["code"] == "context_length_exceeded"
     assert chat["message"].startswith("This model's maximum context length is 60 tokens.")
@@ -107,7 +103,7 @@ def test_the_error_keeps_the_shape_and_the_words_by_which_clients_know_it(proxy)
 
 @in_turn
 @pytest.mark.parametrize(("group", "models"), [("hopeless", ["tiny"]), ("cornered", ["tiny", "large"])])
-def test_what_cannot_shrink_is_asked_once_and_goes_to_a_fallback_at_once(route, stream, group, models, proxy, provider):
+def test_request_that_cannot_shrink_is_not_retried(route, stream, group, models, proxy, provider):
     """The newest message is all of it."""
     items = {FIELDS[route.fmt]: [spoken(route.fmt, "user", "Why is the sky blue? " * 200)], "stream": stream}
     limit = {"generationConfig": {"maxOutputTokens": 50}} if route.fmt == "gemini" else {"max_tokens": 50}
@@ -117,17 +113,36 @@ def test_what_cannot_shrink_is_asked_once_and_goes_to_a_fallback_at_once(route, 
     assert group == "cornered" or "60" in answer.json()["error"]["message"], "the provider's own figures are told"
 
 
-async def test_twenty_overflowing_requests_at_once_are_all_answered_and_keep_to_themselves(proxy, provider):
+@pytest.mark.parametrize(("route", "stream"), [(CHAT, False), (MESSAGES, True), (RESPONSES, False), (CHAT, True)])
+def test_leaving_client_ends_retries(route, stream, proxy, provider):
+    """The provider sees the call end with the client, and no other attempt comes before what the proxy is asked next."""
+    provider.configure(holds=True)
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 100} for n in range(21)]
+    payload = {"model": route.hopeless, "max_tokens": 100, "stream": stream, FIELDS[route.fmt]: talk}
+    address = httpx.URL(proxy.url)
+    client = http.client.HTTPConnection(address.host, address.port)
+    try:
+        client.request("POST", route.path, json.dumps(payload), {**proxy.headers, "Content-Type": "application/json"})
+        provider.wait_until(lambda records: len(records) == 1)
+        client.close()
+        provider.wait_until(lambda records: records[0]["left"])
+    finally:
+        provider.configure(holds=False)
+    assert CHAT.post(proxy, {"model": "large", "messages": [{"role": "user", "content": "hi"}]}).status_code == 200
+    assert [r["model"] for r in provider.requests()] == ["tiny", "large"]
+
+
+async def test_ten_overflows_at_once_are_all_answered(proxy, provider):
     async with httpx.AsyncClient(timeout=300) as client:
 
         async def ask(seed: int) -> int:
             payload = agent_session("openai-chat", model="chat", seed=seed, **SIZE)
             return (await client.post(proxy.url + CHAT.path, json=payload, headers=proxy.headers)).status_code
 
-        assert await asyncio.gather(*(ask(seed) for seed in range(1, 21))) == [200] * 20
+        assert await asyncio.gather(*(ask(seed) for seed in range(1, 11))) == [200] * 10
     accepted = [r for r in provider.requests() if r["status"] == 200]
-    assert len(accepted) == 20
+    assert len(accepted) == 10
     for record in accepted:
         sent = json.dumps(record["payload"])
-        seeds = {seed for seed in range(1, 21) if f"call_{seed}_" in sent or f"project {seed} " in sent}
+        seeds = {seed for seed in range(1, 11) if f"call_{seed}_" in sent or f"project {seed} " in sent}
         assert len(seeds) == 1

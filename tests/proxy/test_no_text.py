@@ -13,13 +13,14 @@ import httpx
 import pytest
 from marked import FAULT, MARK, marked_session, nested, recorded
 from prometheus_client.parser import text_string_to_metric_families
-from routes import CHAT, ROUTES
+from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.wordings import WORDINGS, Wording
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
+ROUTES = (CHAT, MESSAGES, RESPONSES, GEMINI)
 ENDS = ("fitting", "compressed", "observed", "hopeless", "hasty")
 ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
 """Messages that are none, or cannot be read."""
@@ -74,7 +75,7 @@ def _answered(answers: list[httpx.Response]) -> int:
     return sum(answer.status_code == httpx.codes.OK for answer in answers)
 
 
-def test_every_kind_of_decision_was_made_about_marked_texts_and_every_kind_of_error_quoted_them(written):
+def test_marked_texts_met_every_kind_of_decision(written):
     decisions = [event for event in written.lines("events.1.jsonl") if event["name"] == "decision"]
     assert {d["decision"] for d in decisions} == {"fits", "compressed", "retried", "failed"}
     assert {d["trigger"] for d in decisions} == {"none", "budget", "overflow", "timeout"}
@@ -85,7 +86,7 @@ def test_every_kind_of_decision_was_made_about_marked_texts_and_every_kind_of_er
     assert all(f"{MARK}-{part}" in written.sent for part in ("0", "nested", "quoted", "fault"))
 
 
-def test_no_line_of_the_log(written):
+def test_log_has_no_text(written):
     lines = [json.loads(line) for line in written.log.splitlines() if line.startswith("{")]
     ours = [line for line in lines if line["component"] == "ctx_hooks"]
     told = "\n".join(line["message"] for line in ours)
@@ -96,7 +97,7 @@ def test_no_line_of_the_log(written):
     assert [line for line in ours if MARK in json.dumps(line)] == []
 
 
-def test_no_metric_and_each_event_is_counted_once(written):
+def test_metrics_have_no_text_and_count_events_once(written):
     counted, happened = Counter(), Counter()
     for sample in (s for family in text_string_to_metric_families(written.metrics) for s in family.samples):
         assert MARK not in str(sample) or not sample.name.startswith("ctx_hooks")
@@ -109,19 +110,19 @@ def test_no_metric_and_each_event_is_counted_once(written):
     assert {key: counted[key] for key in happened} == happened
 
 
-def test_no_header(written):
+def test_headers_have_no_text(written):
     ours = [(k, v) for answer in written.answers for k, v in answer.headers.items() if k.startswith("x-ctx-hooks")]
     assert {v for k, v in ours if k == "x-ctx-hooks-decision"} >= {"fits", "compressed", "retried", "failed"}
     assert [header for header in ours if MARK in str(header)] == []
 
 
-def test_no_event_and_nobody_else_reads_its_file(written):
+def test_private_event_file_has_no_text(written):
     files = [*written.folder.glob("events.*"), *written.folder.glob(".events.*")]
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     assert [event for event in written.lines("events.1.jsonl") if MARK in json.dumps(event)] == []
 
 
-def test_no_span(written):
+def test_spans_have_no_text(written):
     spans = written.lines("spans")
     told = [(span["attributes"], *(e for e in span["events"] if e["name"].startswith("ctx_hooks."))) for span in spans]
     ours = [({k: v for k, v in attributes.items() if k.startswith(OURS)}, *events) for attributes, *events in told]
@@ -131,7 +132,7 @@ def test_no_span(written):
     assert [events for _, *events in ours if MARK in json.dumps(events)] == []
 
 
-def test_nothing_in_the_metadata_that_loggers_are_given(written):
+def test_logged_metadata_has_no_text(written):
     spend = written.lines("spend")
     figures = [logged["metadata"]["spend_logs_metadata"] or {} for logged in spend]
     assert {"compressed", "retried"} <= {f["ctx_hooks"].get("decision") for f in figures if "ctx_hooks" in f}

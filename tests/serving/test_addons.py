@@ -88,7 +88,7 @@ def streamed(flow, fields, stream):
     return flow.addons.streamed(flow.running.of(request_id_of(fields)), fields, stream)
 
 
-async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
+async def test_named_add_on_takes_part_throughout(toy):
     settings = Settings(defaults={"retrieval": True})
     flow = RequestFlow(settings)
     arranged = await flow.before_choice(replace(session(), fields={**session().fields, "metadata": {}}))
@@ -101,7 +101,7 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
     assert made.seen == ["decided", 70]
 
 
-async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(toy):
+async def test_unnamed_add_on_hears_of_no_request(toy):
     flow = RequestFlow(Settings())
     assert "sent" not in await decided(flow)
     assert await whole(flow, {"messages": []}, "answer") == "answer"
@@ -115,20 +115,20 @@ async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(
     assert made.seen == ["decided"]
 
 
-async def test_an_observed_request_is_shown_to_none(toy):
+async def test_observed_request_is_shown_to_no_add_on(toy):
     flow = RequestFlow(Settings())
     await decided(flow, retrieval=True, mode="observe")
     assert await whole(flow, ONE, "answer") == "answer"
     assert toy()
 
 
-async def test_requests_that_load_it_at_once_share_one(toy):
+async def test_requests_at_once_load_one_add_on(toy):
     flow = RequestFlow(Settings())
     await asyncio.gather(*(decided(flow, retrieval=True) for _ in range(4)))
     assert len(toy()) == 1
 
 
-async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_names(toy):
+async def test_add_on_of_next_deployment_joins_stream(toy):
     """The Router may go on to another deployment in mid-stream."""
     flow = RequestFlow(Settings())
 
@@ -146,7 +146,7 @@ async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_
 
 @pytest.mark.parametrize("made_by", ["toy_addon:Broken", "no_such_module:Toy"])
 @pytest.mark.usefixtures("toy")
-async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged(made_by, caplog, monkeypatch):
+async def test_broken_add_on_costs_no_request(made_by, caplog, monkeypatch):
     monkeypatch.setitem(addons.OWN, "retrieval", made_by)
     flow = RequestFlow(Settings(defaults={"retrieval": True}))
     fields = {**session().fields, "metadata": {}}
@@ -163,7 +163,7 @@ async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged
 
 @pytest.mark.parametrize("pause_seconds", [0.0, 60.0])
 @pytest.mark.usefixtures("toy")
-async def test_one_that_could_not_be_loaded_is_tried_again_after_a_pause(pause_seconds, tmp_path, monkeypatch):
+async def test_missing_add_on_is_loaded_after_pause(pause_seconds, tmp_path, monkeypatch):
     monkeypatch.setattr(addons, "PAUSE_SECONDS", pause_seconds)
     monkeypatch.setitem(addons.OWN, "retrieval", "no_such_module:Toy")
     flow = RequestFlow(Settings(defaults={"retrieval": True}))
@@ -174,7 +174,7 @@ async def test_one_that_could_not_be_loaded_is_tried_again_after_a_pause(pause_s
     sys.modules.pop("no_such_module", None)
 
 
-def test_no_add_on_is_imported_for_a_policy_that_names_none():
+def test_policy_imports_only_add_ons_it_names():
     code = """
 import asyncio, sys
 from ctx_hooks.hook import CtxHooks

@@ -14,7 +14,7 @@ def at(deployment, sent):
     return attempted(8_000, sent, deployment=deployment)
 
 
-def test_the_first_attempts_size_is_kept_through_all_others():
+def test_first_attempts_size_is_kept():
     attempts = Attempts()
     attempts.sent(ATTEMPT)
     attempts.failed(None)
@@ -26,7 +26,7 @@ def test_the_first_attempts_size_is_kept_through_all_others():
     assert attempts.last() is None
 
 
-def test_an_attempt_fails_once():
+def test_attempt_fails_once():
     attempts = Attempts()
     assert attempts.failed(None) is None, "none was sent"
     attempts.sent(ATTEMPT)
@@ -49,13 +49,13 @@ def both():
     return attempts
 
 
-def test_each_of_two_attempts_at_once_is_found_by_the_deployment_that_answers(both):
+def test_answer_finds_attempt_by_its_deployment(both):
     assert both.done(DeploymentName("m", "gpt")).sent_tokens == 30_000
     assert both.done(DeploymentName("m", "gpt")) is None
     assert both.last() is None, "an answer of no known attempt leaves nothing to learn from"
 
 
-def test_the_failure_of_one_of_two_attempts_leaves_the_other_running(both):
+def test_failure_of_one_attempt_leaves_the_other(both):
     failed = both.failed(Overflow("input", "x"), "too long", DeploymentName("m", "gpt"))
     assert failed.to.deployment == "m:openai/gpt"
     assert both.last(MAIN.to).failed
@@ -65,20 +65,15 @@ def test_the_failure_of_one_of_two_attempts_leaves_the_other_running(both):
     assert not both.are_running
 
 
-def test_models_behind_one_id_are_told_apart_by_their_names():
-    attempts = Attempts()
-    attempts.sent(at("w:openai/large", 30_000))
-    attempts.sent(at("w:openai/small", 3_000))
-    assert attempts.done(DeploymentName("w", "large")).sent_tokens == 30_000
-
-
-def test_an_id_that_begins_another_names_its_own_attempt():
+def test_attempts_differ_in_whole_id_and_model():
+    """One id may begin another, and several models may have one id."""
     attempts = Attempts()
     attempts.sent(at("prod:openai/gpt", 30_000))
+    attempts.sent(at("prod:openai/small", 2_000))
     attempts.sent(attempted(8_000, 3_000, deployment_id="prod:eu", deployment="prod:eu:openai/gpt"))
     assert attempts.at(DeploymentName("prod", "gpt")).sent_tokens == 30_000
 
 
-def test_a_retry_elsewhere_follows_the_attempt_that_failed(both):
+def test_retry_elsewhere_follows_failed_attempt(both):
     both.failed(Overflow("input", "x"), "", DeploymentName("m", "gpt"))
     assert both.last(at("other:model", 1).to).to.deployment == "m:openai/gpt"

@@ -48,17 +48,17 @@ async def calls_on_loop(request, **policy):
 @pytest.mark.parametrize(("fmt", "policy"), [
     ("openai-chat", {}), *((fmt, {"retrieval": True}) for fmt in ("openai-chat", "anthropic", "openai-responses")),
 ])  # fmt: skip
-async def test_what_is_called_on_the_loop_does_not_grow_with_the_messages(fmt, policy):
+async def test_messages_add_no_work_on_loop(fmt, policy):
     await calls_on_loop(conversation(fmt, 3_000), **policy)  # what is imported, and made once
     short, long = [await calls_on_loop(conversation(fmt, n), **policy) for n in (3_000, 6_000)]
     assert long < short + MORE_CALLS
 
 
-async def test_a_request_that_fits_by_its_size_is_sent_without_its_flag():
+async def test_small_request_is_sent_without_its_flag():
     assert await calls_on_loop(conversation("openai-chat", 2))
 
 
-async def test_what_is_called_on_the_loop_does_not_grow_with_the_blocks_of_a_message():
+async def test_blocks_add_no_work_on_loop():
     def of(blocks):
         parts = [{"type": "text", "text": "a"}] * blocks
         fields = {"model": "served", "messages": [{"role": "user", "content": parts}], "metadata": {"a": 1}}
@@ -69,7 +69,7 @@ async def test_what_is_called_on_the_loop_does_not_grow_with_the_blocks_of_a_mes
     assert long < short + MORE_CALLS
 
 
-async def test_what_a_refused_request_holds_is_looked_at_in_a_thread():
+async def test_refused_request_is_counted_in_thread():
     """Its size alone let it pass: it is counted once it has been refused."""
     request = Request("openai-chat", conversation("openai-chat", 900).fields)
     flow, where, walked = RequestFlow(Settings()), replace(to(10_000_000), request_id="one"), set()

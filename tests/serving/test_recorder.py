@@ -42,7 +42,7 @@ def saved(event):
     return event.beyond_window, event.provider_tokens_saved, event.dollars_saved
 
 
-def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
+def test_compressed_request_saves_cost_of_removed_text():
     event = answer_event(DECISION, SENT, Answer(BILL))
     assert saved(event) == (False, 5_500, pytest.approx(0.0055))
     assert (event.decision, event.attempts, event.billed) == ("compressed", 1, BILL)
@@ -55,7 +55,7 @@ WHOLE = replace(SENT, sent_tokens=9_000)
 OBSERVED = replace(WHOLE, to=replace(SENT.to, policy=Policy(mode="observe")), decided_tokens=4_500)
 
 
-async def test_settings_that_are_ignored_are_counted_once_a_request_by_the_kind_of_their_scope_whatever_its_mode():
+async def test_ignored_settings_are_counted_by_scope():
     heard, flow = [], RequestFlow(Settings(defaults={"mode": "off", "languag": "zh", "reserv": 1}))
     end = on("settings_ignored", heard.append)
     await flow.before_choice(
@@ -77,8 +77,7 @@ async def test_settings_that_are_ignored_are_counted_once_a_request_by_the_kind_
 ], ids=["from above the window: rescued", "retried: rescued", "retried with less output: rescued",
         "answered as it came, whatever its estimate", "not counted", "without a bill", "without a price",
         "observed: of its bill the part that was to be cut", "observed and answered: no rescue"])  # fmt: skip
-def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expected):
-    """What would have had no answer saves nothing."""
+def test_rescued_request_saves_nothing(decided, attempt, bill, prices, expected):
     event = answer_event(decided, priced(attempt, prices), Answer(bill))
     beyond_window, tokens, dollars = expected
     assert saved(event) == (beyond_window, tokens, dollars and pytest.approx(dollars))
@@ -88,7 +87,7 @@ def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expec
 @pytest.mark.parametrize(("prices", "bill", "known"), [
     (PRICES, BILL, False), (PRICES, Billed(4_400, 400), True), (replace(PRICES, cache_read=PRICES.plain), BILL, True),
 ], ids=["no cache shown", "a cache shown", "a cache that is no cheaper"])  # fmt: skip
-def test_a_rewritten_prefix_whose_bill_shows_no_cache_says_no_dollars_where_cached_input_is_cheaper(prices, bill, known):
+def test_unknown_cache_means_unknown_dollars(prices, bill, known):
     rewritten = priced(replace(SENT, seen_tokens=8_500, rewrites=True), prices)
     event = answer_event(DECISION, rewritten, Answer(bill))
     assert (event.dollars_saved is not None) is known
@@ -116,7 +115,7 @@ async def decided(recorder, runner, request, target):
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
-async def test_rescue_reports_size_before_the_early_fit(fmt):
+async def test_rescue_reports_size_before_early_fit(fmt):
     runner, metadata = RequestFlow(), {"user_api_key": "hash"}
     recorder = Recorder()
     request = Request(fmt, {**agent_session(fmt, turns=40), "metadata": metadata, "litellm_metadata": metadata})
@@ -134,7 +133,7 @@ async def test_rescue_reports_size_before_the_early_fit(fmt):
     assert (int(headers["x-ctx-hooks-tokens-before"]), logged["tokens_before"]) == (whole, whole)
 
 
-async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry_and_once(heard):
+async def test_translated_retry_is_logged_once(heard):
     runner, metadata = RequestFlow(), {"user_api_key": "hash"}
     recorder = Recorder()
     fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
@@ -148,7 +147,7 @@ async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_re
     assert [event.attempt for event in heard] == [0, 1]
 
 
-async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
+async def test_unmarked_retry_is_recorded_as_retry(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=40))
     target = replace(to(200_000), request_id=Call(fields).request_id)
@@ -159,7 +158,7 @@ async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
 
 
-async def test_fallback_is_counted_for_the_requested_group(heard):
+async def test_fallback_counts_for_requested_group(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=1))
     target = replace(to(200_000, group="big"), request_id=Call(fields).request_id)
@@ -170,7 +169,7 @@ async def test_fallback_is_counted_for_the_requested_group(heard):
     assert [(event.name, event.call.model_group) for event in heard] == [("decision", "small"), ("failure", "small")]
 
 
-async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
+async def test_request_ends_in_one_failure_event(heard):
     """The provider refuses every attempt, and the Router asks for two more retries than can be made smaller."""
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=40))
@@ -210,6 +209,6 @@ ABOVE_BUDGET = Figures(9_000, 9_000, 8_000, 10_000)
     (Compressed({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
     (FailedOpen(reason="failed: KeyError"), 0, "failed_open"),
 ])  # fmt: skip
-def test_each_decision_has_one_word(decision, attempt, outcome):
+def test_each_decision_has_one_outcome(decision, attempt, outcome):
     fmt = "gemini" if "config" in decision.changes else "anthropic"
     assert outcome_of(decision, attempt, WIRE_FORMATS[fmt]) == outcome

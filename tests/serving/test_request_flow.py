@@ -48,7 +48,7 @@ def last_of(flow, request_id="request"):
     return flow.running.of(request_id).attempts.last()
 
 
-async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
+async def test_failed_attempt_learns_from_no_answer():
     """The Router may go on to a model that the plugin is off for: what it bills says nothing of the one that failed."""
     runner = await flow_after(session(), to(20_000))
     await runner.failed("request", None)
@@ -70,7 +70,7 @@ async def known_limit(runner, tenant="ann"):
     return last_of(runner, "next").limits.window
 
 
-async def test_an_attempt_ends_by_the_policy_that_it_began_with():
+async def test_attempt_keeps_policy_of_its_beginning():
     """What a team's metadata say may change while its request runs."""
     flow, call = RequestFlow(), Call(with_request_id({"model": "openai/gpt-4o"}))
     assert flow.mode(call) == "enforce"
@@ -78,21 +78,14 @@ async def test_an_attempt_ends_by_the_policy_that_it_began_with():
     assert flow.mode(call) == "observe"
 
 
-async def test_the_arguments_of_an_attempt_are_read_once(monkeypatch):
-    read, init = [], Call.__init__
-    monkeypatch.setattr(Call, "__init__", lambda call, fields: read.append(fields) or init(call, fields))
-    await RequestFlow().before_attempt(session(), to(20_000))
-    assert len(read) == 1
-
-
 class TestARequestIsNeverLost:
-    async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
+    async def test_off_policy_sends_and_remembers_nothing(self):
         runner, request = RequestFlow(), session()
         assert await runner.before_attempt(request, to(20_000, mode="off")) == request.fields
         assert last_of(runner) is None
 
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
-    async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
+    async def test_unreadable_conversation_is_sent_unchanged(self, messages):
         runner = RequestFlow()
         decision = await runner.deciding.decide(Request("openai-chat", {"messages": messages}), to(max_turns=1_000))
         assert isinstance(decision, Untouched)
@@ -105,7 +98,7 @@ class TestRetries:
         [("deployment", {}, Compressed), ("another", {}, Untouched), ("deployment", {"rescue_attempts": 0}, Untouched)],
         ids=["the one that refused", "another", "where nothing is retried"],
     )
-    async def test_a_deployment_that_is_asked_again_without_a_mark_gets_a_retry(self, deployment, fields, expected):
+    async def test_unmarked_second_attempt_is_a_retry(self, deployment, fields, expected):
         """An operator's `retry_policy` makes the Router do so, with the request as it was."""
         runner = RequestFlow()
         assert isinstance(await runner.deciding.decide(session(), to(**fields)), Untouched)
@@ -113,7 +106,7 @@ class TestRetries:
         again = replace(to(**fields), deployment=deployment)
         assert isinstance(await runner.deciding.decide(session(), runner.running.of("request").numbered(again)), expected)
 
-    async def test_without_knowing_what_was_refused_nothing_is_sent(self):
+    async def test_retry_of_unknown_refusal_is_not_sent(self):
         """Unless it is known that the Router itself has refused it, before any deployment: then the retry is the first."""
         runner = RequestFlow()
         for awaits, expected in ((False, NotRetried), (True, Untouched)):
@@ -124,7 +117,7 @@ class TestRetries:
 
     @pytest.mark.parametrize(("number", "expected"), [(1, Compressed), (2, NotRetried)], ids=["repeated", "the next"])
     @pytest.mark.parametrize("deployment", ["deployment", "another"])
-    async def test_retry_with_another_error_is_only_repeated(self, deployment, number, expected):
+    async def test_retry_with_other_error_is_only_repeated(self, deployment, number, expected):
         """The repeated retry plans from the same refusal, at whichever deployment LiteLLM repeats it."""
         runner = await flow_after(session(), to())
         await runner.failed("request", OVERFLOW)
@@ -151,7 +144,7 @@ class TestRetries:
         await runner.note_failure({**fields, **later}, first)
         assert runner.end_of(fields, first) is first
 
-    async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
+    async def test_smallest_request_is_never_retried(self):
         runner = await flow_after(SMALL, to(max_turns=1_000))
         await runner.failed("request", Overflow("input", "x"), "too long")
         for number in (1, 2, 3):
@@ -159,14 +152,14 @@ class TestRetries:
         last = last_of(runner)
         assert (last.spent, last.to.attempt, last.refusal) == (True, 0, "too long")
 
-    async def test_a_retry_that_is_no_conversation_is_not_sent(self):
+    async def test_unreadable_retry_is_not_sent(self):
         runner = await flow_after(session(), to())
         await runner.failed("request", OVERFLOW)
         assert isinstance(
             await runner.deciding.decide(Request("openai-chat", {"messages": ["no"]}), to(attempt=1)), NotRetried
         )
 
-    async def test_the_same_attempt_in_another_format_is_left_as_it_was_fitted(self):
+    async def test_translated_attempt_stays_as_fitted(self):
         """LiteLLM asks again where it translates a request, and by then the mark of the retry is gone."""
         runner = RequestFlow()
         assert isinstance(await runner.deciding.decide(session("anthropic"), to(20_000)), Compressed)
@@ -176,7 +169,7 @@ class TestRetries:
         for number in (0, 1):
             assert await runner.deciding.decide(session(), to(20_000, attempt=number)) == ShownAgain()
 
-    async def test_another_attempt_is_fitted_anew(self):
+    async def test_new_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""
         runner = await flow_after(session("anthropic"), to())
         assert isinstance(await runner.deciding.decide(session(), to(20_000, attempt=1)), Compressed)
@@ -195,7 +188,7 @@ class TestWhatIsLearned:
         await runner.note_failure(fields, RuntimeError(OVERFLOW_TEXT))
         assert await known_limit(runner) == Window(20_000, "learned")
 
-    async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits):
+    async def test_named_limit_applies_to_next_request(self, learned_limits):
         runner = await flow_after(session(), to(39_000, max_turns=1_000))
         await runner.failed("request", OVERFLOW)
         await runner.failed("request", OVERFLOW)
@@ -203,14 +196,14 @@ class TestWhatIsLearned:
         (event,) = learned_limits
         assert (event.kind, event.limit_tokens, event.window_tokens) == ("limit", 20_000, 39_000)
 
-    async def test_an_error_that_is_no_overflow_teaches_nothing(self, learned_limits):
+    async def test_other_error_teaches_nothing(self, learned_limits):
         runner = await flow_after(session(), to(max_turns=1_000))
         await runner.failed("request", None, "a server's fault")
         assert await known_limit(runner) == to().window
         assert not learned_limits
         assert last_of(runner).failed
 
-    async def test_the_refusal_of_a_request_that_looked_small_teaches_once_it_is_counted(self, learned_limits):
+    async def test_uncounted_refusal_teaches_once_counted(self, learned_limits):
         """It was sent uncounted; the retry counts it in the vocabulary of the model that refused it, not in its own."""
         tokens, others = (
             counted_history(session(turns=20), Counter(vocabulary_of(model))).tokens for model in ("gpt-4o", "gpt-4")
@@ -226,14 +219,14 @@ class TestWhatIsLearned:
         assert [e.limit_tokens for e in learned_limits] == [10_000]
         assert last_of(runner).first_tokens == tokens
 
-    async def test_what_cannot_be_counted_whole_teaches_nobody_else(self, learned_limits):
+    async def test_stored_history_teaches_nothing(self, learned_limits):
         stored = session("openai-responses", turns=20, previous_response_id="resp_1")
         runner = await flow_after(stored, to(window_tokens=2_000_000))
         await runner.failed("request", Overflow("input", "x"), "too long")
         await runner.deciding.decide(stored, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
-    async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
+    async def test_answer_teaches_factor_and_ends_request(self):
         runner = await flow_after(session(), to(max_turns=1_000))
         counted = last_of(runner).sent_tokens
         await runner.answered("request", Answer(billed_of({"prompt_tokens": int(counted * 1.2)})))
@@ -241,14 +234,14 @@ class TestWhatIsLearned:
         await runner.deciding.decide(session(), to(max_turns=1_000))
         assert last_of(runner).limits.factor == pytest.approx(1.2, rel=0.03)
 
-    async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
+    async def test_answer_without_bill_teaches_nothing(self):
         runner = await flow_after(session(), to(max_turns=1_000))
         await runner.answered("request", Answer(None))
         assert last_of(runner) is None
         await runner.answered("never sent", Answer(billed_of({"prompt_tokens": 50_000})))
         assert not (await runner.learned.of("deployment")).observations
 
-    async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
+    async def test_estimated_usage_teaches_nothing(self):
         logged = with_request_id({"model": "openai/gpt-4o"})
         request_id = Call(logged).request_id
         runner = await flow_after(session(), to(max_turns=1_000, request_id=request_id))
@@ -267,7 +260,7 @@ class TestTheEventLoop:
         yield found
         end()
 
-    async def test_short_work_is_done_at_once_and_long_work_in_a_thread(self, threads):
+    async def test_only_long_work_runs_in_thread(self, threads):
         talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 40} for n in range(21)]
         short = Request("openai-chat", {"model": "m", "messages": talk})
         await RequestFlow().deciding.decide(short, to(1_000, max_turns=1_000))
@@ -278,13 +271,13 @@ class TestTheEventLoop:
 
 
 @pytest.mark.parametrize(("least", "warned"), [(None, True), (20_000, True), (0, False)])
-async def test_a_small_window_is_warned_of(least, warned, caplog):
+async def test_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
     await RequestFlow().deciding.decide(SMALL, to(20_000, block_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
 
 
-async def test_a_request_to_a_window_below_the_least_that_is_served_is_answered_400_with_both_figures():
+async def test_blocked_small_window_answers_400():
     flow = RequestFlow(Settings(defaults={"block_below_tokens": 400_000}))
     with pytest.raises(HTTPException, match=r"128000 .* 400000") as refused:
         await flow.before_choice(session(model="openai/gpt-4o", metadata={}))
@@ -299,7 +292,7 @@ SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     ([], [], (False, False, False)), ([], [{"type": "web_search"}], (False, False, False)),
     ([SEALED], [], (False, False, True)), ([SEARCHED], [], (True, True, False)),
 ], ids=["plain", "offered", "sealed", "searched"])  # fmt: skip
-async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise(items, tools, expected):
+async def test_attempt_names_uncounted_content(items, tools, expected):
     sent, runner = session("openai-responses", turns=8), RequestFlow()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
     await runner.deciding.decide(replace(sent, fields=fields), to(10_000))
@@ -310,7 +303,7 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
 
 
 @pytest.mark.parametrize("used_hosted_tools", [False, True])
-async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
+async def test_bill_with_hosted_reading_teaches_no_ratio(used_hosted_tools):
     runner = await flow_after(session(turns=8), to(10_000))
     sent = last_of(runner).sent_tokens
     await runner.answered(

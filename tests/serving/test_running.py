@@ -26,21 +26,17 @@ class Held(SimpleNamespace):
         super().__init__(size_bytes=size_bytes)
 
 
-def test_all_hooks_of_a_request_see_one_state():
+def test_hooks_of_a_request_share_one_state():
     running = Running()
     running.open("one").headers["a"] = "1"
     assert running.of("one").headers == running.open("one").headers == {"a": "1"}
     assert running.of("two").headers == {}
-
-
-def test_requests_without_an_id_are_not_taken_for_one_another():
-    running = Running()
     running.open("").headers["a"] = "1"
-    assert running.of("").headers == running.open("").headers == {}
+    assert running.of("").headers == running.open("").headers == {}, "requests without an id are not one"
 
 
 @pytest.mark.parametrize("headers_first", [True, False], ids=["streamed", "whole"])
-def test_a_state_is_closed_once_its_request_has_ended_and_its_caller_has_the_headers(running, headers_first):
+def test_state_closes_after_end_and_headers(running, headers_first):
     state = running.open("one")
     steps = [lambda: running.headers_of_answer("one"), lambda: running.end("one")]
     first, last = steps if headers_first else reversed(steps)
@@ -50,7 +46,7 @@ def test_a_state_is_closed_once_its_request_has_ended_and_its_caller_has_the_hea
     assert running.of("one") is not state
 
 
-def test_of_a_failed_request_whose_headers_nobody_asks_for_no_refusal_is_kept(running):
+def test_failed_request_leaves_no_refusal_behind(running):
     attempts = running.open("one").attempts
     attempts.sent(MAIN)
     attempts.failed(Overflow("input", "x"), "too long")
@@ -58,14 +54,14 @@ def test_of_a_failed_request_whose_headers_nobody_asks_for_no_refusal_is_kept(ru
     assert running.of("one").attempts.last() is None
 
 
-def test_outside_a_proxy_nobody_asks_for_headers():
+def test_state_outside_proxy_waits_for_no_headers():
     running = Running()
     state = running.open("one")
     running.end("one")
     assert running.of("one") is not state
 
 
-def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
+def test_running_attempt_keeps_the_state(running):
     state = running.open("one")
     state.headers_sent = True
     state.attempts.sent(MAIN)
@@ -78,7 +74,7 @@ def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
     assert running.of("one") is not state
 
 
-def test_what_an_add_on_still_waits_for_keeps_the_state(running):
+def test_waiting_add_on_keeps_the_state(running):
     state = running.open("one")
     state.awaited_by |= {"an add-on"}
     running.headers_of_answer("one")
@@ -89,7 +85,7 @@ def test_what_an_add_on_still_waits_for_keeps_the_state(running):
     assert running.of("one") is not state
 
 
-def test_the_requests_that_were_quiet_for_longest_are_forgotten_first(running, monkeypatch):
+def test_longest_quiet_requests_are_forgotten_first(running, monkeypatch):
     """A retry is no new request, and keeps its request remembered."""
     monkeypatch.setattr(module, "RUNNING_REQUESTS", 3)
     for request_id in ("first", "second", "third", "first", "fourth"):
@@ -99,7 +95,7 @@ def test_the_requests_that_were_quiet_for_longest_are_forgotten_first(running, m
 
 
 @pytest.mark.parametrize("bound", [("MOST_HELD", 2), ("MOST_HELD_BYTES", 100)], ids=["number", "bytes"])
-def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running, monkeypatch, bound):
+def test_oldest_requests_are_released_first(running, monkeypatch, bound):
     monkeypatch.setattr(module, *bound)
     for request_id in ("a", "b", "c", "b"):
         state = running.open(request_id)
@@ -114,7 +110,7 @@ def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running
     assert (not state.held) == (bound[0] == "MOST_HELD_BYTES")
 
 
-def test_a_closed_request_is_held_no_longer_whatever_still_holds_it(running):
+def test_closed_request_is_released(running):
     """Of what is held for several deployments only one answers."""
     kept = Held(60)
     state = running.open("one")
@@ -129,7 +125,7 @@ def test_a_closed_request_is_held_no_longer_whatever_still_holds_it(running):
     assert found() is None
 
 
-def test_what_is_held_no_longer_counts_no_more(running, monkeypatch):
+def test_released_request_counts_no_more(running, monkeypatch):
     monkeypatch.setattr(module, "MOST_HELD_BYTES", 100)
     one, two = running.open("one"), running.open("two")
     for state, request_id in ((one, "one"), (two, "two")):

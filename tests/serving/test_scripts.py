@@ -128,19 +128,19 @@ def up_to(share: float) -> list[float]:
 @pytest.mark.parametrize(("share", "stated_tokens"), [(0.2, WINDOW), (0.9, 200_000)], ids=["window known", "window unknown"])
 @pytest.mark.parametrize("script", FACTORS)
 class TestAfterTheFirstRefusals:
-    async def test_with_a_figure_no_other_request_of_the_mix_is_refused(self, script, share, stated_tokens):
+    async def test_named_figure_ends_refusals_of_mix(self, script, share, stated_tokens):
         provider = Provider(names_figures=True, stated_tokens=stated_tokens)
         assert sum(await provider.refusals_of("latin", LATIN)) <= (stated_tokens > WINDOW)
         assert sum(await provider.refusals_of(script, up_to(share))) <= 1
 
-    async def test_without_a_figure_two_refusals_are_enough(self, script, share, stated_tokens):
+    async def test_two_refusals_without_figure_are_enough(self, script, share, stated_tokens):
         provider = Provider(names_figures=False, stated_tokens=stated_tokens)
         await provider.refusals_of("latin", LATIN)
         assert sum(await provider.refusals_of(script, up_to(share))) <= 2
 
 
 @pytest.mark.parametrize("script", FACTORS)
-async def test_sessions_in_latin_letters_keep_their_ratio_and_their_prompt(script):
+async def test_latin_sessions_keep_ratio_and_prompt(script):
     provider = Provider(names_figures=True, stated_tokens=WINDOW)
     await provider.refusals_of("latin", LATIN)
     before = (await provider.stats()).seen_by("ann", time.time()).factor("some/model")

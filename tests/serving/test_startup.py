@@ -64,7 +64,7 @@ except litellm.ContextWindowExceededError:
 """
 
 
-def test_all_handlers_of_a_process_share_one_state():
+def test_handlers_of_a_process_share_one_state():
     """LiteLLM is patched once; what a patch notes reaches the state by which requests are treated now."""
     assert printed_by(TWO_HANDLERS).split()[-1:] == ["ContextWindowExceededError"]
 
@@ -72,11 +72,11 @@ def test_all_handlers_of_a_process_share_one_state():
 @pytest.mark.parametrize(("environment", "expected"), [
     ({}, (True, True)), ({"CTX_HOOKS_ENABLED": "0"}, (False, False)),
 ], ids=["on", "off"])  # fmt: skip
-def test_the_process_is_not_changed_where_the_environment_switches_the_plugin_off(environment, expected):
+def test_disabled_plugin_changes_no_process(environment, expected):
     assert state(**environment) == expected
 
 
-def test_the_start_is_one_record_of_what_runs_and_by_which_settings():
+def test_start_event_names_settings():
     raw = {
         "defaults": {"mode": "observe", "locked": ["mode"]}, "policies": {"careful": {"language": "zh"}},
         "teams": {"red": {"retrieval": True}, "blue": {"reserv": 1}, "green": {}}, "models": {"gpt": "careful"},
@@ -89,7 +89,7 @@ def test_the_start_is_one_record_of_what_runs_and_by_which_settings():
     assert event.digest == started(*settings_of(raw), ()).digest != started(*settings_of({}), ()).digest
 
 
-def test_a_start_is_one_line_that_names_and_counts_what_it_read(caplog):
+def test_start_is_one_log_line(caplog):
     caplog.set_level("INFO", "ctx_hooks")
     log_event(replace(START, ignored=("teams.red.reserv",)))
     (line,) = (record.getMessage() for record in caplog.records)
@@ -103,11 +103,11 @@ def test_a_start_is_one_line_that_names_and_counts_what_it_read(caplog):
     ({}, False), ({"router_settings": {"redis_host": "r"}}, True), ({"litellm_settings": {"cache": True}}, True),
     ({"litellm_settings": {"cache": True, "cache_params": {"type": "local"}}}, False),
 ])  # fmt: skip
-def test_the_store_is_redis_where_the_configuration_names_one(configuration, found):
+def test_store_is_redis_if_configured(configuration, found):
     assert names_redis(configuration) == found
 
 
-def test_a_fault_and_a_folder_that_is_not_there_are_events(tmp_path):
+def test_faults_are_events(tmp_path):
     heard = []
     end = on("fault", heard.append)
     attach_sinks(Settings(events={"path": str(tmp_path / "none")}))
@@ -121,7 +121,7 @@ def test_a_fault_and_a_folder_that_is_not_there_are_events(tmp_path):
     assert told == [("event file", ""), ("", "forwards the request unchanged")]
 
 
-def test_the_start_names_each_reserve_that_a_window_replaces(monkeypatch):
+def test_start_names_each_replaced_reserve(monkeypatch):
     """The configuration is the proxy's own, as it is when callbacks are loaded."""
     models = [
         ("default", 30_000, None), ("large", 200_000, 16_384), ("small", 32_768, 16_384), ("own", 128_000, 40_000),
