@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=600, help="of each size")
     given = parser.parse_args()
-    settings = ProviderSettings(window_tokens=10_000_000, keeps_records=False)
+    settings = ProviderSettings(window_tokens=10_000_000)
     with FakeProvider(settings) as provider, TemporaryDirectory() as folder:
         Path(folder, "timed_hooks.py").write_text(TIMED, encoding="utf-8")
         params = {"model": "openai/gpt-4.1", "api_base": f"{provider.url}/v1", "api_key": "none"}

@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=15, help="of each proxy and size, in turn")
     arguments = parser.parse_args()
     with ExitStack() as stack:
-        provider = stack.enter_context(FakeProvider(ProviderSettings(window_tokens=10_000_000, keeps_records=False)))
+        provider = stack.enter_context(FakeProvider(ProviderSettings(window_tokens=10_000_000)))
         folder = stack.enter_context(TemporaryDirectory())
         Path(folder, "empty_callback.py").write_text(EMPTY, encoding="utf-8")
         params = {"model": "openai/gpt-4.1", "api_base": f"{provider.url}/v1", "api_key": "none"}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ctx_hooks.testing.wordings import WORDINGS, Wording
+from ctx_hooks.testing.behaviour import WORDINGS, Wording
 
 
 def _bare(message: str, code: str | None) -> dict[str, Any]:

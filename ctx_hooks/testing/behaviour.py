@@ -1,11 +1,9 @@
-"""The behaviour of the fake provider: how it counts, refuses and answers."""
+"""The behaviour of the fake provider: how it counts, refuses and answers; with real wordings of an overflow."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
-
-from ctx_hooks.testing.wordings import WORDINGS
 
 Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 
@@ -14,6 +12,48 @@ def require_format(fmt: str) -> None:
     """Raise ValueError for a format that is none of the four."""
     if fmt not in get_args(Format):
         raise ValueError(f"fmt: one of {', '.join(get_args(Format))} is expected, not {fmt!r:.60}")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How one provider words an overflow. `text` may contain {limit}, {input}, {output} and {total}."""
+
+    text: str
+    status: int = 400
+    code: str | None = None
+    body: Callable[[str, str | None], Any] | None = None
+    in_stream: bool = False
+    """Whether a streamed request gets it as an error event inside a 200 answer."""
+
+
+WORDINGS: dict[str, Wording] = {
+    "openai": Wording(
+        "This model's maximum context length is {limit} tokens. However, your messages resulted in {input} tokens. "
+        "Please reduce the length of the messages.",
+        code="context_length_exceeded",
+    ),
+    "openai_responses": Wording(
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        code="context_length_exceeded",
+    ),
+    "anthropic": Wording("prompt is too long: {input} tokens > {limit} maximum"),
+    "bedrock": Wording("Input is too long for requested model."),
+    "gemini": Wording("The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."),
+}
+"""By name; a test may add others."""
+
+
+def error_body(wording: Wording, route: str, **figures: int) -> tuple[str, Any]:
+    """Return the message and the JSON body of an overflow; Anthropic's and Google's routes answer in shapes of their own."""
+    message = wording.text.format(**figures)
+    if route == "gemini":
+        return message, {"error": {"code": wording.status, "message": message, "status": "INVALID_ARGUMENT"}}
+    error = {"message": message, "type": "invalid_request_error"}
+    if route == "anthropic":
+        return message, {"type": "error", "error": error}
+    if wording.body:
+        return message, wording.body(message, wording.code)
+    return message, {"error": {**error, "param": "messages", "code": wording.code}}
 
 
 Script = Callable[[Format, Mapping[str, Any], int], "Reply"]
@@ -62,7 +102,6 @@ class ProviderSettings:
         refused_after_opening: whether such a refusal comes after the events that open a stream.
         refused_body: a refusal's body, sent with status 200: events or JSON, with `MESSAGE` for its text; "" for none.
         strict: whether requests that break a message rule are refused.
-        keeps_records: whether `/_requests` shows the received requests.
     """
 
     window_tokens: int = 8_000
@@ -78,7 +117,6 @@ class ProviderSettings:
     refused_after_opening: bool = False
     refused_body: str = ""
     strict: bool = True
-    keeps_records: bool = True
 
     def __post_init__(self) -> None:
         if self.wording not in WORDINGS:

@@ -1,12 +1,9 @@
-"""Google's `generateContent` and `streamGenerateContent`: their refusals and answers."""
+"""Google's `generateContent` and `streamGenerateContent`: addresses and message rules."""
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-from uuid import uuid4
-
-from ctx_hooks.testing.behaviour import Reply
 
 ROLES = frozenset({"user", "model", "function"})
 DATA = frozenset(
@@ -97,33 +94,6 @@ def _unsigned(contents: list[Mapping[str, Any]]) -> Iterator[str]:
     for n, step in enumerate(steps):
         if step and n > max(asked, default=-1) and not _signature(step[0]):
             yield f"Function call is missing a thought_signature in functionCall parts. Content position {n}."
-
-
-def chunks(model: Any, reply: Reply, usage: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the chunks of a streamed answer; each contains the usage, as Google's chunks do."""
-    parts: list[dict[str, Any]] = [{"functionCall": {"name": c.tool, "args": json.loads(c.json)}} for c in reply.calls]
-    parts = parts or [{"text": word + " "} for word in reply.text.split(" ")]
-    head = {"usageMetadata": dict(usage), "modelVersion": model, "responseId": uuid4().hex}
-    found = [{**head, "candidates": [_candidate([part])]} for part in parts]
-    found[-1]["candidates"][0]["finishReason"] = "STOP"
-    return found
-
-
-def whole(model: Any, reply: Reply, usage: Mapping[str, int]) -> dict[str, Any]:
-    """Return the answer to a request that is not streamed."""
-    streamed = chunks(model, reply, usage)
-    parts = [part for chunk in streamed for part in chunk["candidates"][0]["content"]["parts"]]
-    return {**streamed[-1], "candidates": [{**_candidate(parts), "finishReason": "STOP"}]}
-
-
-def usage_of(tokens: int, cached: int, output_tokens: int) -> dict[str, int]:
-    """Return the usage that Google bills."""
-    counts = {"promptTokenCount": tokens, "candidatesTokenCount": output_tokens, "totalTokenCount": tokens + output_tokens}
-    return {**counts, "cachedContentTokenCount": cached}
-
-
-def _candidate(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"index": 0, "content": {"role": "model", "parts": parts}}
 
 
 def _all(parts: list[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:

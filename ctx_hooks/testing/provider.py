@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -12,10 +12,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, Script
+from ctx_hooks.testing.behaviour import WORDINGS, Format, ProviderSettings, Reply, Script, Wording, error_body
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.rules import violations
-from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
 Payload: TypeAlias = Mapping[str, Any]
 Sent: TypeAlias = AsyncIterator[str] | Iterable[str | bytes]
@@ -57,14 +56,7 @@ FOUR_FORMATS = tuple(Protocol(paths=paths, fmt=fmt) for fmt, paths in PATHS.item
 """The formats as their own providers speak them."""
 
 
-def _listed(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    return [] if value is None else [{"role": "user", "content": value}]
-
-
-BROKEN_STATUS = 500
-BROKEN = "The server had an error while processing your request."
+BROKEN_STATUS, BROKEN = 500, "The server had an error while processing your request."
 LEFT_STATUS = 499
 """The status that servers log for a request whose sender did not wait for the answer."""
 
@@ -86,15 +78,15 @@ def create_app(
     app = FastAPI()
     state = _State(settings or ProviderSettings())
 
-    def serve(protocol: Protocol) -> None:
+    def answering(protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             return await _answer(protocol, request, state, script)
 
-        for path in protocol.paths:
-            app.post(path)(answer)
+        return answer
 
     for protocol in (*protocols, *FOUR_FORMATS):  # of two routes for one path, the first answers
-        serve(protocol)
+        for path in protocol.paths:
+            app.post(path)(answering(protocol))
 
     @app.post("/v1/responses/input_tokens")
     async def count(request: Request) -> dict[str, Any]:
@@ -108,10 +100,8 @@ def create_app(
 
     @app.post("/_reset")
     async def reset() -> None:
-        state.records.clear()
-        state.answered.clear()
-        state.prefixes.clear()
-        state.stored.clear()
+        for kept in (state.records, state.answered, state.prefixes, state.stored):
+            kept.clear()
 
     @app.post("/_settings")
     async def configure(request: Request) -> None:
@@ -138,8 +128,7 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         "error": None,
         "left": False,
     }
-    if used.keeps_records:
-        state.records.append(record)
+    state.records.append(record)
     if used.holds or payload.get("model") in used.held_models:
         while (await request.receive())["type"] != "http.disconnect":
             pass
@@ -191,6 +180,12 @@ def _continued(payload: Mapping[str, Any], state: _State) -> dict[str, Any]:
     return {**whole, "input": items}
 
 
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [{"role": "user", "content": value}]
+
+
 def _window(payload: Mapping[str, Any], settings: ProviderSettings) -> int:
     return settings.windows.get(str(payload.get("model")), settings.window_tokens)
 
@@ -198,19 +193,19 @@ def _window(payload: Mapping[str, Any], settings: ProviderSettings) -> int:
 def _refusal(
     protocol: Protocol, own_violations: list[str], payload: Mapping[str, Any], counted: int, settings: ProviderSettings
 ) -> tuple[int, str, Any, bool] | None:
-    unknown = payload.get("previous_response_id")
-    if unknown:
-        text = f"Previous response with id '{unknown}' not found."
-        return 400, *_error_body(protocol, Wording(text, code="previous_response_not_found")), False
+    unknown, output, cap = payload.get("previous_response_id"), _max_tokens(payload) or 0, settings.max_output_tokens
     broken = [*own_violations, *violations(protocol.fmt, payload)] if settings.strict else []
-    if broken:
-        wording = Wording(broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")
-        return 400, *_error_body(protocol, wording), False
-    output = _max_tokens(payload) or 0
-    cap = settings.max_output_tokens
-    if cap is not None and output > cap:
+    if unknown:
+        text, code = f"Previous response with id '{unknown}' not found.", "previous_response_not_found"
+    elif broken:
+        text, code = broken[0].replace("{", "{{").replace("}", "}}"), "invalid_value"
+    elif cap is not None and output > cap:
         text = f"max_tokens is too large: {output}. This model supports at most {cap} completion tokens, whereas you provided {output}."
-        return 400, *_error_body(protocol, Wording(text, code="invalid_value")), False
+        code = "invalid_value"
+    else:
+        text, code = "", ""
+    if text:
+        return 400, *_error_body(protocol, Wording(text, code=code)), False
     window = _window(payload, settings)
     total = counted + (output if settings.counts_output else 0)
     if total <= window:

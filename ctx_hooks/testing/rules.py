@@ -94,8 +94,8 @@ def _chat(payload: Mapping[str, Any]) -> Iterator[str]:
 def _unanswered_chat(ids: list[str]) -> Iterator[str]:
     if ids:
         yield (
-            "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-            f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(map(str, ids))}"
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+            f"The following tool_call_ids did not have response messages: {', '.join(map(str, ids))}"
         )
 
 

@@ -1,12 +1,11 @@
-"""Answers of the routes, whole and as server-sent events, in the shapes of the real APIs."""
+"""Answers of the four formats, whole and as server-sent events, in the shapes of the real APIs."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from ctx_hooks.testing import gemini
-from ctx_hooks.testing.behaviour import Call, Format, ProviderSettings, Reply, StreamedForm
+from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, StreamedForm
 from ctx_hooks.testing.rules import sign
 
 Event = dict[str, Any]
@@ -28,19 +27,21 @@ def new_id(kind: str) -> str:
 
 def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> Event:
     """Return the answer to a request that is not streamed."""
-    model = payload.get("model")
-    if fmt == "gemini":
-        return gemini.whole(model, reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
     if fmt == "openai-chat":
         message: Event = {"role": "assistant", "content": reply.text or None}
         if reply.calls:
-            message["tool_calls"] = [_chat_call(call) for call in reply.calls]
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
+            message["tool_calls"] = _chat_calls(reply)
+        choice = {"index": 0, "message": message, "finish_reason": _stop(reply)}
         return {**_chat_head(payload, "chat.completion"), "choices": [choice], "usage": _chat_usage(tokens, cached)}
     if fmt == "anthropic":
-        stop = "tool_use" if reply.calls else "end_turn"
         content = [block for block, _ in _anthropic_blocks(reply)]
-        return {**_anthropic_message(model, tokens, cached), "content": content, "stop_reason": stop}
+        stop = "tool_use" if reply.calls else "end_turn"
+        return {**_anthropic_message(payload, tokens, cached), "content": content, "stop_reason": stop}
+    if fmt == "gemini":
+        chunks = _gemini_events(payload, reply, tokens, cached)
+        (last,) = chunks[-1]["candidates"]
+        parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
+        return {**chunks[-1], "candidates": [{**last, "content": {"role": "model", "parts": parts}}]}
     usage = {
         "input_tokens": tokens,
         "input_tokens_details": {"cached_tokens": cached},
@@ -50,16 +51,13 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
     }
     repeated = {name: payload[name] for name in REPEATED if name in payload}
     output = _items(reply, shows_encrypted=ENCRYPTED in (payload.get("include") or ()))
-    return {**_response(model, "completed"), **repeated, "output": output, "usage": usage}
+    return {**_response(payload, "completed"), **repeated, "output": output, "usage": usage}
 
 
 async def stream(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> AsyncIterator[str]:
     """Yield the events of a streamed answer, except of the Responses route."""
-    if fmt == "gemini":
-        events = gemini.chunks(payload.get("model"), reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
-    else:
-        events = (_chat_events if fmt == "openai-chat" else anthropic_events)(payload, reply, tokens, cached)
-    for event in events:
+    makers = {"openai-chat": _chat_events, "anthropic": anthropic_events, "gemini": _gemini_events}
+    for event in makers[fmt](payload, reply, tokens, cached):
         yield sse(event)
     if fmt == "openai-chat":
         yield "data: [DONE]\n\n"
@@ -87,13 +85,11 @@ def sse(event: Mapping[str, Any]) -> str:
 
 def _opening(fmt: Format, payload: Mapping[str, Any]) -> list[Event]:
     """Return the events that come before the content of a streamed answer; Google's first chunk has content."""
-    model = payload.get("model")
     if fmt == "anthropic":
-        return [{"type": "message_start", "message": _anthropic_message(model, 1, 0)}, {"type": "ping"}]
+        return [{"type": "message_start", "message": _anthropic_message(payload, 1, 0)}, {"type": "ping"}]
     if fmt == "openai-responses":
-        kinds, response = ("response.created", "response.in_progress"), _response(model, "in_progress")
-        return [{"type": kind, "response": response, "sequence_number": n} for n, kind in enumerate(kinds)]
-    return [] if fmt == "gemini" else [_chat_chunk(_chat_head(payload), {"role": "assistant", "content": ""}, None)]
+        return _numbered({"type": f"response.{kind}", "response": _response(payload, "in_progress")} for kind in OPENING)
+    return [] if fmt == "gemini" else [_chat_chunk(_chat_head(payload), {"role": "assistant", "content": ""})]
 
 
 def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: StreamedForm) -> Event:
@@ -103,10 +99,9 @@ def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: Stre
         return {"object": "error", **error} if form == "flat" else {"error": error}
     if fmt == "openai-responses" and form == "failed":
         said = {"code": error.get("code"), "message": error.get("message")}
-        return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": said}}
+        return {"type": "response.failed", "response": {**_response(payload, "failed"), "error": said}}
     if fmt == "openai-responses" and form == "flat":
-        said = {name: error.get(name) for name in ("code", "message", "param")}
-        return {"type": "error", "sequence_number": 2, **said}
+        return {"type": "error", "sequence_number": 2, **{name: error.get(name) for name in ("code", "message", "param")}}
     return {"type": "error", "sequence_number": 2, "error": error}
 
 
@@ -118,28 +113,31 @@ def _words(text: str) -> list[str]:
     return [word + " " for word in text.split(" ")]
 
 
+def _stop(reply: Reply) -> str:
+    return "tool_calls" if reply.calls else "stop"
+
+
 def _chat_usage(tokens: int, cached: int) -> Event:
     counts = {"prompt_tokens": tokens, "completion_tokens": OUTPUT_TOKENS, "total_tokens": tokens + OUTPUT_TOKENS}
     return {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
 
 
-def _chat_call(call: Call) -> Event:
-    return {"id": new_id("call"), "type": "function", "function": {"name": call.tool, "arguments": call.json}}
+def _chat_calls(reply: Reply) -> list[Event]:
+    functions = ({"name": call.tool, "arguments": call.json} for call in reply.calls)
+    return [{"id": new_id("call"), "type": "function", "function": function} for function in functions]
 
 
 def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[Event]:
-    head = _chat_head(payload)
     deltas: list[Event] = [{"role": "assistant", "content": ""}]
     if reply.text or not reply.calls:
         deltas += [{"content": word} for word in _words(reply.text)]
-    for i, call in enumerate(map(_chat_call, reply.calls)):
+    for i, call in enumerate(_chat_calls(reply)):
         # As OpenAI does: the name comes first, the arguments in later chunks.
-        function = call["function"]
-        opening = {"index": i, **call, "function": {**function, "arguments": ""}}
-        arguments = [{"index": i, "function": {"arguments": piece}} for piece in _pieces(function["arguments"])]
-        deltas += [{"tool_calls": [piece]} for piece in (opening, *arguments)]
-    events = [_chat_chunk(head, delta, None) for delta in deltas]
-    events.append(_chat_chunk(head, {}, "tool_calls" if reply.calls else "stop"))
+        deltas.append({"tool_calls": [{"index": i, **call, "function": {**call["function"], "arguments": ""}}]})
+        pieces = _pieces(call["function"]["arguments"])
+        deltas += [{"tool_calls": [{"index": i, "function": {"arguments": piece}}]} for piece in pieces]
+    head = _chat_head(payload)
+    events = [*(_chat_chunk(head, delta) for delta in deltas), _chat_chunk(head, {}, _stop(reply))]
     if (payload.get("stream_options") or {}).get("include_usage"):
         events.append({**head, "choices": [], "usage": _chat_usage(tokens, cached)})
     return events
@@ -149,13 +147,25 @@ def _chat_head(payload: Mapping[str, Any], kind: str = "chat.completion.chunk") 
     return {"id": new_id("chatcmpl"), "object": kind, "created": 1, "model": payload.get("model")}
 
 
-def _chat_chunk(head: Mapping[str, Any], delta: Mapping[str, Any], finish: str | None) -> Event:
+def _chat_chunk(head: Mapping[str, Any], delta: Mapping[str, Any], finish: str | None = None) -> Event:
     return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def _anthropic_message(model: Any, tokens: int, cached: int) -> Event:
+def _gemini_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[Event]:
+    """Return the chunks of an answer; each contains the usage, as Google's chunks do."""
+    parts: list[Event] = [{"functionCall": {"name": c.tool, "args": json.loads(c.json)}} for c in reply.calls]
+    parts = parts or [{"text": word} for word in _words(reply.text)]
+    counts = {"promptTokenCount": tokens, "candidatesTokenCount": OUTPUT_TOKENS, "totalTokenCount": tokens + OUTPUT_TOKENS}
+    usage = {**counts, "cachedContentTokenCount": cached}
+    head = {"usageMetadata": usage, "modelVersion": payload.get("model"), "responseId": uuid4().hex}
+    candidates: list[Event] = [{"index": 0, "content": {"role": "model", "parts": [part]}} for part in parts]
+    candidates[-1]["finishReason"] = "STOP"
+    return [{**head, "candidates": [candidate]} for candidate in candidates]
+
+
+def _anthropic_message(payload: Mapping[str, Any], tokens: int, cached: int) -> Event:
     counts = {"input_tokens": tokens - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0}
-    head = {"id": new_id("msg"), "type": "message", "role": "assistant", "model": model, "content": []}
+    head = {"id": new_id("msg"), "type": "message", "role": "assistant", "model": payload.get("model"), "content": []}
     return {**head, "stop_reason": None, "stop_sequence": None, "usage": {**counts, "output_tokens": OUTPUT_TOKENS}}
 
 
@@ -179,7 +189,7 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[Event, list[Event]]]:
 
 def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[Event]:
     """Return the events of an answer in Anthropic's shape, which other providers wrap in their own streams."""
-    events: list[Event] = [{"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)}]
+    events: list[Event] = [{"type": "message_start", "message": _anthropic_message(payload, tokens, cached)}]
     for i, (block, deltas) in enumerate(_anthropic_blocks(reply)):
         begun = {name: EMPTY.get(name, value) for name, value in block.items()}
         events.append({"type": "content_block_start", "index": i, "content_block": begun})
@@ -190,12 +200,12 @@ def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cach
     return [*events, {"type": "message_stop"}]
 
 
-def _response(model: Any, status: str) -> Event:
+def _response(payload: Mapping[str, Any], status: str) -> Event:
     """Return a response without items; LiteLLM's types demand all these fields."""
     empty = dict.fromkeys(("error", "incomplete_details", "instructions"))
-    head = {"id": new_id("resp"), "object": "response", "created_at": 1, "status": status, "model": model, "output": []}
+    head = {"id": new_id("resp"), "object": "response", "created_at": 1, "status": status, "model": payload.get("model")}
     tools = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {**head, **tools, **empty, "metadata": {}, "temperature": 1.0, "top_p": 1.0}
+    return {**head, "output": [], **tools, **empty, "metadata": {}, "temperature": 1.0, "top_p": 1.0}
 
 
 def _items(reply: Reply, *, shows_encrypted: bool) -> list[Event]:
@@ -217,40 +227,43 @@ def _items(reply: Reply, *, shows_encrypted: bool) -> list[Event]:
     return items
 
 
+OPENING = ("created", "in_progress")
+"""The first two events of a response."""
+CONTENTS = {
+    "function_call": ("function_call_arguments", "arguments", _pieces, "", ""),
+    "reasoning": ("reasoning_summary_text", "summary", _pieces, "summary_index", "reasoning_summary_part"),
+    "message": ("output_text", "content", _words, "content_index", "content_part"),
+}
+"""By the type of an item: the events of its text, its field, how the text is cut; the index and the events of its only part."""
+
+
 def response_events(response: Mapping[str, Any]) -> list[Event]:
     """Return the events of a streamed response."""
     begun = {**response, "status": "in_progress", "output": []}
     begun.pop("usage", None)
-    found: list[Event] = [
-        *({"type": f"response.{kind}", "response": begun} for kind in ("created", "in_progress")),
-        *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
-        {"type": "response.completed", "response": response},
-    ]
-    return [{**event, "sequence_number": n} for n, event in enumerate(found)]
+    return _numbered(
+        [
+            *({"type": f"response.{kind}", "response": begun} for kind in OPENING),
+            *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
+            {"type": "response.completed", "response": response},
+        ]
+    )
+
+
+def _numbered(events: Iterable[Event]) -> list[Event]:
+    return [{**event, "sequence_number": n} for n, event in enumerate(events)]
 
 
 def _item_events(index: int, item: Event) -> list[Event]:
     """Return the events of an item: it is announced without its content, which comes in deltas."""
-    at = {"item_id": item["id"], "output_index": index}
-    if item["type"] == "function_call":
-        begun = {**item, "arguments": "", "status": "in_progress"}
-        kind, field, text = "response.function_call_arguments", "arguments", item["arguments"]
-        texts, around = _pieces(text), []
-    elif item["type"] == "reasoning":
-        begun, at["summary_index"] = {**item, "summary": []}, 0
-        kind, field, text = "response.reasoning_summary_text", "text", item["summary"][0]["text"]
-        texts, part = _pieces(text), item["summary"][0]
-        around = ["response.reasoning_summary_part", {**part, "text": ""}, part]
-    else:
-        begun, at["content_index"] = {**item, "content": [], "status": "in_progress"}, 0
-        part = item["content"][0]
-        kind, field, text = "response.output_text", "text", part["text"]
-        texts, around = _words(text), ["response.content_part", {**part, "text": ""}, part]
-    events = [{"type": f"{kind}.delta", **at, "delta": piece} for piece in texts]
-    events.append({"type": f"{kind}.done", **at, field: text})
-    if around:
-        name, before, after = around
-        events = [{"type": f"{name}.added", **at, "part": before}, *events, {"type": f"{name}.done", **at, "part": after}]
-    where = {"output_index": index}
-    added = {"type": "response.output_item.added", **where, "item": begun}
-    return [added, *events, {"type": "response.output_item.done", **where, "item": item}]
+    kind, field, cut, part_index, part_kind = CONTENTS[item["type"]]
+    at = {"item_id": item["id"], "output_index": index, **({part_index: 0} if part_index else {})}
+    (part,) = item[field] if part_kind else [{"text": item[field]}]
+    begun = {**item, field: [] if part_kind else "", **({"status": "in_progress"} if "status" in item else {})}
+    events = [{"type": f"response.{kind}.delta", **at, "delta": piece} for piece in cut(part["text"])]
+    events.append({"type": f"response.{kind}.done", **at, "text" if part_kind else field: part["text"]})
+    if part_kind:
+        added = {"type": f"response.{part_kind}.added", **at, "part": {**part, "text": ""}}
+        events = [added, *events, {"type": f"response.{part_kind}.done", **at, "part": part}]
+    added = {"type": "response.output_item.added", "output_index": index, "item": begun}
+    return [added, *events, {"type": "response.output_item.done", "output_index": index, "item": item}]

@@ -8,7 +8,7 @@ import pytest
 
 from ctx_hooks.litellm_compat.errors import overflow_of, text_of
 from ctx_hooks.testing import FakeProvider, ProviderSettings
-from ctx_hooks.testing.wordings import WORDINGS
+from ctx_hooks.testing.behaviour import WORDINGS
 
 WINDOW = 1_000
 MODELS = ("openai/served", "anthropic/served")

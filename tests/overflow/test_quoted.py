@@ -14,7 +14,7 @@ from overflow_wordings_data import WORDINGS as UNWRITTEN
 from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.quoted import LEAST_WORDS, MOST_CHARS, PIECE_CHARS
 from ctx_hooks.overflow.recognise import recognise_overflow
-from ctx_hooks.testing.wordings import WORDINGS
+from ctx_hooks.testing.behaviour import WORDINGS
 
 REPORTED = "This model's maximum context length is 1200 tokens. However, your messages resulted in 3000 tokens."
 FIGURES = {"limit": 1_200, "input": 3_000, "output": 500, "total": 3_500, "excess": 1_800}

@@ -15,7 +15,7 @@ from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE, TOO_MANY_BY
 from ctx_hooks.overflow.patterns.pattern import number
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate, too_many_bytes
 from ctx_hooks.overflow.texts import plain
-from ctx_hooks.testing.wordings import WORDINGS, error_body
+from ctx_hooks.testing.behaviour import WORDINGS, error_body
 
 KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "output_limit": "output_limit"}
 BESIDE = Path(os.environ.get("CTX_HOOKS_ERRORS", Path(__file__).resolve().parents[3] / "shared" / "provider_errors.jsonl"))

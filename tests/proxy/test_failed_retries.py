@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, SIZE
 
 from ctx_hooks.testing import Reply, streams
-from ctx_hooks.testing.wordings import WORDINGS, error_body
+from ctx_hooks.testing.behaviour import WORDINGS, error_body
 
 ROUTES = {"chat": CHAT, "messages": MESSAGES, "messages-to-openai": MESSAGES_TO_OPENAI, "responses": RESPONSES}
 FORMS = {"whole": False, "streamed": True}

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import LOOPBACK
-from ctx_hooks.testing.wordings import WORDINGS, Wording
+from ctx_hooks.testing.behaviour import WORDINGS, Wording
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
