@@ -98,7 +98,7 @@ def test_headline_counts_what_became_of_long_requests(report):
     assert "Of 6 requests, 5 were too long for the model: 1 failed, 1 went to a fallback, and 3 were answered" in done
     assert "1 request cost $0.50 more than without the compaction, $0.50 each" in done
     assert "Of 2 requests, 2 were too long for the model: 1 failed, 0 went to a fallback" in would
-    assert "and 1 would have been answered shorter. With mode: enforce, ctx_hooks compresses such a request" in would
+    assert "and 1 other would have been answered shorter. With mode: enforce, ctx_hooks also compresses" in would
     assert "With mode: enforce" not in done
 
 
@@ -276,6 +276,13 @@ def sessions_of(events):
     for event in events:
         figures.count(event)
     return figures, figures.largest.sessions(events)
+
+
+def test_steps_add_up_to_the_whole_reduction():
+    sizes = [(9_900, 4_400), (74_056, 9_219), (5_000, 5_000)]
+    decided = [e for steps in ((), STEPS) for n, size in enumerate(sizes) for e in turn(n, *size, steps=steps)]
+    figures, _ = sessions_of(decided)
+    assert sum(figures.step_tokens.values()) == 2 * sum(before - after for before, after in sizes)
 
 
 @pytest.mark.parametrize(("modes", "heading"), [

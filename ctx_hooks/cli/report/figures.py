@@ -180,7 +180,7 @@ class Figures:
             self.by_time.at(event.time_seconds)[mode].count(event)
         elif isinstance(event, DecisionEvent):
             saved = (event.provider_tokens_before or 0) - (event.provider_tokens_after or 0)
-            for step in all_steps(event.steps, saved) if event.steps else ():
+            for step in all_steps(event.steps, saved):
                 self.step_times[step.name] += 1
                 self.step_tokens[step.name] += step.tokens_saved
             self.largest.note(event)
@@ -198,6 +198,7 @@ DRAWN = {
         ("would have been answered shorter", "would", "observe", "shorter"),
         ("went to a fallback", "other", "enforce", "fallback"),
         ("failed", "bad", "enforce", "failed"),
+        ("went to a fallback, observed", "other", "observe", "fallback"),
         ("failed, observed", "bad", "observe", "failed"),
     ),
 }
