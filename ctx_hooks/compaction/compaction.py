@@ -1,7 +1,4 @@
-"""The compacted form of the first messages of a history, and its settled part, with which later compactions begin.
-
-The settled part is all but its newest exchanges. So the prompt cache need not store each compaction as a whole.
-"""
+"""The compacted form of the first messages of a history; later compactions begin with its settled part."""
 
 from dataclasses import dataclass
 from sys import getsizeof
@@ -25,7 +22,8 @@ class Compaction:
         reason: why it is larger than its target, None if it is not.
         summary: the model's summary that replaces the removed messages, None for the extractive summary.
         refers: whether its placeholders name archived texts.
-        unsettled: how many messages at its end are unchanged originals, in whole exchanges; those before them have settled.
+        unsettled: how many messages at its end are unchanged originals, in whole exchanges. Those before them have settled:
+            so the prompt cache need not store each compaction as a whole.
     """
 
     length: int
@@ -52,9 +50,9 @@ NONE_YET = Compaction(0, (), 0)
 
 
 def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bool) -> int:
-    """Return how many messages at the end of `made` are unchanged originals, in whole exchanges.
+    """Return how many messages at the end of `made` are unchanged originals, in whole exchanges or the newest one.
 
-    With `newest_only` only one exchange counts. In a group it is 0: all messages together decide who spoke first.
+    In a group it is 0: all messages together decide who spoke first.
     """
     if any(message.name is not None for message in originals.messages):
         return 0
@@ -70,10 +68,7 @@ def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bo
 
 def size_bytes(compaction: Compaction) -> int:
     """Return the memory of a compaction."""
-    held = 0
-    for message in compaction.messages:
-        held += MESSAGE_BYTES + json_bytes(message.raw)
-        for part in message.parts:
-            held += PART_BYTES + (getsizeof(part.arguments) if isinstance(part, ToolCall) else 0)
-            held += getsizeof(part.text) if isinstance(part, Opaque) else 0
-    return held
+    parts = [part for message in compaction.messages for part in message.parts]
+    copies = [p.arguments if isinstance(p, ToolCall) else p.text for p in parts if isinstance(p, (ToolCall, Opaque))]
+    messages_bytes = sum(MESSAGE_BYTES + json_bytes(message.raw) for message in compaction.messages)
+    return messages_bytes + PART_BYTES * len(parts) + sum(map(getsizeof, copies))

@@ -24,8 +24,7 @@ SMALL_GOAL_TOKENS = 20_000
 MOST_GENERATIONS = 8
 """At most so many compactions build on the first: a process that knows none of them must make each once."""
 NEWER_FRACTION = 0.3
-"""A compaction that builds on another leaves this share of the messages since, beside its newest exchange
-(docs/appendix/design_notes.md)."""
+"""A compaction on another leaves this share of the messages since beside its newest exchange (appendix/design_notes.md)."""
 LEAST_FREE_FRACTION = 0.03
 """If a compaction would leave less of the room free, it starts from the first message: answers need room, too."""
 LEAST_SETTLING_TOKENS = 8_000
@@ -67,7 +66,9 @@ class Thresholds:
         policy = budget.policy.model_dump(mode="json", include=set(COMPACTION_FIELDS), exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
         wanted = ("reasoning",) if budget.wants_reasoning else ()
-        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *budget.reference_fields, *wanted))
+        return digest_of(
+            (*figures, budget.counter.vocabulary, policy, budget.cut_newest, *budget.cut_texts.digested, *wanted)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ class Cut:
 class CutPoints:
     """The points of one history at which the client must have sent a request, and the compactions that are due there.
 
-    A compaction is due if the compacted form so far and the messages since exceed the trigger tokens. `arrived_tokens` has
-    the tokens of each message as sent before its compaction, with oversized results cut.
+    One is due if the compacted form so far and the messages since, which have `arrived_tokens` with oversized results cut,
+    exceed the trigger tokens.
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:
@@ -112,7 +113,8 @@ class CutPoints:
 
     def newest(self) -> Cut:
         """Return the newest due compaction; one of no message if the request fits unchanged."""
-        return Cut() if self.tokens_since(Cut()) <= self._room_tokens(Cut()) else self.newest_after(Cut())
+        is_whole = self._sent_tokens(Cut(), len(self._index)) <= self._room_tokens(Cut())
+        return Cut() if is_whole else self.newest_after(Cut())
 
     def newest_after(self, cut: Cut) -> Cut:
         """Return the newest compaction due after `cut`, itself if none is."""
@@ -203,11 +205,8 @@ class CutPoints:
         since_tokens = sent_tokens + loop_tokens - newest_tokens
         return before.tokens - loop_tokens + int(since_tokens * NEWER_FRACTION) + newest_tokens
 
-    def tokens_since(self, cut: Cut) -> int:
-        """Return the tokens of all messages outside a compaction, as sent before their own compaction."""
-        return self._sent_tokens(cut, len(self._index))
-
     def _room_tokens(self, cut: Cut) -> int:
+        """Return how many tokens of messages fit beside a compaction."""
         return self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
 
     def _sent_tokens(self, cut: Cut, length: int) -> int:

@@ -1,7 +1,4 @@
-"""The input of a compaction: a conversation's unread messages, and figures about each, known without reading it again.
-
-The figures of a message (the message index) are cached by its content. They have no text.
-"""
+"""The input of a compaction: unread messages, and the stats of each (the message index), cached by its content."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -37,11 +34,11 @@ BLOCK_MESSAGES = 32
 CALL_DIGEST_BYTES = 8
 """Short, since calls are compared only within one conversation."""
 FIGURES_BYTES = 96
-"""Memory of the three numbers of tokens in the stats."""
+"""Memory of the numbers of tokens in the stats."""
 
 
 class MessageStats(NamedTuple):
-    """The facts about one message that need no second reading.
+    """The facts about one message that need no second reading; none is text.
 
     Attributes:
         digest: the digest of its JSON, 16 bytes.
@@ -100,8 +97,8 @@ class History:
     @property
     def seen_tokens(self) -> LocalTokens:
         """The tokens of the request before this one of the same conversation, 0 for the first."""
-        before = request_points(self.index)[-2:-1]
-        return LocalTokens(sum(self.preamble_tokens + sum(m.tokens for m in self.index[:point]) for point in before))
+        *_, before, _ = (0, *request_points(self.index))
+        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in self.index[:before]) if before else 0)
 
     @property
     def fixed_tokens(self) -> LocalTokens:
@@ -224,8 +221,8 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
 
 
 def _block_bytes(block: _Block) -> int:
-    calls_bytes = sum(getsizeof(stats[-1]) + sum(map(getsizeof, stats[-1])) for stats in block if stats[-1])
-    return calls_bytes + sum(getsizeof(stats) + getsizeof(stats[0]) + FIGURES_BYTES for stats in block)
+    values = [value for stats in block for value in (stats, stats[0], stats[-1], *stats[-1])]
+    return sum(map(getsizeof, values)) + FIGURES_BYTES * len(block)
 
 
 def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:

@@ -1,8 +1,4 @@
-"""The fallback if a compression takes too long or fails: drop whole exchanges, oldest first, without counting tokens.
-
-Of a request with many messages it keeps objects of only those that may be sent: Python's garbage collector, which stops all
-threads, takes longer than the reading.
-"""
+"""The fallback if a compression takes too long or fails: drop whole exchanges, oldest first, without counting tokens."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -34,8 +30,6 @@ MOST_BYTES_PER_CHAR = 4
 """The longest character of UTF-8."""
 PLACEHOLDER_CHARS = 250
 """The longest placeholder inside a text, with its line breaks."""
-
-
 PROTECTED_EXCHANGES = 2
 """The newest tool loop, and a prefill behind it."""
 MOST_BEYOND = 10_000
@@ -43,7 +37,7 @@ MOST_BEYOND = 10_000
 
 
 class Skimmed(NamedTuple):
-    """What `compress` needs of a request.
+    """What `compress` needs of a long request; objects of all messages would occupy Python's garbage collector for long.
 
     Attributes:
         kept: the indices of the messages that it may keep.
@@ -62,10 +56,8 @@ def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
     """Return what matters of a request, in one walk from its end.
 
     That is the newest exchanges up to `most_tokens`, messages that stay at any place, the first request (it names the first
-    speaker), the newest two, those that the first speaker may have made last, and the newest words beside results.
-
-    Raises:
-        MalformedConversationError: an item is no message.
+    speaker), the newest two, those that the first speaker may have made last, and the newest words beside results. Raises
+    MalformedConversationError if an item is no message.
     """
     kept, turns = set[int](), list[Turn | None]()
     asked, asked_by, words = list[int](), dict[str | None, int](), list[int]()
@@ -135,9 +127,8 @@ def compress(
 ) -> Outcome:
     """Return the conversation with only as many of its newest exchanges as fit the goal by estimate.
 
-    Protected messages and the newest words stay. If these are too large, results beside words are cut, and those of the
-    newest loop if the budget allows it. A message says how many messages were removed. If the conversation has only the
-    kept messages of a `skimmed` one, the others count as removed.
+    Protected messages and the newest words stay; if these are too large, results beside words and of the newest loop are
+    cut. If the conversation has only the kept messages of a `skimmed` one, the others count as removed.
     """
     language = budget.policy.language
     before = LocalTokens(estimated_tokens(conversation) + (skimmed.tokens if skimmed else 0))

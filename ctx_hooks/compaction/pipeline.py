@@ -56,10 +56,9 @@ class Outcome:
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] = STEPS) -> Outcome:
-    """Run steps in order until the goal is met. Skip a step that would not make the conversation smaller.
+    """Run steps in order until the goal is met, without those that do not make the conversation smaller.
 
-    Raises:
-        CompressionTimeoutError: the deadline of the budget's counter is over.
+    Raises CompressionTimeoutError if the deadline of the budget's counter is over.
     """
     before = tokens = budget.counter.conversation(conversation)
     reports: list[StepReport] = []

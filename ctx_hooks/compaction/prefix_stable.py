@@ -4,7 +4,7 @@ Only the newest due compaction (`cut_points.py`) is made, and messages are only 
 their prefix byte for byte, on any worker and after any restart.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -34,9 +34,7 @@ _capped_tokens: ContentCache[LocalTokens] = ContentCache()
 def compacted(history: History, thresholds: Thresholds, summaries: Summaries = NO_SUMMARIES) -> tuple[Outcome, Cut]:
     """Return the compacted conversation to send, and the newest compaction in it.
 
-    Raises:
-        MalformedConversationError: a message that must be read is malformed.
-        CompressionTimeoutError: the deadline of the budget's counter is over.
+    Raises MalformedConversationError for a malformed message, CompressionTimeoutError after the deadline of the counter.
     """
     assembly = _Assembly(history, thresholds, summaries)
     cut, compaction = assembly.newest_compaction()
@@ -92,7 +90,7 @@ class _Assembly:
     def sent(self, compaction: Compaction, cut: Cut) -> Outcome:
         """Return the request: the compaction, the messages since, and quotations of compacted text for its user turns."""
         budget, start = self._thresholds.trigger, compaction.length
-        originals = self._history.messages.conversation(start, len(self._history.index))
+        originals = self._history.conversation(budget.counter, start)
         left = self._with_beside(compaction, cut)
         since = list(map(self.arrived, range(start, len(self._history.index))))
         share = self._cut_points.share(cut)
@@ -100,24 +98,22 @@ class _Assembly:
         left_tokens = partial(self._cut_points.left_tokens, cut)
         texts = Retrieval(self._history, start, compaction.messages, digest, budget, share, left_tokens).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
-        assembled = replace(originals, messages=(*left, *tail))
-        # What fits is not repaired: its provider may accept what others refuse.
-        sent = self._repaired(assembled) if self._history.tokens > budget.goal_tokens else assembled
-        is_summed = sent is assembled and len(left) == len(compaction.messages)
-        tokens = self._tokens(compaction, cut, texts) if is_summed else budget.counter.conversation(sent)
+        sent = replace(originals, messages=(*left, *tail))
+        if self._history.tokens > budget.goal_tokens:  # what fits is not repaired: its provider may accept it
+            sent = self._repaired(sent)
+        tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
-        reason, rewrites = None if fits else compaction.reason, self._cut_points.rewrites(cut)
-        refers = budget.stores(since) or compaction.refers
+        refers = budget.cut_texts.store(since) or compaction.refers
         return Outcome(
             sent,
             self._history.tokens,
             tokens,
             fits,
             compaction.steps,
-            reason,
-            rewrites,
+            reason=None if fits else compaction.reason,
+            rewrites=self._cut_points.rewrites(cut),
             choice=self._choice(compaction, cut),
-            offers=refers and budget.offers_texts,
+            offers=refers and budget.cut_texts.is_offered,
         )
 
     def _with_beside(self, compaction: Compaction, cut: Cut) -> tuple[Message, ...]:
@@ -129,15 +125,10 @@ class _Assembly:
         *others, last = compaction.messages
         if last.results:
             return (*others, replace(last, parts=(*last.parts, *beside), edited=True))
-        return (*others, last, message.with_parts(beside))
+        return (*compaction.messages, message.with_parts(beside))
 
-    def _tokens(self, compaction: Compaction, cut: Cut, texts: Mapping[int, str]) -> LocalTokens:
-        """Return the tokens of the assembled request, without counting a message again."""
-        count = self._thresholds.trigger.counter.text
-        beside_tokens = sum(map(count, self._history.messages.preamble))
-        given_tokens = sum(count(retrieval.appended(text)) for text in texts.values())
-        since_tokens = self._cut_points.tokens_since(cut)
-        return LocalTokens(beside_tokens + compaction.tokens + since_tokens + given_tokens)
+    def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
+        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), size_bytes)
 
     def _compaction(self, cut: Cut) -> Compaction:
         """Return the due compaction, with its model's summary if it has one and is then no larger than expected."""
@@ -148,9 +139,6 @@ class _Assembly:
             if compaction.summary is not None and compaction.tokens <= cut.tokens:
                 return compaction
         return self._remembered(cut, None)
-
-    def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
-        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), size_bytes)
 
     def _digest(self, cut: Cut, summary: WrittenSummary | None) -> bytes:
         """Return the digest of the first messages and of all else that their compaction depends on."""
@@ -169,10 +157,6 @@ class _Assembly:
         takes_new = not is_current(summary, length) or self._cut_points.begins_anew(cut)
         free_tokens = self._cut_points.free_tokens(cut) if takes_new else None
         return Choice(self._forms.digest(length), "" if summary is None else summary.prefix, length, free_tokens)
-
-    def _base_of(self, cut: Cut, summary: WrittenSummary | None) -> Cut | None:
-        """Return the compaction that one with this summary builds on; None if it starts from the first message."""
-        return cut.base if cut.base is not None and self._forms.held(cut.base.length) == summary else None
 
     def arrived(self, i: int) -> Message:
         """Return a message as sent before its compaction: with oversized results cut."""
@@ -201,8 +185,8 @@ class _Assembly:
 
     def _made(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         """Make the due compaction: on top of one before it, or from the first message, then with `summary` if given."""
-        before = self._base_of(cut, summary)
-        base = NONE_YET if before is None else self._remembered(before, summary)
+        follows = cut.base is not None and self._forms.held(cut.base.length) == summary
+        base = self._remembered(cut.base, summary) if cut.base is not None and follows else NONE_YET
         new = summary if not base.settled else None
         originals = self._originals(cut, base, capped=new is not None)
         repaired = self._repaired(originals)
@@ -231,7 +215,7 @@ class _Assembly:
         sent = codec.read(codec.write(outcome.conversation)).messages
         is_placed = summary is not None and any(placeholders.block_quoted(summary.text) in m.text for m in sent)
         # Stored before the compaction is remembered: later requests send it without its removed texts.
-        refers = trigger.stores(sent)
+        refers = trigger.cut_texts.store(sent)
         return Compaction(
             cut.length,
             sent,

@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.settings import Language
@@ -78,14 +77,6 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield found
         elif isinstance(found, list) and found and all(isinstance(x, str) for x in found):
             yield " ".join(found)
-
-
-def with_results(conversation: Conversation, results: Mapping[tuple[int, int], ToolResult]) -> Conversation:
-    """Return the conversation with some results replaced, by (message index, part index)."""
-    messages = list(conversation.messages)
-    for i in {i for i, _ in results}:
-        messages[i] = messages[i].with_parts(tuple(results.get((i, k), part) for k, part in enumerate(messages[i].parts)))
-    return conversation.with_messages(tuple(messages)) if results else conversation
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:

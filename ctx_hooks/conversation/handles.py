@@ -51,7 +51,7 @@ class Retrievable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutTexts:
-    """Gives references to texts before a step cuts them, and archives them. For one compression, in one thread.
+    """Gives references to texts before a step cuts them, and archives them, if it may. For one compression, in one thread.
 
     >>> from ctx_hooks.conversation.model import Message, Text
     >>> stored = {}
@@ -61,21 +61,24 @@ class CutTexts:
     (False, True, ['a long text'])
     """
 
-    retrievable: Retrievable
+    retrievable: Retrievable | None
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def is_offered(self) -> bool:
         """Whether the request offers the model the tool that returns the texts."""
-        return self.retrievable.tool is not None
+        return self.retrievable is not None and self.retrievable.tool is not None
 
     @property
-    def digested(self) -> tuple[str, float, bool]:
+    def digested(self) -> tuple[object, ...]:
         """The fields that change the bytes of placeholders."""
-        return self.retrievable.tenant.hex(), self.retrievable.kept_days, self.is_offered
+        found = self.retrievable
+        return () if found is None else (found.tenant.hex(), found.kept_days, self.is_offered)
 
-    def reference(self, text: str) -> Reference:
-        """Return a reference to the whole of a text that a step shortens."""
+    def reference(self, text: str) -> Reference | None:
+        """Return a reference to the whole of a text that a step shortens; None without an archive."""
+        if self.retrievable is None:
+            return None
         handle = handle_of(self.retrievable.tenant, text)
         self._texts[handle] = text
         return Reference(handle, self.retrievable.kept_days, self.is_offered)
@@ -84,9 +87,12 @@ class CutTexts:
         """Archive the texts whose handles the messages contain, as only these were removed; return whether there are any."""
         named = (handle for text in _texts(messages) for handle in HANDLE.findall(text)) if self._texts else ()
         found = {handle: self._texts[handle] for handle in named if handle in self._texts}
-        if found:
+        if found and self.retrievable is not None:
             self.retrievable.store(found)
         return bool(found)
+
+
+NO_ARCHIVE = CutTexts(None)
 
 
 def _texts(messages: Iterable[Message]) -> Iterator[str]:

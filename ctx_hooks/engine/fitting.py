@@ -78,11 +78,9 @@ def plan_attempt(request: Request, history: History, to: Target, limits: Limits)
 
 def budget_of(to: Target, limits: Limits, plan: RetryPlan, counter: Counter) -> Budget:
     """Return the budget of a request, without the retrieval tool's own tokens."""
-    cut_texts, tool_tokens = None, LocalTokens(0)
     found = to.retrievable
-    if found is not None:
-        cut_texts = CutTexts(found)
-        tool_tokens = counter.text(compact_json(found.tool)) if found.tool is not None else tool_tokens
+    cut_texts, tool = CutTexts(found), None if found is None else found.tool
+    tool_tokens = LocalTokens(0) if tool is None else counter.text(compact_json(tool))
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
     window_tokens, wants_reasoning = limits.window.tokens, limits.wants_reasoning
     return Budget(goal_tokens, window_tokens, counter, to.policy, plan.cut_newest, cut_texts, wants_reasoning)

@@ -1,12 +1,10 @@
 """How large a model's window is, how much of it a request may fill, and the goal of a compression."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.handles import CutTexts
-from ctx_hooks.conversation.model import Message
+from ctx_hooks.conversation.handles import NO_ARCHIVE, CutTexts
 from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy, fraction_of
 from ctx_hooks.runtime.warnings import warn_once
@@ -45,10 +43,7 @@ class Window:
 
 
 def window_of(policy: Policy, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
-    """Return the window that `model_info.max_input_tokens` states, else LiteLLM's, else 128,000; at most the policy's.
-
-    A value that is no window is logged and ignored.
-    """
+    """Return the window that `model_info.max_input_tokens` states, else LiteLLM's, else 128,000; at most the policy's."""
     source: Source
     tokens, source = (known, "model_map") if known else (DEFAULT_WINDOW_TOKENS, "default")
     if isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
@@ -70,12 +65,11 @@ def budget_tokens_of(
 ) -> ProviderTokens:
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
-    The requested output is lowered to what the reserve leaves: clients ask for 32,000 tokens and use 300. With `output` the
-    reserve is `requested`, at most a quarter of the window; without one (0), or in a window for input only, the default. A
-    thinking budget plus an answer (`least_output_tokens`) stays free if it is at most a quarter; both leave room for the
-    input's estimate error. `recent_message_tokens` is the mean of the last ten messages, in provider tokens, not rounded.
+    With `output` the reserve is `requested`, if the window holds the output; a thinking budget plus an answer
+    (`least_output_tokens`) stays free: both at most a quarter, with room for the input's estimate error.
+    `recent_message_tokens` is the mean of the last ten messages, in provider tokens, not rounded.
     """
-    quarter, least = quarter_of(window), least_output_tokens
+    quarter, least = _quarter_of(window), least_output_tokens
     # A quarter that is less than the default would compact small windows early: there the default is 8 % (pi).
     small = int(window.tokens * SCALED_RESERVE_FRACTION)
     reserve = DEFAULT_RESERVE_TOKENS if quarter >= DEFAULT_RESERVE_TOKENS else small
@@ -93,14 +87,13 @@ def budget_tokens_of(
     return max(ProviderTokens(window.tokens - reserve), min(LEAST_BUDGET_TOKENS, window.tokens))
 
 
-def quarter_of(window: Window) -> int:
-    """Return the most that a reserve in tokens, a requested output or a thinking budget keeps free of a window."""
+def _quarter_of(window: Window) -> int:
     return int(window.tokens * LARGEST_RESERVE_FRACTION)
 
 
 def replaced_reserve(window: Window, policy: Policy) -> str:
     """Return which reserve in tokens, the largest of `dynamic`, is above a quarter of the window; "" if none is."""
-    stated, most = DYNAMIC_RESERVES[0][1] if policy.reserve == "dynamic" else policy.reserve, quarter_of(window)
+    stated, most = DYNAMIC_RESERVES[0][1] if policy.reserve == "dynamic" else policy.reserve, _quarter_of(window)
     if not isinstance(stated, int) or stated <= most:
         return ""
     return f"reserve {stated:,} becomes {most:,} in a window of {window.tokens:,}"
@@ -123,7 +116,7 @@ class Budget:
         counter: counts in the model's vocabulary, until its deadline.
         policy: says which texts may be cut, and how.
         cut_newest: whether the results of the newest tool loop may be cut too; by default they are protected.
-        cut_texts: collects removed texts for the archive; None without an archive.
+        cut_texts: collects removed texts for the archive.
         wants_reasoning: whether the model refuses messages without the reasoning that they came with.
     """
 
@@ -132,7 +125,7 @@ class Budget:
     counter: Counter
     policy: Policy = DEFAULT_POLICY
     cut_newest: bool = True
-    cut_texts: CutTexts | None = None
+    cut_texts: CutTexts = NO_ARCHIVE
     wants_reasoning: bool = False
 
     def excess(self, conversation: Conversation) -> int:
@@ -141,26 +134,12 @@ class Budget:
 
     def reference(self, text: str) -> Reference | None:
         """Return the place of the complete removed text; None if nothing is archived."""
-        return None if self.cut_texts is None else self.cut_texts.reference(text)
+        return self.cut_texts.reference(text)
 
     @property
     def archives(self) -> bool:
         """Whether removed texts are archived."""
-        return self.cut_texts is not None
-
-    def stores(self, messages: Iterable[Message]) -> bool:
-        """Archive the removed texts that the messages refer to; return whether there are any."""
-        return self.cut_texts is not None and self.cut_texts.store(messages)
-
-    @property
-    def offers_texts(self) -> bool:
-        """Whether the request offers the model the tool that returns removed texts."""
-        return self.cut_texts is not None and self.cut_texts.is_offered
-
-    @property
-    def reference_fields(self) -> tuple[object, ...]:
-        """The fields that change the bytes of references."""
-        return () if self.cut_texts is None else self.cut_texts.digested
+        return self.cut_texts.retrievable is not None
 
     def with_goal(self, goal_tokens: LocalTokens) -> "Budget":
         """Return this budget with another goal."""

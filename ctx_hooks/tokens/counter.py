@@ -56,14 +56,12 @@ def encoding(name: VocabularyName) -> tiktoken.Encoding:
     """Return a vocabulary from LiteLLM's own files, unless the operator has set tiktoken's folder; raises OSError."""
     spec = find_spec("litellm")
     for root in (spec.submodule_search_locations if spec else None) or ():
-        folder = Path(root, "litellm_core_utils", "tokenizers")
-        if folder.is_dir():
-            os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(Path(root, "litellm_core_utils", "tokenizers")))
     return tiktoken.get_encoding(name)
 
 
 def load_vocabularies() -> None:
-    """Load both vocabularies before the first request, which would otherwise delay the others for a moment."""
+    """Load both vocabularies, before a first request waits for them."""
     for name in get_args(VocabularyName):
         encoding(name).encode_ordinary("")
 
@@ -71,9 +69,8 @@ def load_vocabularies() -> None:
 class Counter:
     """Counts in one vocabulary, for one request; it counts each message and conversation only once.
 
-    All work on a request counts tokens, so its `deadline` is here: the first count of each text or message checks it.
-    `other_weight` is the weight of a token of other scripts, figures and base64: with it, one factor converts local to
-    provider tokens, whatever the mix.
+    Each first count of a text or message checks the `deadline`. `other_weight` is the weight of a token of other scripts,
+    figures and base64: with it, one factor converts local to provider tokens, whatever the mix.
     """
 
     def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None, other_weight: float = 1.0) -> None:
@@ -107,8 +104,7 @@ class Counter:
 
     def message(self, message: Message, fmt: str) -> LocalTokens:
         """Return the tokens of one message or item, with its fixed cost."""
-        seen = self._seen.get(id(message))
-        if seen is not None:
+        if (seen := self._seen.get(id(message))) is not None:
             return seen[1]
         self.deadline.check()
         name = self.text(message.name) + 1 if message.name else 0
@@ -121,10 +117,8 @@ class Counter:
         self._seen[id(counted)] = (counted, tokens)  # while the object is kept, no other gets its id
 
     def guessed(self, message: Message, fmt: str) -> LocalTokens:
-        """Return how many of a message's tokens are a guess: media, unknown parts and reasoning.
-
-        Not sealed reasoning of the Responses API, which is in every request of a session, and fills the window.
-        """
+        """Return how many of a message's tokens are a guess: media, unknown parts and reasoning."""
+        # The sealed reasoning of the Responses API is in every request of a session, and fills the window.
         counted = (Text, ToolCall, Reasoning) if fmt == RESPONSES else (Text, ToolCall)
         return LocalTokens(sum(self.part(p, fmt) for p in _flat(message) if not isinstance(p, counted)))
 
@@ -134,10 +128,9 @@ class Counter:
 
     def conversation(self, conversation: Conversation) -> LocalTokens:
         """Return the tokens of the whole request: preamble and messages."""
-        seen = self._seen.get(id(conversation))
-        if seen is not None:
+        if (seen := self._seen.get(id(conversation))) is not None:
             return seen[1]
-        preamble = sum(self.text(t) for t in conversation.preamble)
+        preamble = sum(map(self.text, conversation.preamble))
         tokens = LocalTokens(preamble + self.messages(conversation.messages, conversation.format))
         self.know(conversation, tokens)
         return tokens

@@ -21,8 +21,7 @@ OPENAI_BASE_TOKENS, OPENAI_TILE_TOKENS, OPENAI_TILE_PIXELS = 85, 170, 512
 OPENAI_LONG_SIDE_PIXELS, OPENAI_SHORT_SIDE_PIXELS = 2048, 768
 """OpenAI's vision guide: 85 + 170 per 512-pixel tile, after fitting into 2,048 and scaling the short side to 768."""
 GEMINI_TILE_TOKENS, GEMINI_WHOLE_PIXELS, GEMINI_LONG_SIDE_PIXELS = 258, 384, 3_072
-GEMINI_TILES_PER_SHORT_SIDE = 1.5
-GEMINI_LEAST_TILE_PIXELS, GEMINI_LARGEST_TILE_PIXELS = 256, 768
+GEMINI_TILES_PER_SHORT_SIDE, GEMINI_LEAST_TILE_PIXELS, GEMINI_LARGEST_TILE_PIXELS = 1.5, 256, 768
 """Google's guides to tokens and images: 258 tokens for an image of at most 384 pixels on both sides, and for each tile of a
 larger one, scaled to at most 3,072 pixels before; a tile's side is the smaller dimension divided by 1.5, from 256 to 768."""
 SEALED_CHARS_PER_TOKEN = 6
@@ -32,8 +31,8 @@ OPENAI_SEALED_OVERHEAD_BYTES, OPENAI_SEALED_BYTES_PER_TOKEN = 650, 3.4
 encryption and four bytes for a token; English has 4.3 bytes a token, Chinese 4.8, Japanese 3.43."""
 DEPTH = 3
 """How deep a block's payload lies in it."""
-LEAST_PAYLOAD_CHARS = 200
-"""Ids and names are shorter."""
+LEAST_CHARS = 200
+"""Ids and names are shorter than a payload."""
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]+")
 HEADER_CHARS = 65_536
 """A JPEG's size follows its metadata, in practice within the first 48 kB."""
@@ -70,26 +69,21 @@ def media_tokens(media: Media, fmt: str) -> int:
 
 
 def has_known_size(block: Any) -> bool:
-    """Whether `block` is, or carries, an image whose width and height can be read here; nothing else has a known cost."""
+    """Whether `block` is, or carries, an image whose width and height can be read here."""
     return _pixels(_payload(block)) is not None
 
 
 def _payload(block: Any) -> str:
     """Return the base64 text of a media block, or "" if it is a URL or an id."""
-    for value in _strings(block, depth=DEPTH):
-        if value.startswith("data:"):
+    values = [block]
+    for _ in range(DEPTH):
+        values = [inner for value in values for inner in (value.values() if isinstance(value, Mapping) else (value,))]
+    for value in values:
+        if isinstance(value, str) and value.startswith("data:"):
             return value.partition(",")[2]
-        if len(value) > LEAST_PAYLOAD_CHARS and BASE64.fullmatch(value, 0, LEAST_PAYLOAD_CHARS):
+        if isinstance(value, str) and len(value) > LEAST_CHARS and BASE64.fullmatch(value, 0, LEAST_CHARS):
             return value
     return ""
-
-
-def _strings(value: Any, depth: int) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if not isinstance(value, Mapping) or not depth:
-        return []
-    return [s for v in value.values() for s in _strings(v, depth - 1)]
 
 
 def _pixels(payload: str) -> tuple[int, int] | None:

@@ -19,10 +19,7 @@ CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_conte
 
 
 class Billed(NamedTuple):
-    """The usage that an answer states: the whole input, its parts that the prompt cache served and took, and the output.
-
-    Only Anthropic has a price of its own for what is written into the cache. The output includes reasoning.
-    """
+    """The usage that an answer states: the whole input, its parts that the prompt cache served and took, and the output."""
 
     input_tokens: ProviderTokens
     cached_tokens: ProviderTokens = ProviderTokens(0)
@@ -72,10 +69,9 @@ def used_hosted_tools(answer: Any) -> bool:
     choices = [_held(choice) for name in ("choices", "candidates") for choice in listed(said.get(name))]
     noted = [(usage, USAGE_NOTES), (_held(usage.get("prompt_tokens_details")), USAGE_NOTES), (said, SEARCH_NOTES[2:3])]
     noted += [(held, SEARCH_NOTES) for choice in choices for held in (choice, _held(choice.get("message")))]
-    found = [held[name] for held, names in noted for name in names if name in held]
     called = [str(getattr(kind, "value", kind) or "") for kind in blocks]
     is_called = any(n == "server_tool_use" or (n.endswith("_call") and n not in CALLERS_CALLS) for n in called)
-    return is_called or any(map(_says_something, found))
+    return is_called or any(_says_something(held.get(name)) for held, names in noted for name in names)
 
 
 def was_cut_short(answer: Any) -> bool:
@@ -83,7 +79,7 @@ def was_cut_short(answer: Any) -> bool:
     said = _held(answer)
     reasons = [_field(choice, "finish_reason") for choice in listed(said.get("choices"))]
     reasons += [said.get("stop_reason"), _field(said.get("incomplete_details"), "reason")]
-    return not CUT_SHORT.isdisjoint(filter(None, map(str, reasons)))
+    return not CUT_SHORT.isdisjoint(map(str, reasons))
 
 
 def _says_something(value: Any) -> bool:

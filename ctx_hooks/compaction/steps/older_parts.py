@@ -4,13 +4,12 @@ Codex sends its instructions again when it continues a session: the first copy i
 a reading tool is stale once the same call has returned again.
 """
 
-from collections import Counter as Occurrences
 from dataclasses import replace
 from typing import TypeVar
 
 from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.tool_texts import call_names, with_results, with_text
+from ctx_hooks.compaction.tool_texts import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolResult
@@ -61,7 +60,6 @@ def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversati
 def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
     language, older = budget.policy.language, conversation.older_messages
     calls = call_names(conversation.messages)
-    again = {call for call, times in Occurrences(calls.values()).items() if times > 1}
     returned_by: dict[object, str] = {}
     reads: set[object] = set()
     short: dict[tuple[int, int], ToolResult] = {}
@@ -70,7 +68,7 @@ def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
         if not isinstance(result, ToolResult) or not _comparable(result):
             continue
         text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
-        read = call if call in again and call[0] in READERS and tool_texts.paths(call[1]) else None
+        read = call if call[0] in READERS and tool_texts.paths(call[1]) else None
         if i in older and not result.is_cut:
             if text in returned_by:
                 short[i, k] = with_text(result, placeholders.line("repeated", language, tool=returned_by[text]))
@@ -81,7 +79,12 @@ def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
             returned_by[text] = call[0]
         if read is not None and not names_an_error(result.text[:ERROR_CHARS]):
             reads.add(read)
-    return with_results(conversation, short)
+    return conversation.with_messages(
+        tuple(
+            message.with_parts(tuple(short.get((i, k), part) for k, part in enumerate(message.parts)))
+            for i, message in enumerate(conversation.messages)
+        )
+    )
 
 
 def _comparable(result: ToolResult) -> bool:
