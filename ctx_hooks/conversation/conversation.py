@@ -40,10 +40,7 @@ class Conversation:
 
     @cached_property
     def exchanges(self) -> tuple[range, ...]:
-        """Ranges of messages that are kept or removed together: a cut between two never separates a call from its result.
-
-        Neighbouring items of the assistant are one answer: reasoning, text and calls belong together.
-        """
+        """Ranges of messages that are kept or removed together: calls with their results, and all items of an answer."""
         messages, joins_items = self.messages, self.has_items
         ends: list[int] = []
         open_calls: set[str] = set()
@@ -60,12 +57,12 @@ class Conversation:
 
     @cached_property
     def newest_request(self) -> int | None:
-        """Index of the newest message in any user's own words; None without one."""
+        """The index of the newest message in any user's own words, None without one."""
         return next((i for i in range(len(self.messages) - 1, -1, -1) if is_request(self.messages[i])), None)
 
     @cached_property
     def newest_loop(self) -> range:
-        """The tool loop that waits for the model's next step (the last exchange before a prefill), else an empty range."""
+        """The tool loop that waits for the model's next step (the last exchange before a prefill), empty without one."""
         for exchange in reversed(self.exchanges):
             if any(self.messages[i].results or self.messages[i].calls for i in exchange):
                 return exchange
@@ -92,10 +89,7 @@ class Conversation:
 
     @cached_property
     def protected(self) -> frozenset[int]:
-        """The messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
-
-        So do settled messages, a provider's own compaction, items of no known role, and what the first speaker said last.
-        """
+        """The messages that stay whole: settled ones, those that stay anywhere, the newest loop, requests and a prefill."""
         waiting = (self.newest_request, self._request_of_first_speaker, self._prefill)
         always = (i for i, m in enumerate(self.messages) if stays(m))
         return frozenset((*self.newest_loop, *range(self.settled), *(i for i in waiting if i is not None), *always))
@@ -117,13 +111,10 @@ class Conversation:
         return frozenset(i for exchange in self.older_exchanges for i in exchange)
 
     def reasoning_left(self, index: int, part: Reasoning, *, is_wanted: bool) -> Reasoning | None:
-        """Return what steps leave of a message's reasoning; `is_wanted`: the model wants it back, one character is enough.
-
-        Only turns before the newest request lose any. Anthropic, with thinking enabled: "Expected `thinking` or
-        `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a
-        thinking block". An item of reasoning (Responses) goes only with its exchange: the next item may need it.
-        """
+        """Return what steps leave of a message's reasoning; if the model wants it back (`is_wanted`), one character."""
         newest = self.newest_request
+        # Anthropic: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final
+        # `assistant` message must start with a thinking block". In Responses the next item may need it.
         if newest is None or index >= newest or self.has_items:
             return part
         if not is_wanted or self.signs_parts:
@@ -133,16 +124,12 @@ class Conversation:
     @property
     def _prefill(self) -> int | None:
         """The index of a prefilled answer: the last message, if the assistant's and without tool calls."""
-        last = len(self.messages) - 1
-        is_answer = bool(self.messages) and self.messages[last].role == "assistant" and not self.messages[last].calls
-        return last if is_answer else None
+        last = self.messages[-1] if self.messages else None
+        return len(self.messages) - 1 if last is not None and last.role == "assistant" and not last.calls else None
 
     @property
     def _request_of_first_speaker(self) -> int | None:
-        """The index of the newest message of the user who speaks first, None without one.
-
-        Multi-agent frameworks send the output of other agents as named user messages, after the question that all work on.
-        """
+        """The index of the newest message of the user who speaks first, None without one: other agents are named users."""
         requests = [i for i, m in enumerate(self.messages) if is_request(m)]
         own = [i for i in requests if self.messages[i].name in (self.messages[requests[0]].name, None)]
         return own[-1] if own else None

@@ -37,7 +37,7 @@ class Retrievable:
     """How a model can retrieve the text that was removed from a request.
 
     Attributes:
-        tenant: the key of the tenant that owns the texts. Without it nobody can find the text of a handle, or make a handle.
+        tenant: the key of the tenant that owns the texts: without it nobody finds the text of a handle.
         kept_days: the archive keeps the texts for at most so many days.
         tool: the definition of the tool that returns them, sent with the first reference; None if no tool is offered.
         store: queues texts, by their handles, to be archived; called in any thread, and raises nothing.

@@ -1,7 +1,4 @@
-"""The neutral, frozen messages that every room works on, and who speaks in them.
-
-A part or message keeps the provider's own value in `raw`, so that formats write it back with all of its fields.
-"""
+"""The neutral, frozen messages that every room works on; their `raw` is the provider's own value, for writing it back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,10 +21,9 @@ QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of a message or of a tool result.
+    """Plain text of a message or of a tool result; `came_text` is the original text, None while no step has cut it.
 
-    `came_text` is the original text, None while no step has cut it. Steps keep a text that the provider has signed whole, or
-    remove it with its exchange.
+    Steps keep a text that the provider has signed whole, or remove it with its exchange.
     """
 
     text: str
@@ -79,7 +75,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A part of unknown kind: the counter counts its `text` and the `media` found in it, and no step changes it.
+    """A part of unknown kind, with the `media` in it, which no step changes.
 
     `texts` has the paths of its long texts: these are separate parts before it, each with its path as `raw`.
     """
@@ -92,12 +88,9 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to a tool call.
+    """The answer to a tool call; `came_text` is as in `Text`.
 
-    Attributes:
-        is_error: whether the provider's own field says that the tool failed.
-        came_text: the original text, None while no step has cut it. No message text can set this field.
-        is_missing: whether the client sent no result, and a repair added this one.
+    `is_error`: the provider's own field says that the tool failed. `is_missing`: a repair added it, the client sent none.
     """
 
     call_id: str
@@ -128,11 +121,9 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message or item of the provider's list.
+    """One message or item of the provider's list; the role of a provider's own item is `other`.
 
     Attributes:
-        role: `other` is a provider's own item, of no known role.
-        parts: its content, calls and results in order.
         name: who speaks, if there are several users or agents.
         pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
         edited: whether the format must write it from `parts` instead of `raw`.
@@ -168,18 +159,16 @@ class Message:
 
 
 def is_request(message: Message) -> bool:
-    """Whether a user speaks here: user messages that return tool results are the client's words, not the user's.
-
-    A message that replaces a removed one is no request either. A result that a repair added before words does not count.
-    """
+    """Whether a user speaks here, and not the client: it returns tool results, and a placeholder replaces a message."""
     if message.role != "user" or message.text in REMOVED_MESSAGES:
         return False
     results = message.results
+    # A repair may have added results before a user's words.
     return not results or (len(results) < len(message.parts) and all(r.is_missing for r in results))
 
 
 def is_question(message: Message) -> bool:
-    """Whether a user speaks here and asks: the words contain a question mark."""
+    """Whether a user asks here: the words contain a question mark."""
     text = message.text if is_request(message) else ""
     return any(mark in text for mark in QUESTION_MARKS)
 
@@ -195,10 +184,9 @@ def stays(message: Message) -> bool:
 def replaces_history(message: Message) -> bool:
     """Whether it contains a provider's summary of the messages before it, which the client may have dropped.
 
-    Anthropic: "If a later request leaves the block out, Claude gets no summary", and a signed block comes first in
-    `messages`. LiteLLM keeps the blocks of a chat message in `provider_specific_fields`.
+    Anthropic: "If a later request leaves the block out, Claude gets no summary".
     """
-    own = message.raw.get("provider_specific_fields")
+    own = message.raw.get("provider_specific_fields")  # in which LiteLLM keeps the blocks of a chat message
     if own and isinstance(own, Mapping) and own.get("compaction_blocks"):
         return True
     opaque = [p.raw for p in message.parts if isinstance(p, Opaque) and isinstance(p.raw, Mapping)]
@@ -206,5 +194,4 @@ def replaces_history(message: Message) -> bool:
 
 
 def _joined(parts: tuple[Part, ...]) -> str:
-    """Return the texts of some parts, joined by line breaks."""
     return "\n".join([part.text for part in parts if isinstance(part, Text)])

@@ -1,7 +1,4 @@
-"""Placeholders tell the model that text was removed, why, and how to get it back. No step removes text silently.
-
-A placeholder describes only the text that it replaces, and stays true whatever other steps do.
-"""
+"""Placeholders tell the model that text was removed, why, and how to get it back; each describes only what it replaces."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -139,10 +136,7 @@ FAILED: Words = {"en": "the last change failed", "zh": "最后一次更改失败
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where the archive has the whole of a shortened or removed text, for at most so many days.
-
-    `is_offered`: whether the request offers the model the tool that returns the text.
-    """
+    """Where the archive has the whole of a text; `is_offered`: the request offers the model the tool that returns it."""
 
     handle: str
     kept_days: float
@@ -155,10 +149,7 @@ def quoted(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return the words of a user or the assistant as a quotation after their source: verbatim if that is unambiguous.
-
-    A text of one line cannot imitate another source. A text with a line break, our mark or a quote first becomes JSON.
-    """
+    """Return a user's or the assistant's words as a quotation after their source: as JSON if they might imitate another one."""
     plain = text.strip()
     is_plain = plain.isprintable() and MARK not in plain and not plain.startswith('"')
     return plain if is_plain else quoted(text)
@@ -203,11 +194,9 @@ def dropped(
     below: Below = "nothing",
 ) -> str:
     """Return the placeholder of removed messages (some perhaps further below); `below` says which quotations follow it."""
-    words = _WORDS[language]
+    words, name = _WORDS[language], "one_dropped" if messages == 1 else "dropped"
     place = words["scattered" if is_scattered else "here"]
-    return (
-        line("one_dropped" if messages == 1 else "dropped", language, reference, place=place, count=messages) + words[below]
-    )
+    return line(name, language, reference, place=place, count=messages) + words[below]
 
 
 def source(kind: str, name: str | None, language: Language) -> str:

@@ -16,7 +16,7 @@ SEALED = fields.SEALED_FIELDS | fields.SIGNATURE_FIELDS | {"fingerprint"}
 
 
 def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
-    """Read string or block content: texts, media, and everything else as `parts_of_value` reads it."""
+    """Read content that is a string, blocks, or any other value."""
     if isinstance(content, (list, tuple)):
         return tuple([part for block in content for part in block_parts(block, text_types)])
     if isinstance(content, str):
@@ -59,7 +59,6 @@ def _long_texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _with_texts(value: Any, texts: Mapping[Path, str], path: Path = ()) -> Any:
-    """Return a copy of `value` with other texts at some paths."""
     if isinstance(value, (list, tuple)):
         return [_with_texts(inner, texts, (*path, n)) for n, inner in enumerate(value)]
     if isinstance(value, Mapping):
@@ -71,13 +70,13 @@ def write_parts(parts: Iterable[Part], write: Callable[[Part], Any]) -> list[Any
     """Write one value a part. A text of an unknown value is written in its place there, or a mark if a step removed it."""
     listed = list(parts)
     texts = {id(part.raw): part.text for part in listed if isinstance(part, Text) and isinstance(part.raw, tuple)}
-    return [
-        _with_texts(part.raw, {path: texts.get(id(path), GAP) for path in part.texts})
-        if isinstance(part, Opaque) and part.texts
-        else write(part)
-        for part in listed
-        if id(part.raw) not in texts
-    ]
+    written = []
+    for part in listed:
+        if isinstance(part, Opaque) and part.texts:
+            written.append(_with_texts(part.raw, {path: texts.get(id(path), GAP) for path in part.texts}))
+        elif id(part.raw) not in texts:
+            written.append(write(part))
+    return written
 
 
 def write_content(parts: Sequence[Part], original: Any, text_type: str) -> Any:

@@ -48,7 +48,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 
 
 class DeepJson(str):
-    """The JSON text of a value that is nested deeper than MAX_DEPTH; `copied` makes the value of it again."""
+    """The JSON text of a value that is nested deeper than MAX_DEPTH."""
 
     __slots__ = ()
 
@@ -66,10 +66,7 @@ def compact_json(value: Any) -> str:
 
 
 def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
-    """Return the texts before the messages, one for each block or tool, and the number of cache markers.
-
-    They are separate, so that no single call holds Python's lock for long; they are counted and never sent.
-    """
+    """Return the texts before the messages, one for each block or tool, and the number of cache markers; no text is sent."""
     blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
     return tuple(map(_counted_text, blocks)), sum(map(_markers, blocks))
 
@@ -86,22 +83,19 @@ def _counted_text(block: Any) -> str:
 
 
 def _markers(block: Any) -> int:
-    """Count the cache markers of a system block or tool; a chat tool may carry its marker inside `function`."""
     own = mapping_or_empty(block)
-    return sum(place.get(CACHE_MARKER) is not None for place in (own, mapping_or_empty(own.get("function"))))
+    places = (own, mapping_or_empty(own.get("function")))  # of a chat tool
+    return sum(place.get(CACHE_MARKER) is not None for place in places)
 
 
 def unmarked(item: Any) -> Any:
-    """Return a message without cache markers; the same object if nothing differs.
-
-    Clients such as Claude Code write a marked text as a block, and an unmarked one as a string.
-    """
+    """Return a message without cache markers; the same object if nothing differs."""
     if not isinstance(item, Mapping):
         return item
-    content = item.get("content")
-    said: Any = content
+    content = said = item.get("content")
     if isinstance(content, (list, tuple)):
         said = [unmarked(block) for block in content]
+        # Clients such as Claude Code write a marked text as a block, and an unmarked one as a string.
         if len(said) == 1 and isinstance(said[0], Mapping) and said[0].keys() == {"type", "text"}:
             said = said[0]["text"]
         elif all(new is old for new, old in zip(said, content, strict=True)):
@@ -112,13 +106,10 @@ def unmarked(item: Any) -> Any:
 
 
 def copied(value: Any, levels: int = MAX_DEPTH) -> Any:
-    """Return a copy of a JSON value, five times as fast as `deepcopy`, which copies only values of other types.
+    """Return a copy of a JSON value, five times as fast as `deepcopy` makes it.
 
-    In the copy of a client's message a value that is nested too deeply is a `DeepJson`, and in the copy of that it is a
-    value again.
-
-    Raises:
-        MalformedConversationError: it is nested deeper than Python can write.
+    A value that is nested too deeply becomes a `DeepJson`, and in a copy of that a value again. Raises
+    MalformedConversationError if it is nested deeper than Python can write.
     """
     kind = type(value)
     if kind is DeepJson:
@@ -159,8 +150,7 @@ def may_be_payload(text: str) -> bool:
 def is_payload(text: str) -> bool:
     """Whether `text` is a data URL or long base64 (no hex, no long word), judged by its first, middle and last characters.
 
-    Mistaking text for a payload is the cheaper error: its count is too low, and a retry follows the refusal. Mistaking a
-    payload for text costs the conversation its history, and nobody notices.
+    Mistaking text for a payload is the cheaper error: a retry follows the refusal, and nobody notices a lost history.
     """
     if not may_be_payload(text):
         return False
@@ -170,9 +160,8 @@ def is_payload(text: str) -> bool:
         return False
     places = (0, len(text) // 2, len(text) - SAMPLE_CHARS)
     samples = [text[at : at + SAMPLE_CHARS].replace("\n", "").replace("\r", "") for at in places]
-    return all(map(BASE64.fullmatch, samples)) and all(
-        re.search(kind, "".join(samples)) for kind in ("[0-9]", "[a-z]", "[A-Z]")
-    )
+    kinds = (re.search(kind, "".join(samples)) for kind in ("[0-9]", "[a-z]", "[A-Z]"))
+    return all(map(BASE64.fullmatch, samples)) and all(kinds)
 
 
 def payload_kind(field: str, text: str) -> MediaKind | None:

@@ -4,7 +4,7 @@ A call or response without an id gets one from its function's name and place, in
 """
 
 import json
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ MEDIA_FIELDS = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
 LOOKED_BACK_CONTENTS = 8
 """Responses directly follow their calls; clients with one response a content make at most this many calls in parallel."""
 METHODS = (":generateContent", ":streamGenerateContent")
-"""The path endings of routes that carry a conversation; `:countTokens` only asks for its size."""
+"""The path endings of routes that carry a conversation."""
 CONFIGS = ("config", "generationConfig", "generation_config")
 """LiteLLM renames the field between its pre-call hook and the attempts; if a request has both, it sends `config`."""
 OUTPUT_FIELDS = ("maxOutputTokens", "max_output_tokens")
@@ -42,13 +42,13 @@ COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
 
 
 def _config_of(fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the configuration and the name of its field; LiteLLM's name and an empty one if there is none."""
+    """Return the name of the configuration's field, and the configuration; LiteLLM's name and an empty one without one."""
     name = next((n for n in CONFIGS if isinstance(fields.get(n), MAPPINGS)), CONFIGS[0])
     return name, mapping_or_empty(fields.get(name))
 
 
 def _value_of(fields: Any, name: str) -> Any:
-    """Return the value of the field `name`, written in camelCase or in snake_case; None if there is neither."""
+    """Return the value of the field `name` in camelCase or in snake_case, None without one."""
     own = mapping_or_empty(fields)
     return own.get(_name_in(own, name))
 
@@ -105,7 +105,6 @@ def _parts(block: Any, unnamed: Counter[str]) -> tuple[Part, ...]:
 
 
 def _media_or_rest(block: Any) -> tuple[Text | Media | Opaque, ...]:
-    """Return the image, sound or file that a part carries or names; any other part as its texts and the rest."""
     for name, field in (("inlineData", "data"), ("fileData", "fileUri")):
         data = _value_of(block, name)
         content = _value_of(data, field)
@@ -137,30 +136,28 @@ def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
         return message
     calls = _last_calls(items, index)
     called, answered = Counter(c.id for c in calls), Counter(r.call_id for r in message.results)
-    unanswered: dict[str, deque[ToolCall]] = {}
+    unanswered: defaultdict[str, deque[ToolCall]] = defaultdict(deque)
     for call in calls:
         if not _counts_down(answered, call.id):
-            unanswered.setdefault(call.name, deque()).append(call)
-    parts: list[Part] = []
-    for part in message.parts:
+            unanswered[call.name].append(call)
+    parts = list(message.parts)
+    for k, part in enumerate(parts):
         if isinstance(part, ToolResult) and not _counts_down(called, part.call_id):
             response = _value_of(part.raw, "functionResponse")
-            open_calls = unanswered.get(text_or_empty(response.get("name")))
+            open_calls = unanswered[text_or_empty(response.get("name"))]
             if open_calls and not (_own_id(response) and _own_id(_value_of(open_calls[0].raw, "functionCall"))):
-                parts.append(replace(part, call_id=open_calls.popleft().id))
-                continue
-        parts.append(part)
+                parts[k] = replace(part, call_id=open_calls.popleft().id)
     return replace(message, parts=tuple(parts))
 
 
 def _counts_down(counts: Counter[str], name: str) -> bool:
-    """Take one of `name`; return whether there was one left."""
+    """Take one of `name`, and return whether there was one."""
     counts[name] -= 1
     return counts[name] >= 0
 
 
 def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
-    """Return the calls of the model's content before `index`, none if that is too far away to be answered there."""
+    """Return the calls of the model's content before `index`, none if it is too far away."""
     for item in reversed(items[max(0, index - LOOKED_BACK_CONTENTS) : index]):
         if isinstance(item, Mapping) and ROLES.get(text_or_empty(item.get("role"))) == "assistant":
             return _read(item).calls

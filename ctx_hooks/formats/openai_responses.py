@@ -50,14 +50,11 @@ def _read(raw: Mapping[str, Any]) -> Message:
 
 
 def _shape(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None, dict[str, Any] | None]:
-    """Return the id of a call, what the model asks for, and what it gets; None if the item has no such part.
-
-    Without a `call_id` the provider ran the tool, or another agent wrote the item: then it is a call with its result.
-    """
+    """Return the id of a call, what the model asks for, and what it gets; None if the item has no such part."""
     fields = {name: value for name, value in raw.items() if name not in FRAME and value not in (None, "", [], {})}
     kind, own_id = text_or_empty(raw.get("type")), text_or_empty(raw.get("id"))
     call_id = text_or_empty(raw.get("call_id")) or (own_id if kind == "local_shell_call_output" else "")
-    if not call_id:
+    if not call_id:  # the provider ran the tool, or another agent wrote the item: it is a call with its result
         gets = {name: value for name, value in fields.items() if name in RESULTS}
         return own_id, {name: value for name, value in fields.items() if name not in RESULTS}, gets
     is_result = kind.endswith("_output") or (not kind.endswith("_call") and not RESULTS.isdisjoint(fields))

@@ -23,17 +23,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     RESPONSES: (calls_answered, reasoning_has_item),
     GEMINI: (gemini_content, calls_answered, calls_follow_user, first_message_is_users),
 }
-"""Each format's rules, in the order in which they repair; cuts between exchanges keep those of Mistral and Bedrock, too.
-
-Anthropic's rule that a tool loop's messages begin with their thinking has no repair: no step touches signed blocks.
-"""
+"""Each format's rules, in the order in which they repair. Anthropic's signed thinking needs none: no step touches it."""
 
 
 def repair(conversation: Conversation, *, continues: bool = False, language: Language = "en") -> Repaired:
     """Return a conversation that keeps every rule of its format (the same object if none was broken), and the repairs.
 
-    `continues`: whether the provider stores earlier messages, which may contain the calls of results here.
-    `language`: of the texts that are added.
+    `continues`: whether the provider stores earlier messages. `language`: of the texts that are added.
     """
     done: list[Repair] = []
     repaired = conversation

@@ -22,10 +22,7 @@ OTHER: dict[Turn, Turn] = {"user": "assistant", "assistant": "user"}
 
 
 def kept(before: Conversation, after: Conversation, language: Language = "en") -> Conversation:
-    """Return `after` with placeholder messages if the turns of `before` alternated and the turns of `after` do not.
-
-    The last speaker stays the same, so that messages appended later still alternate.
-    """
+    """Return `after` with placeholder messages, so that its turns alternate and end as those of `before` did."""
     return after if after is before else alternating(map(turn_of, before.messages), after, language)
 
 
@@ -79,7 +76,6 @@ def _side(turn: Turn) -> Turn:
 
 
 def _is_reasoning(message: Message) -> bool:
-    """Whether the message is an item of reasoning, which belongs to the item behind it."""
     return message.raw.get("type") == "reasoning"
 
 
@@ -97,11 +93,10 @@ def _placeholder(turn: Turn, fmt: str, language: Language) -> Message:
 
 
 def first_message_is_users(conversation: Conversation, *, language: Language, **_: bool) -> Repaired:
-    """Insert a user message (it says that earlier messages were removed) if an assistant message would be the first.
+    """Insert a placeholder of the user if an assistant message would be the first.
 
-    Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
-    requests alternate between user and model". Anthropic's compaction block may be first in a message of either role;
-    nothing may precede it.
+    Anthropic: "messages: first message must use the "user" role"; nothing may precede its compaction block. Google of older
+    models: "Please ensure that multiturn requests alternate between user and model".
     """
     messages = conversation.messages
     place = next((i for i, m in enumerate(messages) if m.role != "system"), None)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Reasoning, Text, ToolCall
+from ctx_hooks.conversation.model import Reasoning, Text
 from ctx_hooks.formats.fields import CACHE_MARKER, mapping_or_empty
 from ctx_hooks.message_rules.rule import Change, rule_on_messages
 
@@ -18,7 +18,6 @@ def chat_content(conversation: Conversation) -> Iterator[Change]:
     OpenAI: "Invalid value for 'content': expected a string, got null." (user, tool, and an assistant without calls),
     "[] is too short - 'messages.1.tool_calls'", "Invalid type for 'messages[1].tool_calls[0].function.arguments':
     expected a string, but got an object instead."
-    OpenAI accepts an empty string, so null becomes one: the conversation loses nothing.
     """
     for i, message in enumerate(conversation.messages):
         if message.edited:
@@ -26,19 +25,15 @@ def chat_content(conversation: Conversation) -> Iterator[Change]:
         raw = message.raw
         null = raw.get("content") is None and message.role in {"user", "tool", "assistant", "system"}
         if null and not message.calls:
-            empty = (
-                (replace(message.results[0], parts=(Text(""),)),) if message.role == "tool" else (*message.parts, Text(""))
-            )
+            is_tool, text = message.role == "tool", Text("")
+            empty = (replace(message.results[0], parts=(text,)),) if is_tool else (*message.parts, text)
             yield i, message.with_parts(empty), "content is null"
         elif raw.get("tool_calls") == []:
             yield i, replace(message, edited=True), "tool_calls is empty"
-        elif message.role == "assistant" and any(_arguments_no_text(c) for c in message.calls):
-            yield i, replace(message, edited=True), "arguments are no string"
-
-
-def _arguments_no_text(call: ToolCall) -> bool:
-    function = (call.raw or {}).get("function")
-    return function is not None and not isinstance(function.get("arguments"), str)
+        elif message.role == "assistant":
+            functions = [call.raw["function"] for call in message.calls if call.raw and call.raw.get("function")]
+            if any(not isinstance(function.get("arguments"), str) for function in functions):
+                yield i, replace(message, edited=True), "arguments are no string"
 
 
 @rule_on_messages
@@ -68,8 +63,7 @@ def gemini_content(conversation: Conversation) -> Iterator[Change]:
     """Drop empty texts, and contents that have no other part.
 
     Google: "* GenerateContentRequest.contents[0].parts: contents.parts must not be empty.", "Unable to submit request
-    because it must have a text parameter." Signatures of streamed answers arrive in empty texts. These
-    must come back unchanged.
+    because it must have a text parameter." Signatures of streamed answers arrive in empty texts, and must come back.
     """
     for i, message in enumerate(conversation.messages):
         kept = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Text) or p.text or p.is_signed))
@@ -81,7 +75,7 @@ def gemini_content(conversation: Conversation) -> Iterator[Change]:
 
 @rule_on_messages
 def cache_markers(conversation: Conversation) -> Iterator[Change]:
-    """Remove the earliest of more than four cache markers; the blocks stay.
+    """Remove the earliest of more than four cache markers.
 
     Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers of system text and tools stay.
     """

@@ -33,8 +33,7 @@ class Pairs:
 def calls_answered(conversation: Conversation, *, continues: bool, language: Language) -> Repaired:
     """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one.
 
-    Each format's layout function below has the place of its results, with the providers' errors. Anthropic: "each tool_use
-    must have a single result".
+    The layout functions below have the providers' errors. Anthropic: "each tool_use must have a single result".
     """
     pairs, wire = pairs_of(conversation.messages), WIRE_FORMATS[conversation.format]
     if wire.has_items:
@@ -177,7 +176,7 @@ def _responses(messages: Sequence[Message], pairs: Pairs, added: Added) -> Itera
 
 
 def _are_same(found: Sequence[Part], wanted: list[ToolResult]) -> bool:
-    """Whether these are exactly the wanted results (the same objects), in any order."""
+    """Whether these are the same objects, in any order."""
     return sorted(map(id, found)) == sorted(map(id, wanted))
 
 

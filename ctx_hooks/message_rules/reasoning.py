@@ -32,10 +32,7 @@ def wants_reasoning(model: str) -> bool:
 
 
 def with_elisions(before: Conversation, after: Conversation) -> Conversation:
-    """Return `after` with elided reasoning in the answers that are new in it, if others have reasoning.
-
-    In Responses, reasoning is an item of its own, and none is added.
-    """
+    """Return `after` with elided reasoning in the answers that are new in it, if others have reasoning."""
     elided, known = WIRE_FORMATS[after.format].elided, {id(message.raw) for message in before.messages}
     if elided is None or not any(isinstance(part, Reasoning) for message in after.messages for part in message.parts):
         return after

@@ -1,4 +1,4 @@
-"""A rule takes a conversation and returns one that keeps it, and its repairs; the same object if nothing is broken."""
+"""A rule returns a conversation that keeps it (the same object if nothing is broken), and its repairs."""
 
 from collections.abc import Callable, Iterator
 from functools import wraps

@@ -1,7 +1,7 @@
 """The identifiers in a text: paths, names, ids and numbers, which a later step may refer to."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from sys import getsizeof
 
@@ -26,9 +26,11 @@ def identifiers(text: str) -> tuple[str, ...]:
     """Return the paths, names, ids and numbers in `text`: a later step may refer to them by name."""
 
     def found() -> tuple[str, ...]:
-        return tuple(telling(chain.from_iterable(words_in(text, pieces.spans(text)))))
+        words = chain.from_iterable(words_in(text, pieces.spans(text)))
+        return tuple(filter(_TELLING.search, dict.fromkeys(words)))
 
-    return _names.get(digest(text), found, names_bytes)
+    # Names are ASCII: a byte for each character.
+    return _names.get(digest(text), found, lambda names: sum(map(getsizeof, (names, *names))))
 
 
 def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
@@ -38,17 +40,7 @@ def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
     return [list(filter(None, word.findall(text, start, end))) for start, end in spans]
 
 
-def telling(words: Iterable[str]) -> Iterator[str]:
-    """Yield each word once that names something: a figure, a path, a dotted, underscored or camel-cased name."""
-    return filter(_TELLING.search, dict.fromkeys(words))
-
-
 def is_opaque(name: str) -> bool:
     """Whether a name is mostly a machine-made id, which has no meaning by itself: a digest, a key, a UUID."""
     run = _LONG_RUN.search(name)
     return run is not None and 2 * len(run[0]) > len(name)
-
-
-def names_bytes(names: tuple[str, ...]) -> int:
-    """Return the memory of names, which are ASCII: a byte for each character."""
-    return getsizeof(names) + len(names) * getsizeof("") + sum(map(len, names))

@@ -25,13 +25,9 @@ def parsed(text: str) -> Any:
     return None if containers > MOST_DEPTH and _is_deep(value) else value
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MOST_DEPTH):
-        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x) if isinstance(v, (dict, list))]
-        if not level:
-            return False
-    return True
+def _is_deep(value: Any, levels: int = MOST_DEPTH) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not levels or any(_is_deep(v, levels - 1) for v in inner if isinstance(v, (dict, list)))
 
 
 def strings(text: str) -> Iterator[tuple[str, str, bool]]:

@@ -63,7 +63,7 @@ def corrections(sentences: Sequence[str]) -> Mapping[int, int]:
         if len(sentences[number]) > LONGEST_CORRECTED_CHARS:
             continue
         words = _WORD.findall(sentences[number])
-        frame = tuple("" if n and _is_value(word) else word for n, word in enumerate(words))
+        frame = tuple("" if n and (word[0].isupper() or _VALUE.search(word)) else word for n, word in enumerate(words))
         after, others = newest.get(frame, (number, words))
         differing = [n for n, pair in enumerate(zip(words, others, strict=True)) if pair[0] != pair[1]]
         count = differing[-1] + 1 - differing[0] if differing else 0
@@ -71,7 +71,3 @@ def corrections(sentences: Sequence[str]) -> Mapping[int, int]:
             corrected[number] = after
         newest[frame] = (number, words)
     return corrected
-
-
-def _is_value(word: str) -> bool:
-    return word[0].isupper() or _VALUE.search(word) is not None

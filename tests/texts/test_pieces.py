@@ -7,8 +7,7 @@ from hostile_texts import behind_header, kinds
 
 from ctx_hooks.compaction.selection.records import MOST_RECORD_CHARS
 from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
-from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
-from ctx_hooks.texts.pieces import PIECE_CHARS, lines, pieces, spans
+from ctx_hooks.texts.pieces import LONGEST_LINE_CHARS, PIECE_CHARS, error_lines, lines, pieces, spans
 
 every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
 

@@ -15,7 +15,7 @@ from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolResult
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.runtime.content_cache import digest
-from ctx_hooks.texts.error_lines import names_an_error
+from ctx_hooks.texts.pieces import error_lines
 from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_CHARS = 300
@@ -77,7 +77,7 @@ def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
                 short[i, k] = with_text(result, placeholders.line("superseded", language, reference, tool=call[0]))
         if (i, k) not in short:
             returned_by[text] = call[0]
-        if read is not None and not names_an_error(result.text[:ERROR_CHARS]):
+        if read is not None and not any(error_lines(result.text[:ERROR_CHARS])):
             reads.add(read)
     return conversation.with_messages(
         tuple(

@@ -15,8 +15,7 @@ from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, ToolResult
 from ctx_hooks.policy.settings import Direction, Policy, ToolResultLimits
-from ctx_hooks.texts.error_lines import error_lines
-from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
+from ctx_hooks.texts.pieces import error_lines, head_end, tail_start, utf8_bytes
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import ToolResult
-from ctx_hooks.texts.error_lines import error_lines
+from ctx_hooks.texts.pieces import error_lines
 
 ENDS_CHARS = 400
 """Tools state the outcome at the beginning or the end of their output."""

@@ -12,8 +12,8 @@ from ctx_hooks.compaction.selection import bm25, segments
 from ctx_hooks.compaction.steps.results import on_arrival
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.identifiers import identifiers
+from ctx_hooks.texts.pieces import error_lines
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
