@@ -36,8 +36,7 @@ from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_sec
 
 from ctx_hooks.compaction.history import message_stats
 from ctx_hooks.formats import MessageReader
-from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request

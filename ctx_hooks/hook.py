@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ctx_hooks.litellm_compat.call import request_id_of
-from ctx_hooks.litellm_compat.deployments import configuration, is_proxy
+from ctx_hooks.litellm_compat.call import request_id_of, with_id_outside_proxy
+from ctx_hooks.litellm_compat.deployments import configuration
 from ctx_hooks.litellm_compat.errors import failing_open
-from ctx_hooks.litellm_compat.identity import with_id_outside_proxy
+from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.litellm_compat.rescue import take_retry_mark
 from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off

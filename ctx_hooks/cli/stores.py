@@ -21,8 +21,7 @@ from ctx_hooks.cli.configuration import Configuration, configuration_without_mis
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, titled, working
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
-from ctx_hooks.litellm_compat.call import tenant_digest
-from ctx_hooks.litellm_compat.identity import key_id_of
+from ctx_hooks.litellm_compat.call import key_id_of, tenant_digest
 from ctx_hooks.litellm_compat.registry import REDIS
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
 from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environment, tenant_key, tenant_name

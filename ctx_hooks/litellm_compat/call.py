@@ -1,36 +1,37 @@
-"""LiteLLM's data about a call beside its conversation: the asker, the route, and the deployment that the Router chose."""
+"""LiteLLM's data about a call beside its conversation: who asks, the route, the Router's choice, and the request's id.
+
+A caller may set LiteLLM's call id, and several concurrent requests may have the same: the id in use is this plugin's own.
+"""
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from ctx_hooks.formats import CHAT, Format
 from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty, text_or_empty
 from ctx_hooks.formats.gemini import METHODS
+from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.policy.addon_settings import ArchiveScope
 from ctx_hooks.policy.resolve import LONGEST_NAME_CHARS, Caller, as_text
 
 REQUEST_KEY = "ctx_hooks"
 """The plugin's key in the metadata of keys, teams, projects, organizations and requests."""
-HEADER = "x-ctx-hooks"
-SESSION_HEADER = "x-session-id"
+HEADER, SESSION_HEADER = "x-ctx-hooks", "x-session-id"
 REQUEST_ID = "ctx_hooks_request"
 SECRET = secrets.token_hex(8)
 """The beginning of each request id of this process, so that no caller can choose one."""
 SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
 """The mark in the metadata of a call that asks a model for a summary: a caller cannot know this value."""
 LONGEST_ID_CHARS = 128
-TENANT_DIGEST_BYTES = 8
 SESSION_DIGITS = 4
 """Hexadecimal, and too few to guess from them how a conversation begins."""
-MESSAGES_FIELDS = ("messages", "input", "contents")
 BEGINNING_CHARS, MOST_ITEMS = 4_096, 50
 """Instructions may precede the user's first message, and reminders may be in it; the event loop reads this."""
-_BEFORE_ANSWERS = ("user", "system", "developer")
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
 """The attributes of LiteLLM's object of key and team."""
@@ -64,7 +65,6 @@ class Call:
     Attributes:
         came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it.
         metadata: LiteLLM's own metadata.
-        recorded_metadata: the same among the `litellm_params` of a record, empty elsewhere.
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" if it has none.
         deployment: the Router's choice, from the Router's own metadata: a request body could name another.
@@ -81,12 +81,10 @@ class Call:
         self._callers: dict[tuple[str, str], Caller] = {}
         self.came_over_google_route, self.metadata, self.auth, chosen = _metadata_in(fields)
         recorded = mapping_or_empty(fields.get("litellm_params"))
-        _, logged, _, logged_choice = _metadata_in(recorded) if recorded else (False, {}, None, {})
-        self.recorded_metadata: Mapping[str, Any] = logged
         self.request_id = request_id_of(fields)
         self.deployment = Deployment(model, mapping_or_empty(chosen.get("model_info")))
-        infos = (recorded.get("model_info"), logged_choice.get("model_info"), self.deployment.model_info)
-        info = next(filter(None, map(mapping_or_empty, infos)), {})
+        logged = recorded and (recorded.get("model_info") or chosen_by_router(recorded))
+        info = mapping_or_empty(logged) or self.deployment.model_info
         self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
         self.is_routed = bool(chosen.get("model_group"))
         self.model_group = str(chosen.get("model_group") or model)
@@ -167,7 +165,7 @@ class Call:
 def tenant_digest(kind: str, identifier: str) -> str:
     """Return a tenant's digest from its kind ("team", "user", "key" or "organization") and LiteLLM's id, a key's hash."""
     text = f"{_OWNERS[kind]}:{identifier}"
-    return blake2b(text.encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], Any, Mapping[str, Any]]:
@@ -204,6 +202,45 @@ def request_id_of(fields: Mapping[str, Any]) -> str:
     return ""
 
 
+def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict[str, Any]:
+    """Return the fields of a request, or its `call`, with a new id in LiteLLM's own metadata, which replaces any other.
+
+    The mapping is changed in place: if a request fails, the proxy reads it again. On `/cursor/chat/completions` the proxy
+    writes to `metadata` for a request of the Responses API too, where the Router writes to `litellm_metadata`, and the
+    provider gets `metadata`: there the Router's is a copy.
+    """
+    call = call or Call(fields)
+    found = call.metadata
+    is_providers = call.call_type == "aresponses"
+    name = "litellm_metadata" if is_providers or (found and fields.get("litellm_metadata") is found) else "metadata"
+    metadata = fields.get(name, dict(found) if is_providers else None)
+    own = metadata if isinstance(metadata, dict) else {}
+    own[REQUEST_ID] = _new_id(call)
+    return {**fields, name: own}
+
+
+def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]:
+    """Return the arguments of an attempt with an id if no proxy has given one; the metadata, a caller's, is copied."""
+    if is_proxy() or request_id_of(fields):
+        return fields
+    name = "metadata" if fmt == CHAT and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
+    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: _new_id(Call(fields))}}
+
+
+def passed_pre_call_hook(call: Call) -> bool:
+    """Whether a call is a conversation that the pre-call hook has prepared; without a proxy every call may be one."""
+    return not is_proxy() or bool(call.request_id)
+
+
+def _new_id(call: Call) -> str:
+    return f"{SECRET}-{call.session_digits}{secrets.token_hex(16)}"
+
+
+def key_id_of(key: str) -> str:
+    """Return LiteLLM's id of a virtual key, which requests carry; an id is returned unchanged."""
+    return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
+
+
 def chosen_by_router(fields: Mapping[str, Any]) -> Any:
     """Return the `model_info` of the deployment that the Router has chosen for an attempt, another object at each choice."""
     return _metadata_in(fields)[3].get("model_info")
@@ -220,13 +257,13 @@ def _overrides(auth: Any, name: str) -> str:
 
 def _beginning(fields: Mapping[str, Any]) -> str:
     """Return the beginning of each user message before the first answer: all requests of a conversation have these."""
-    items = next(filter(None, map(fields.get, MESSAGES_FIELDS)), "")
+    items = fields.get("messages") or fields.get("input") or fields.get("contents") or ""
     if isinstance(items, str):
         return items[:BEGINNING_CHARS]
     texts: list[str] = []
     for item in map(mapping_or_empty, items[:MOST_ITEMS] if isinstance(items, (list, tuple)) else [items]):
         role = str(item.get("role") or ("user" if "parts" in item else ""))  # Google's default is the user
-        if role not in _BEFORE_ANSWERS:
+        if role not in ("user", "system", "developer"):
             break
         said = (item.get("content") or item.get("parts")) if role == "user" else ()
         for part in said[:MOST_ITEMS] if isinstance(said, (list, tuple)) else [{"text": said}]:

@@ -14,33 +14,20 @@ import orjson
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
-from ctx_hooks.litellm_compat.registry import REGISTERED, SHIPPED, litellm_folder
+from ctx_hooks.litellm_compat.registry import PROXY, REGISTERED, SHIPPED, litellm_folder, proxy_router
 
-CACHE_PRICES = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
-BUNDLED = "model_prices_and_context_window_backup.json"
 MOST_CONNECTIONS = 16
 """To Redis: a fast one answers a hundred requests a second over each."""
 LONGEST_KEY_CHARS = 200
 
 
-def proxy_router() -> Any:
-    """Return the proxy's Router, None outside a proxy."""
-    module = sys.modules.get("litellm.proxy.proxy_server")
-    return getattr(module, "llm_router", None)
-
-
 def configuration() -> Mapping[str, Any]:
     """Return the configuration that the proxy was started with; outside a proxy only `callback_settings`."""
-    loaded = getattr(sys.modules.get("litellm.proxy.proxy_server"), "proxy_config", None)
+    loaded = getattr(sys.modules.get(PROXY), "proxy_config", None)
     state_of = getattr(loaded, "get_config_state", None)
     stated = mapping_or_empty(state_of() if state_of else None)
     named = getattr(sys.modules.get("litellm"), "callback_settings", None)
     return {**stated, "callback_settings": named or stated.get("callback_settings")}
-
-
-def is_proxy() -> bool:
-    """Whether this process is a proxy."""
-    return proxy_router() is not None
 
 
 def deployments(group: str) -> tuple[Deployment, ...]:
@@ -108,7 +95,8 @@ def with_own_connections(cache: Any) -> Any:
 
 def prices_of(deployment: Deployment) -> Prices | None:
     """Return the deployment's input prices, None without any; the plain one applies if the cache has none of its own."""
-    plain, read, written = _stated(deployment, "input_cost_per_token", *CACHE_PRICES)
+    cached = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
+    plain, read, written = _stated(deployment, "input_cost_per_token", *cached)
     return Prices(plain, read or plain, written or plain) if isinstance(plain, (int, float)) and plain > 0 else None
 
 
@@ -185,5 +173,5 @@ def checks_before_deployment() -> bool:
 @lru_cache(maxsize=1)
 def _bundled() -> Mapping[str, Any]:
     """Return the map inside LiteLLM's package, in 40 ms: loading LiteLLM takes seconds."""
-    found: Mapping[str, Any] = orjson.loads((litellm_folder() / BUNDLED).read_bytes())
+    found: Mapping[str, Any] = orjson.loads((litellm_folder() / "model_prices_and_context_window_backup.json").read_bytes())
     return found

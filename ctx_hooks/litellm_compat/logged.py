@@ -10,6 +10,7 @@ from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools, was_cut_short
 
+COST = "response_cost"
 LOGGED = "spend_logs_metadata"
 """LiteLLM copies the value of this key into `standard_logging_object["metadata"]` and into its spend logs."""
 SAVINGS = "compression_savings"
@@ -69,7 +70,7 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
     if isinstance(payload, dict):
         holders.append(payload["metadata"])
         payload["request_tags"] = list(dict.fromkeys([*(payload.get("request_tags") or ()), *tags]))
-    noted = mapping_or_empty(call.recorded_metadata.get(LOGGED))
+    noted = mapping_or_empty(Call(recorded).metadata.get(LOGGED))
     known = noted.get(REQUEST_KEY)
     value = {**noted, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
     for holder in holders:
@@ -88,19 +89,11 @@ def _write_savings(metadata: dict[str, Any], savings: Mapping[str, Any] | None) 
         metadata.pop(SAVINGS, None)
 
 
-WHOLE_STREAM = "async_complete_streaming_response"
-COST = "response_cost"
-
-
 class Answer(NamedTuple):
-    """What LiteLLM's record of a call says about its answer.
+    """What LiteLLM's record of a call says about its answer; `billed` is None without a usage, and from LiteLLM's cache.
 
-    Attributes:
-        billed: the billed usage; None if the answer states none, and for an answer of LiteLLM's own cache.
-        used_hosted_tools: whether the bill includes text that a tool of the provider has read.
-        cut_short: whether the answer ended because no more output was allowed, or possible.
-        dollars: LiteLLM's calculated cost; None if there is none.
-        duration_seconds: from the request to the end of its answer; None if LiteLLM has not noted both.
+    `used_hosted_tools`: the bill includes text that a tool of the provider has read. `cut_short`: no more output was
+    allowed, or possible. `duration_seconds` is from the request to the end of its answer.
     """
 
     billed: Billed | None
@@ -112,7 +105,7 @@ class Answer(NamedTuple):
 
 def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
     """Return the answer that is logged, None while its stream has not ended: the logging hook gets its parts too."""
-    answer = logged.get(WHOLE_STREAM)
+    answer = logged.get("async_complete_streaming_response")
     if answer is None and logged.get("stream") is not True:
         answer = result
     if answer is None:
@@ -155,16 +148,20 @@ def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:
         def build(*args: Any, **kwargs: Any) -> Any:
             logged = getattr(kwargs.get("logging_obj"), "model_call_details", None)
             if isinstance(logged, Mapping) and kwargs.get("count_prompt_tokens") is None:
-                kwargs["count_prompt_tokens"] = lambda: _tokens(estimate(logged), logged, kwargs.get("messages"))
+
+                def count_prompt_tokens() -> int:
+                    import litellm  # noqa: PLC0415
+
+                    found = estimate(logged)
+                    return (
+                        litellm.token_counter(logged.get("model"), messages=kwargs.get("messages"))
+                        if found is None
+                        else found
+                    )
+
+                kwargs["count_prompt_tokens"] = count_prompt_tokens
             return original(*args, **kwargs)
 
         return build
 
     return USAGE.wrap(wrapper_of)
-
-
-def _tokens(estimated: int | None, logged: Mapping[str, Any], messages: Any) -> int:
-    """Return the estimate, or LiteLLM's own count if there is none."""
-    import litellm  # noqa: PLC0415
-
-    return litellm.token_counter(logged.get("model"), messages=messages) if estimated is None else estimated

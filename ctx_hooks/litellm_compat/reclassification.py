@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import Call, chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, ROUTED, SEND, TURN
+from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, PROXY, ROUTED, SEND, TURN
 from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
     ReadAhead,
@@ -36,7 +36,7 @@ def reclassify(ends: EndsOf) -> bool:
     """
     IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     SEND.wrap(lambda original: _send(original, ends))
-    if "litellm.proxy.proxy_server" in sys.modules:  # else an import of the name takes seconds
+    if PROXY in sys.modules:  # else an import of the name takes seconds
         ROUTED.wrap(lambda original: _routed(original, ends))
         TURN.wrap(lambda original: _turn(original, ends))
     CHECKS.wrap(unchecked_retries)

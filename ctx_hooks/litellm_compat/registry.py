@@ -37,19 +37,13 @@ def installed() -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class PrivateName:
-    """A function, class or variable, such as `litellm.utils:function_setup`.
+    """A function, class or variable, such as `litellm.utils:function_setup`, and what does not work without it.
 
-    Attributes:
-        path: module and name.
-        without: the feature that does not work if it is missing.
-        later: its path in versions that lack the first one.
-        since: the first LiteLLM version that has it.
-        until: the first one without a use for it.
+    LiteLLM has it from version `since` on; from version `until` on, the plugin has no use for it.
     """
 
     path: str
     without: str
-    later: str = ""
     since: tuple[int, ...] = ()
     until: tuple[float, ...] = (math.inf,)
 
@@ -66,14 +60,12 @@ class PrivateName:
     def find(self) -> Any:
         """Return it, None if this LiteLLM lacks it."""
         found = _value_at(self.path)
-        found = _value_at(self.later) if found is ABSENT and self.later else found
         return None if found is ABSENT else found
 
     @property
     def fault(self) -> str:
         """What is wrong with it in this LiteLLM, "" if nothing; the proxy's variables are there and may be None."""
-        has_it = any(_value_at(path) is not ABSENT for path in filter(None, (self.path, self.later)))
-        return "" if has_it else f"this LiteLLM has no {self.name}"
+        return "" if _value_at(self.path) is not ABSENT else f"this LiteLLM has no {self.name}"
 
     def wrap(self, wrapper_of: Callable[[Any], Callable[..., Any]]) -> bool:
         """Replace it with a wrapper, once a process; return whether this LiteLLM has it."""
@@ -130,7 +122,6 @@ REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands canno
 COSTS = PrivateName(
     "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator",
     "the cost header of an answer with retrieval may be wrong",
-    later="litellm.litellm_core_utils.litellm_logging:Logging.response_cost_calculator",
 )
 PROXY_ERROR = PrivateName("litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields")
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
@@ -143,16 +134,9 @@ FURTHER_CALL = (SETUP, RULES, LLM_ROUTER)
 
 ADD_DATA = PrivateName("litellm.proxy.litellm_pre_call_utils:add_litellm_data_to_request", NO_SUMMARIES)
 MAY_CALL = PrivateName("litellm.proxy.auth.auth_checks:can_key_call_model", NO_SUMMARIES)
-KEY_BUDGET = PrivateName(
-    "litellm.proxy.auth.auth_checks:_virtual_key_max_budget_check",
-    NO_SUMMARIES,
-    later="litellm.proxy.auth.auth_checks:virtual_key_max_budget_check",
-)
-COMMON_CHECKS = PrivateName(
-    "litellm.proxy.auth.user_api_key_auth:_run_centralized_common_checks",
-    NO_SUMMARIES,
-    later="litellm.proxy.auth.user_api_key_auth:run_centralized_common_checks",
-)
+_MARK = "_" if installed() < (1, 106) else ""
+KEY_BUDGET = PrivateName(f"litellm.proxy.auth.auth_checks:{_MARK}virtual_key_max_budget_check", NO_SUMMARIES)
+COMMON_CHECKS = PrivateName(f"litellm.proxy.auth.user_api_key_auth:{_MARK}run_centralized_common_checks", NO_SUMMARIES)
 SUMMARY_CALL = (
     *(ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, LLM_ROUTER),
     *(PrivateName(f"{PROXY}:{name}", NO_SUMMARIES) for name in ("proxy_logging_obj", "proxy_config", "llm_model_list")),
@@ -177,11 +161,21 @@ NAMES = tuple(dict.fromkeys(name for name in (*_BY_NAME, *SUMMARY_CALL) if name.
 
 def warn_of_missing() -> tuple[str, ...]:
     """Warn once of each name that this LiteLLM lacks, and return them; the proxy's names count only in a proxy."""
-    in_proxy = "litellm.proxy.proxy_server" in sys.modules
+    in_proxy = PROXY in sys.modules
     lacking = [name for name in NAMES if (in_proxy or not name.path.startswith("litellm.proxy")) and name.fault]
     for name in lacking:
         warn_once(f"{name.fault}: {name.without}")
     return tuple(name.name for name in lacking)
+
+
+def proxy_router() -> Any:
+    """Return the proxy's Router, None outside a proxy."""
+    return getattr(sys.modules.get(PROXY), "llm_router", None)
+
+
+def is_proxy() -> bool:
+    """Whether this process is a proxy."""
+    return proxy_router() is not None
 
 
 def litellm_folder() -> Path:

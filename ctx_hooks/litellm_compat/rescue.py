@@ -6,11 +6,12 @@ An entry that is a mapping is merged into the arguments of the next attempt, so 
 import secrets
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.deployments import proxy_router, router_has
+from ctx_hooks.litellm_compat.deployments import router_has
+from ctx_hooks.litellm_compat.registry import proxy_router
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
 """Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook removes it."""
@@ -23,14 +24,6 @@ SECRET = secrets.token_bytes(16)
 """The key of the digests by which this process knows its own marks: LiteLLM logs marks."""
 
 
-class Configured(NamedTuple):
-    """The fallbacks of a request after an overflow: those of its group, the list that has them, and fields to set for it."""
-
-    following: list[Any]
-    listed: list[Any]
-    changes: Mapping[str, Any]
-
-
 def arrange_rescue(data: Mapping[str, Any], retries: int, *, fallbacks_first: bool = False) -> dict[str, Any]:
     """Return a copy of the pre-call hook's data with `retries` on the own group among its context-window fallbacks.
 
@@ -39,7 +32,7 @@ def arrange_rescue(data: Mapping[str, Any], retries: int, *, fallbacks_first: bo
     again at the end, marked.
     """
     group = data.get("model")
-    following, listed, changes = configured(data)
+    following, listed, changes = _configured(data)
     after = following if fallbacks_first else []
     if not isinstance(group, str) or (retries <= 0 and not after):
         return dict(data)
@@ -59,7 +52,7 @@ def arrange_rescue(data: Mapping[str, Any], retries: int, *, fallbacks_first: bo
 
 def fallback_groups(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the model groups that the Router would ask after an overflow of a request, also fallbacks of fallbacks."""
-    following, listed, _ = configured(data)
+    following, listed, _ = _configured(data)
     found: dict[str, None] = {}
     waiting = list(map(_group_of, following))
     while waiting:
@@ -70,26 +63,26 @@ def fallback_groups(data: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def configured(data: Mapping[str, Any]) -> Configured:
-    """Return the fallbacks that the operator or the caller has configured for an overflow of a request."""
+def _configured(data: Mapping[str, Any]) -> tuple[list[Any], list[Any], Mapping[str, Any]]:
+    """Return the configured fallbacks of a request's group after an overflow, the list that has them, and fields to set."""
     group = data.get("model")
     if not isinstance(group, str):
-        return Configured([], [], {})
+        return [], [], {}
     # The proxy merges the settings of the key or its team into a request after this hook, if the request has none.
     asked = {**mapping_or_empty(data.get("router_settings_override")), **data}
     callers: Any = asked.get("fallbacks")
     if data.get("disable_fallbacks") is True:
         # The Router reads no list with the switch. So it is off, and every list is there and empty: else the operator's.
-        return Configured([], [], {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []})
+        return [], [], {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []}
     own = _filled(asked.get("context_window_fallbacks"), router_has("context_window_fallbacks"))
     if _is_plain_list(callers):
         # The Router takes a list in this form for every error, before it looks at context-window fallbacks. In the standard
         # form, under the group's name, the list applies to all other errors; for this one it follows the retries.
-        return Configured(list(callers), own, {"fallbacks": [{group: list(callers)}]})
+        return list(callers), own, {"fallbacks": [{group: list(callers)}]}
     # The caller's context-window fallbacks replace the operator's. If neither has any, the Router goes on to `fallbacks`:
     # "No context_window_fallback set. Defaulting to fallbacks, if available."
     listed = own or _filled(callers, router_has("fallbacks"))
-    return Configured(_fallbacks_of(group, listed), listed, {})
+    return _fallbacks_of(group, listed), listed, {}
 
 
 def retry_of(kwargs: Mapping[str, Any]) -> tuple[int, int | None]:
@@ -136,7 +129,6 @@ _KEPT = frozenset({"model", "metadata", "litellm_metadata"})
 
 
 def _group_of(entry: Any) -> str:
-    """Return the model group that a fallback names, "" if it names none."""
     name = entry.get("model") if isinstance(entry, Mapping) else entry
     return name if isinstance(name, str) else ""
 

@@ -238,12 +238,9 @@ async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
     while len(unread) < MOST_READ:
         try:
             unread.append(await stream.__anext__())
-        except StopAsyncIteration as end:
-            unread.append(Raised(end))
-            return None
         except Exception as error:  # noqa: BLE001 - raised again later
             unread.append(Raised(error))
-            return error
+            return None if isinstance(error, StopAsyncIteration) else error
         reported = error_before_content(unread)
         if reported is not None or not is_opening(unread):
             return reported
@@ -253,5 +250,4 @@ async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
 async def close(stream: Any) -> None:
     """Close a stream that is not read further, to release its connection and its slot at the deployment."""
     with suppress(Exception):  # the overflow is raised to the Router in any case
-        if hasattr(stream, "aclose"):
-            await stream.aclose()
+        await stream.aclose()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ctx_hooks.overflow.patterns.families import CONTEXT, SETTING
-from ctx_hooks.overflow.patterns.pattern import NUMBER, number
+from ctx_hooks.overflow.patterns.wordings import NUMBER, number
 from ctx_hooks.tokens.units import ProviderTokens
 
 LEAST_WINDOW_TOKENS, MOST_WINDOW_TOKENS = 512, 100_000_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from ctx_hooks.overflow.patterns.pattern import NUMBER, number
+from ctx_hooks.overflow.patterns.wordings import NUMBER, number
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.texts import OwnWords
 

@@ -13,8 +13,7 @@ from ctx_hooks.overflow.patterns.other_errors import (
     RATE_TOO_LARGE,
     TOO_MANY_BYTES,
 )
-from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
-from ctx_hooks.overflow.patterns.wordings import CODES, PATTERNS
+from ctx_hooks.overflow.patterns.wordings import CODES, PATTERNS, Kind, Pattern, number
 from ctx_hooks.overflow.texts import OwnWords, first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens
 

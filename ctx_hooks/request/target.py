@@ -13,11 +13,11 @@ from ctx_hooks.litellm_compat.call import Call, Deployment, DeploymentName
 from ctx_hooks.litellm_compat.deployments import (
     deployment_key_of,
     deployments,
-    is_proxy,
     known_window_tokens,
     prices_of,
     writing_prices_of,
 )
+from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Window, holds_output, window_of

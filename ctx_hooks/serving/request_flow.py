@@ -11,7 +11,7 @@ from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.wire_format import without_flags
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.litellm_compat.call import Call, DeploymentName, request_id_of
+from ctx_hooks.litellm_compat.call import Call, DeploymentName, passed_pre_call_hook, request_id_of, with_request_id
 from ctx_hooks.litellm_compat.deployments import checks_before_deployment, compacts_itself, shared_cache
 from ctx_hooks.litellm_compat.errors import (
     as_overflow,
@@ -22,7 +22,6 @@ from ctx_hooks.litellm_compat.errors import (
     text_of,
     worded_error,
 )
-from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, fallback_groups, hide_retries, retry_of, spare_deployment
 from ctx_hooks.overflow.recognise import Overflow, misses_reasoning

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.call import DeploymentName
-from ctx_hooks.litellm_compat.deployments import is_proxy
+from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.target import Target
 from ctx_hooks.telemetry.events import DecisionEvent

@@ -13,7 +13,7 @@ from archived import stored as written
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.cli import main
-from ctx_hooks.litellm_compat.identity import key_id_of
+from ctx_hooks.litellm_compat.call import key_id_of
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore

@@ -4,8 +4,7 @@ import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 from strategies import FIELDS, every_format, spoken
 
-from ctx_hooks.litellm_compat.call import REQUEST_ID, Call
-from ctx_hooks.litellm_compat.identity import key_id_of, with_request_id
+from ctx_hooks.litellm_compat.call import REQUEST_ID, Call, key_id_of, with_request_id
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])

@@ -2,7 +2,6 @@
 
 import ast
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 import litellm
@@ -74,14 +73,13 @@ def without(monkeypatch):
     """Returns a function that takes a name from this LiteLLM until the test ends."""
 
     def remove(name):
-        for path in filter(None, (name.path, name.later)):
-            found, last = replace(name, path=path).owner(), path.replace(":", ".").rpartition(".")[2]
-            # From 1.109 on the Router's own code is its core's, to which it passes on what it is asked for.
-            for owner in (found, getattr(found, "_core_class", found)):
-                for held in [held for held in getattr(owner, "__mro__", (owner,)) if last in vars(held)]:
-                    monkeypatch.delattr(held, last)
-            if hasattr(found, last):  # the Router's class of 1.110 finds it in its core
-                monkeypatch.setattr(found, last, registry.ABSENT)
+        found, last = name.owner(), name.name.rpartition(".")[2]
+        # From 1.109 on the Router's own code is its core's, to which it passes on what it is asked for.
+        for owner in (found, getattr(found, "_core_class", found)):
+            for held in [held for held in getattr(owner, "__mro__", (owner,)) if last in vars(held)]:
+                monkeypatch.delattr(held, last)
+        if hasattr(found, last):  # the Router's class of 1.110 finds it in its core
+            monkeypatch.setattr(found, last, registry.ABSENT)
 
     return remove
 

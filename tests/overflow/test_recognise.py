@@ -12,7 +12,7 @@ from overflow_wordings_data import WORDINGS as UNWRITTEN
 from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE, TOO_MANY_BYTES
-from ctx_hooks.overflow.patterns.pattern import number
+from ctx_hooks.overflow.patterns.wordings import number
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate, too_many_bytes
 from ctx_hooks.overflow.texts import plain
 from ctx_hooks.testing.behaviour import WORDINGS, error_body

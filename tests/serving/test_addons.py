@@ -10,8 +10,7 @@ import pytest
 from engine_requests import session, to
 from proxies import printed_by
 
-from ctx_hooks.litellm_compat.call import Call, request_id_of
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import Call, request_id_of, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving import addons

@@ -8,7 +8,7 @@ from engine_requests import to
 from strategies import FIELDS
 
 from ctx_hooks.formats.wire_format import without_flags
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.request import Request

@@ -10,8 +10,7 @@ from told_events import DECISION
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.engine.decision import Compressed, FailedOpen, Figures, GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings

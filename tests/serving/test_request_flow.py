@@ -8,8 +8,7 @@ from fastapi import HTTPException
 
 import ctx_hooks
 from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
-from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.litellm_compat.rescue import arrange_rescue
 from ctx_hooks.overflow.recognise import Overflow

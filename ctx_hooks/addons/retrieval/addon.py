@@ -14,11 +14,9 @@ from ctx_hooks.addons.retrieval.rounds import Ask, Offer, Offers, Rounds
 from ctx_hooks.conversation.handles import Retrievable
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.engine.engine import Decided
-from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
-from ctx_hooks.litellm_compat.deployments import proxy_router
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, with_request_id
 from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
-from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, installed
+from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, installed, proxy_router
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
 from ctx_hooks.serving.recorder import names_of

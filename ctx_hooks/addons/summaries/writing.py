@@ -13,9 +13,8 @@ from ctx_hooks.addons.summaries.stored import SummaryTask
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult, is_request
 from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
-from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged import COST
-from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL
+from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, proxy_router
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter

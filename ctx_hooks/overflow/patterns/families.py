@@ -6,7 +6,7 @@
 import re
 from dataclasses import dataclass
 
-from ctx_hooks.overflow.patterns.pattern import NUMBER, Kind
+from ctx_hooks.overflow.patterns.wordings import NUMBER, Kind
 
 SETTING = (
     r"\b(?:max(?:imum)?[_-]?(?:(?:num|total|input|prompt|prefill|batch(?:ed)?|context|ctx|seq(?:uence)?|model|position|req(?:uest)?|"

@@ -6,7 +6,7 @@ forwarded. A wording whose figures have a known meaning still takes precedence.
 
 import re
 
-from ctx_hooks.overflow.patterns.pattern import Pattern
+from ctx_hooks.overflow.patterns.wordings import Pattern
 
 OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
 """Access, payment, absence, time and rate: no provider answers an overflow with these in words of its own making."""

@@ -14,7 +14,7 @@ from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import answers_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache

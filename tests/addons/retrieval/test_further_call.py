@@ -6,8 +6,7 @@ import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.retrieval.addon import further_fields
-from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Figures
 
 MESSAGES = [{"role": "user", "content": "hello"}]

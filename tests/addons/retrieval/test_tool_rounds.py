@@ -9,8 +9,7 @@ from litellm.types.llms.openai import ResponsesAPIResponse
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
-from ctx_hooks.litellm_compat.call import request_id_of
-from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.call import request_id_of, with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedStore
