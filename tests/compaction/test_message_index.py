@@ -19,10 +19,9 @@ def said(n):
     return {"role": ("user", "assistant")[n % 2], "content": f"Remark number {n}?"}
 
 
-@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+@every_format
 def test_a_history_has_the_stats_of_its_messages_each_for_itself(fmt):
-    session = agent_session(fmt, turns=40, result_chars=200)
-    messages = session.get("messages") or session.get("input") or session["contents"]
+    messages = items_of(agent_session(fmt, turns=40, result_chars=200))
     assert len(messages) > 2 * BLOCK_MESSAGES
     content_cache.clear_all()
     alone = [stats for i in range(len(messages)) for stats in stats_of(messages[i : i + 1], fmt)]

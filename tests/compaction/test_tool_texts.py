@@ -66,15 +66,8 @@ def test_the_strings_of_json_and_what_stands_between_are_the_text(text):
     assert [json.loads(string) for _, string, _ in found if string] == [json.loads(json.dumps(text))] * 2
 
 
-def test_a_call_is_told_by_its_path_or_command_or_else_by_its_arguments():
-    assert tool_texts.digest('{"mode": 1, "path": "src/a.py"}') == "src/a.py"
+def test_digest_is_path_or_arguments():
+    for key in ("file_path", "filePath", "path"):
+        assert tool_texts.digest(f'{{"mode": 1, "{key}": "src/a.py"}}') == "src/a.py"
     assert tool_texts.digest('{"n": 1,  "m": "é"}') == '{"n":1,"m":"é"}'
     assert tool_texts.digest("no json") == "no json"
-
-
-@pytest.mark.parametrize("key", ["file_path", "filePath", "path"])
-def test_a_call_is_told_by_the_file_that_it_names(key):
-    """OpenCode and VS Code write `filePath`."""
-    arguments = json.dumps({"limit": 20, key: "src/app.py"})
-    assert tool_texts.paths(arguments) == ("src/app.py",)
-    assert tool_texts.digest(arguments) == "src/app.py"
