@@ -122,7 +122,7 @@ _blocks: ContentCache[_Block] = ContentCache()
 
 
 def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
-    """Return the stats of each message; raises MalformedConversationError as reading the conversation would."""
+    """Return the stats of each message; raises MalformedConversationError."""
     starts = range(0, len(messages.items), BLOCK_MESSAGES)
     return tuple(stats for start in starts for stats in _stats_from(messages, start, counter))
 
@@ -143,17 +143,14 @@ def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
 
 
 def settled_length(index: Sequence[MessageStats], length: int) -> int:
-    """Return how many of a request's `length` messages the next request certainly begins with.
-
-    Some clients end every request with a reminder, a user's message behind tool results, which the next request may lack.
-    """
+    """Return how many of a request's `length` messages the next one begins with: all but a reminder behind tool results."""
     while length > 1 and index[length - 1].is_request and index[length - 2].role not in ("assistant", "system"):
         length -= 1
     return length
 
 
 def without_beside(message: Message) -> Message:
-    """Return a message without the parts behind its tool results: clients put their reminders there, too."""
+    """Return a message without the parts behind its tool results, where clients put their reminders, too."""
     last = max((i for i, part in enumerate(message.parts) if isinstance(part, ToolResult)), default=len(message.parts))
     return message.with_parts(message.parts[: last + 1])
 

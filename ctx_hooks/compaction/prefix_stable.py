@@ -5,15 +5,15 @@ their prefix byte for byte, on any worker and after any restart.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from sys import getsizeof
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
-from ctx_hooks.compaction.compaction import NONE_YET, Compaction, size_bytes, unsettled_in
 from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
-from ctx_hooks.compaction.pipeline import Outcome
+from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import Step, long_request, oldest_turns, results
 from ctx_hooks.compaction.steps.results import least_capped_chars, on_arrival
@@ -22,11 +22,48 @@ from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, For
 from ctx_hooks.compaction.tool_texts import MOST_RESULTS
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, ToolResult
+from ctx_hooks.conversation.model import Message, Opaque, ToolCall, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.runtime.content_cache import ContentCache, digest
+from ctx_hooks.runtime.content_cache import ContentCache, digest, json_bytes
 from ctx_hooks.tokens.units import LocalTokens
 
+MESSAGE_BYTES, PART_BYTES = 160, 120
+"""Memory of a message, and of a part of it, beside their texts (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The compacted form of the first `length` messages of a history: `messages`, of `tokens` local tokens.
+
+    Attributes:
+        reason: why it is larger than its target, None if it is not.
+        summary: the model's summary that replaces the removed messages, None for the extractive summary.
+        refers: whether its placeholders name archived texts.
+        unsettled: how many messages at its end are unchanged originals, in whole exchanges. Those before them have settled:
+            so the prompt cache need not store each compaction as a whole.
+    """
+
+    length: int
+    messages: tuple[Message, ...]
+    tokens: int
+    steps: tuple[StepReport, ...] = ()
+    reason: str | None = None
+    summary: WrittenSummary | None = None
+    refers: bool = False
+    unsettled: int = 0
+
+    @property
+    def settled(self) -> tuple[Message, ...]:
+        """The messages with which the next compaction may begin; none if even its newest exchange was changed."""
+        return self.messages[: -self.unsettled] if self.unsettled else ()
+
+    @property
+    def settled_length(self) -> int:
+        """How many messages of the history have settled."""
+        return self.length - self.unsettled if self.unsettled else 0
+
+
+NONE_YET = Compaction(0, (), 0)
 _compactions: ContentCache[Compaction] = ContentCache()
 _capped_tokens: ContentCache[LocalTokens] = ContentCache()
 
@@ -91,14 +128,12 @@ class _Assembly:
         """Return the request: the compaction, the messages since, and quotations of compacted text for its user turns."""
         budget, start = self._thresholds.trigger, compaction.length
         originals = self._history.conversation(budget.counter, start)
-        left = self._with_beside(compaction, cut)
         since = list(map(self.arrived, range(start, len(self._history.index))))
-        share = self._cut_points.share(cut)
-        digest = self._digest(cut, compaction.summary)
+        digest, share = self._digest(cut, compaction.summary), self._cut_points.share(cut)
         left_tokens = partial(self._cut_points.left_tokens, cut)
         texts = Retrieval(self._history, start, compaction.messages, digest, budget, share, left_tokens).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
-        sent = replace(originals, messages=(*left, *tail))
+        sent = replace(originals, messages=(*self._with_beside(compaction, cut), *tail))
         if self._history.tokens > budget.goal_tokens:  # what fits is not repaired: its provider may accept it
             sent = self._repaired(sent)
         tokens = budget.counter.conversation(sent)
@@ -159,12 +194,12 @@ class _Assembly:
         return Choice(self._forms.digest(length), "" if summary is None else summary.prefix, length, free_tokens)
 
     def arrived(self, i: int) -> Message:
-        """Return a message as sent before its compaction: with oversized results cut."""
+        """Return a message as sent before its compaction, with oversized results cut."""
         message_at = self._history.messages.message
         return on_arrival(message_at, i, self._thresholds.trigger) if i in self._oversized else message_at(i)
 
     def _capped_tokens(self, i: int) -> LocalTokens:
-        """Return the tokens of a message with oversized results as sent before its compaction."""
+        """Return the tokens of a message as `arrived` returns it."""
         counter, fmt = self._thresholds.trigger.counter, self._history.messages.format
         key = digest_behind(self._weighed, self._history.index[max(0, i - MOST_RESULTS) : i + 1])  # with its calls
         return _capped_tokens.get(key, lambda: counter.message(self.arrived(i), fmt))
@@ -236,3 +271,28 @@ class _Assembly:
 def _instead(steps: tuple[Step, ...], other: Step) -> tuple[Step, ...]:
     """Return steps with another one for the oldest turns, unless a model's summary replaces these."""
     return tuple(other if step is oldest_turns.STEP else step for step in steps)
+
+
+def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bool) -> int:
+    """Return how many messages at the end of `made` are unchanged originals, in whole exchanges or the newest one.
+
+    In a group it is 0: all messages together decide who spoke first.
+    """
+    if any(message.name is not None for message in originals.messages):
+        return 0
+    kept = 0
+    for exchange in list(reversed(originals.exchanges))[: 1 if newest_only else None]:
+        newest = kept + len(exchange)
+        own, left = originals.messages[-newest:], made.messages[made.settled :][-newest:]
+        if len(left) < newest or any(a is not b for a, b in zip(own[: len(exchange)], left, strict=False)):
+            break
+        kept = newest
+    return kept
+
+
+def size_bytes(compaction: Compaction) -> int:
+    """Return the memory of a compaction."""
+    parts = [part for message in compaction.messages for part in message.parts]
+    copies = [p.arguments if isinstance(p, ToolCall) else p.text for p in parts if isinstance(p, (ToolCall, Opaque))]
+    messages_bytes = sum(MESSAGE_BYTES + json_bytes(message.raw) for message in compaction.messages)
+    return messages_bytes + PART_BYTES * len(parts) + sum(map(getsizeof, copies))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ctx_hooks.conversation.conversation import REFERENCE_FIELDS
 from ctx_hooks.conversation.model import PROVIDER_SUMMARIES, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
-from ctx_hooks.formats.content import SEALED, parts_of_value, text_parts, write_block, write_content, write_parts
+from ctx_hooks.formats.content import SEALED, parts_of_value, text_parts, write_content, write_parts
 from ctx_hooks.formats.fields import OPENAI_ROLES, RESPONSES, opaque_of, reasoning_of, text_or_empty
 from ctx_hooks.formats.wire_format import WireFormat
 
@@ -99,10 +99,7 @@ def _write(message: Message) -> Any:
     if len(message.parts) == 1 and "content" not in raw:
         return raw
     text_type = "output_text" if message.role == "assistant" else "input_text"
-    content = raw.get("content")
-    if not isinstance(content, (list, tuple)) and all(isinstance(p, Text) for p in message.parts):
-        return {**raw, "content": message.text}
-    return {**raw, "content": write_parts(message.parts, lambda part: write_block(part, text_type))}
+    return {**raw, "content": write_content(message.parts, raw.get("content"), text_type)}
 
 
 WIRE = WireFormat(

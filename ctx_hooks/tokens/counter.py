@@ -25,7 +25,7 @@ DEFAULT: VocabularyName = "o200k_base"
 MESSAGE_TOKENS, CALL_TOKENS, RESULT_TOKENS = 4, 4, 3
 """Tokens besides the content (OpenAI's cookbook for messages: 3 and one for the role; else estimates)."""
 SMALL_TEXT_CHARS = 64
-"""Up to this length the text itself is the key in the cache: cheaper than its digest."""
+"""Up to this length the text itself is the key in the cache."""
 PIECE_CHARS = 5_000
 """Texts are encoded in pieces of this length: a million characters take 40 to 190 ms, but one unbroken run takes minutes.
 Each piece may add a token: 0.06 % in prose."""
