@@ -176,17 +176,14 @@ def _fallbacks_of(group: str, fallbacks: Sequence[Any]) -> list[Any]:
     return []
 
 
-NO_COOLDOWN = {"cooldown_time": 0}
-"""`Router.deployment_callback_on_failure` reads it from `model_info`, then from `litellm_params`; 0 is no cooldown."""
-
-
 def spare_deployment(fields: Mapping[str, Any]) -> None:
     """Prevent the Router's cooldown for the deployment of a failed attempt, whatever status its error has.
 
-    After the failure hooks it reads the cooldown from the attempt's log record; the next attempt gets a new record.
+    After the failure hooks `Router.deployment_callback_on_failure` reads it from the attempt's log record, from `model_info`
+    and then from `litellm_params`; the next attempt gets a new record.
     """
     record: Any = getattr(fields.get("litellm_logging_obj"), "model_call_details", None)
     parameters = mapping_or_empty(record.get("litellm_params") if isinstance(record, dict) else None)
     deployment = parameters.get("model_info")
     if isinstance(deployment, Mapping):
-        record["litellm_params"] = {**parameters, **NO_COOLDOWN, "model_info": {**deployment, **NO_COOLDOWN}}
+        record["litellm_params"] = {**parameters, "cooldown_time": 0, "model_info": {**deployment, "cooldown_time": 0}}

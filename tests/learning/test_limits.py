@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.learning.attempts import ANSWER_FRACTION, Limits, attempt_at, limits_of, sent_unchanged, with_counts
-from ctx_hooks.learning.observations import ANYONE, DAY_SECONDS, DeploymentStats, Observation
+from ctx_hooks.learning.observations import DAY_SECONDS, DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, NO_BOUND, limit_for_retry
 from ctx_hooks.policy.settings import Policy
@@ -192,8 +192,3 @@ def test_reasoning_is_wanted_by_model_or_by_refusal():
     assert limits_of(to(), wanted, NOW).wants_reasoning
     assert not limits_of(to(), DeploymentStats(), NOW).wants_reasoning
     assert limits_of(to(model="deepseek/deepseek-v4"), DeploymentStats(), NOW).wants_reasoning
-
-
-def test_accepted_size_lifts_an_older_limit():
-    later = {("accepted", ANYONE): Observation((30_000,), NOW)}
-    assert limits_of(to(100_000), SHOWN.merged(later, NOW), NOW).window.tokens == 30_000

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.observations import (
     ANYONE,
-    DAY_SECONDS,
     FOREIGN_RATIO_FACTOR,
     MOST_TENANTS,
     OTHERS_FLOOR_FRACTION,
@@ -57,11 +56,6 @@ def test_newer_of_limit_and_accepted_size_holds(ago, expected):
     """An operator has lowered the window, or raised it."""
     later = {("accepted", ANYONE): Observation((100_000,), NOW - ago)}
     assert limit(stats_of(named("cat", 60_000)).merged(later, NOW)) == expected
-
-
-def test_observations_expire():
-    stats = stats_of(named("ann", 8_000), named("bob", 8_000))
-    assert (limit(stats), limit(stats, now=NOW + DAY_SECONDS + 1)) == (8_000, None)
 
 
 @pytest.mark.parametrize(

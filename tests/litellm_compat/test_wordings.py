@@ -46,12 +46,6 @@ def test_what_litellm_has_recognised_is_an_overflow_whatever_its_words():
     assert overflow_of(litellm.BadRequestError("the model cannot hold that", "model", "provider")) is None
 
 
-def test_an_error_with_figures_keeps_them():
-    error = litellm.ContextWindowExceededError("prompt is too long: 61004 tokens > 60000 maximum", "model", "provider")
-    overflow = overflow_of(error)
-    assert (overflow.limit_tokens, overflow.input_tokens) == (60_000, 61_004)
-
-
 @pytest.mark.parametrize("kind", [litellm.ContextWindowExceededError, litellm.BadRequestError])
 def test_the_providers_text_stands_without_the_names_of_litellms_exceptions(kind):
     assert text_of(kind("prompt is too long", "model", "provider")) == "prompt is too long"

@@ -93,14 +93,10 @@ def test_a_nesting_without_end_is_no_crash():
         assert resolve({}, request=overrides).policy == Policy()
 
 
-def test_names_that_are_too_long_match_nothing_and_are_told():
+def test_names_that_are_too_long_match_nothing():
     long = "s:" + "x" * 1_000_000
-    fields = {"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}}
-    caller = ask(fields)
+    caller = ask({"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}})
     assert (caller.session, caller.request_policy) == ("", "")
-    found = Policies(Settings.model_validate(CHOSEN)).resolve(caller)
-    for kind in ("session", "policy"):
-        assert f"request: a {kind} is too long to be one" in found.ignored
 
 
 def test_memory_is_bounded_by_bytes_whatever_callers_send():

@@ -34,20 +34,14 @@ def lines(caplog):
     (FAILURE, "event=failure decision=failed mode=enforce attempts=2"),
     (SUMMARY, ("event=summary outcome=accepted summary_model=small messages=40 calls=2 "
               "dollars=0.004 milliseconds=2500.0")),
-], ids=["decision", "answer", "failure", "summary"])  # fmt: skip
+    (LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
+     "event=limit_learned deployment=id:model kind=limit limit_tokens=8000 window_tokens=10000"),
+], ids=["decision", "answer", "failure", "summary", "limit"])  # fmt: skip
 def test_what_was_done_is_a_line_with_its_figures_and_who_asked(event, figures, lines):
     emit(event)
-    who = "call_id=call model_group=group team=Research key=ann client=codex/1.2 deployment=id:model"
-    assert [record.getMessage() for record in lines.records] == [f"{figures} {who}"]
-
-
-@pytest.mark.parametrize(("event", "line", "level"), [
-    (LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
-     "event=limit_learned deployment=id:model kind=limit limit_tokens=8000 window_tokens=10000", "INFO"),
-])  # fmt: skip
-def test_what_a_deployment_has_shown_is_a_line(event, line, level, lines):
-    emit(event)
-    assert [(record.getMessage(), record.levelname) for record in lines.records] == [(line, level)]
+    who = " call_id=call model_group=group team=Research key=ann client=codex/1.2 deployment=id:model"
+    expected = figures + (who if hasattr(event, "call") else "")
+    assert [(record.getMessage(), record.levelname) for record in lines.records] == [(expected, "INFO")]
 
 
 def test_a_request_that_goes_as_it_came_has_no_line(lines):

@@ -90,7 +90,3 @@ def test_the_metrics_add_it_up_under_the_callers_labels():
     }
     assert registry.get_sample_value("ctx_hooks_toys_total", {"mode": "enforce", **caller}) == 19
     assert registry.get_sample_value("ctx_hooks_last_toy", {"mode": "enforce"}) == 7
-
-
-def test_the_event_file_has_it():
-    assert '"toys":7' in to_json(DECIDED)
