@@ -99,7 +99,8 @@ def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Fi
 
 
 def _print_policies(out: Console, rows: Sequence[Row]) -> None:
-    differing = [row for row in rows if not row.is_default]
+    changed = {row.field for row in rows if not row.whom}
+    differing = [row for row in rows if not row.is_default or (row.whom and row.field in changed)]
     if not differing:
         out.print("Every policy is the default.")
         return

@@ -249,7 +249,8 @@ def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int | None
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
-    return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{suggestion(name, known)}")
+    hint = suggestion(name, known) or ("" if kind == "model group" else f"; without --{kind} you see what applies to it")
+    return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{hint}")
 
 
 def _without_stores(target: Target) -> Target:

@@ -165,7 +165,7 @@ def _gemini_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached
 
 def _anthropic_message(payload: Mapping[str, Any], tokens: int, cached: int) -> Event:
     counts = {"input_tokens": tokens - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0}
-    head = {"id": new_id("msg"), "type": "message", "role": "assistant", "model": payload.get("model"), "content": []}
+    head: Event = {"id": new_id("msg"), "type": "message", "role": "assistant", "model": payload.get("model"), "content": []}
     return {**head, "stop_reason": None, "stop_sequence": None, "usage": {**counts, "output_tokens": OUTPUT_TOKENS}}
 
 

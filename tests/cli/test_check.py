@@ -47,6 +47,11 @@ def test_table_names_the_scope_of_every_field(checked):
     }
 
 
+def test_table_lists_who_keeps_a_default_that_is_changed(checked):
+    printed = checked({**LISTED, **settings(defaults={"mode": "observe"}, teams={"red": {"mode": "enforce"}})})
+    assert "teams.red mode enforce enforce teams.red" in printed
+
+
 def test_table_says_when_limits_apply(checked):
     late = "applies once a request is compressed"
     printed = checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9}})})

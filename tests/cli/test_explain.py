@@ -105,6 +105,10 @@ def test_unknown_name_is_an_error(option, explained):
     config = {**proxy(), **settings(**NAMED)}
     told = explained({"model": "m", **HELLO}, *option, config=config, as_json=False, code=2)
     assert f"nothing for the {'model group' if option[0] == '--model' else option[0][2:]}" in told
+    assert ("did you mean 'red'?" in told, "without --key you see what applies" in told) == (
+        "rad" in option,
+        "--key" in option,
+    )
 
 
 def test_lower_output_has_its_field_and_values(explained):

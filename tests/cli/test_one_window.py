@@ -12,9 +12,9 @@ from litellm import Router
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 
-from ctx_hooks.cli import check
 from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.cli.explain import decided
+from ctx_hooks.cli.windows import windows
 from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Settings
@@ -68,7 +68,7 @@ async def test_check_explain_and_run_state_one_window(stated, defaults, own_map,
     monkeypatch.setattr(litellm, "callbacks", [seen])
     (config := tmp_path / "config.yaml").write_text(yaml.safe_dump(raw))
     (request := tmp_path / "request.json").write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}))
-    for row, listed in zip(check.windows(configuration_of(raw)), raw["model_list"], strict=True):
+    for row, listed in zip(windows(configuration_of(raw)), raw["model_list"], strict=True):
         group = listed["model_name"].replace("*", "gpt-4o")
         await proxy_server.llm_router.acompletion(model=group, messages=[{"role": "user", "content": "hi"}])
         run = seen.targets[-1].window
