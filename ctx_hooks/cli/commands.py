@@ -1,9 +1,10 @@
 """The commands with their arguments and options. What a command runs is imported when it runs."""
 
+import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
@@ -75,12 +76,13 @@ class Commands(click.Group):
 
 
 def _runs(module: str, function: str = "run") -> Callable[[Callable[[], None]], Callable[..., Any]]:
-    """Let a command call a function of a module of this package, which is imported only then."""
+    """Let a command call a function of a module of this package, which is imported only then; it may be asynchronous."""
 
     def made(declared: Callable[[], None]) -> Callable[..., Any]:
         @wraps(declared)
         def run(**options: Any) -> Any:
-            return getattr(import_module(f"ctx_hooks.cli.{module}"), function)(**options)
+            result = getattr(import_module(f"ctx_hooks.cli.{module}"), function)(**options)
+            return asyncio.run(result) if isinstance(result, Coroutine) else result
 
         return run
 

@@ -77,22 +77,20 @@ def run(*, provider_only: bool, port: int | None, window: int) -> int:
         for answer in answers():
             found.append(answer)
             if not as_json():
+                words = (answer["route"], answer["deployment"], "yes" if answer["stream"] else "no")
                 sizes = (f"{answer['sent_tokens']:,}", answer["attempts"], f"{answer['accepted_tokens']:,}")
-                end = "yes" if answer["answered"] else answer["status"]
-                click.echo(
-                    ROW.format(answer["route"], answer["deployment"], "yes" if answer["stream"] else "no", *sizes, end)
-                )
+                click.echo(ROW.format(*words, *sizes, "yes" if answer["answered"] else answer["status"]))
     except RuntimeError as error:
         raise CommandError(f"the proxy does not start: {error}") from error
     except ImportError as error:
         raise CommandError(f"the proxy cannot be loaded (pip install 'litellm[proxy]'): {error}") from error
     answered = all(answer["answered"] for answer in found)
-    if as_json():
-        listed = list(map(asdict, findings))
-        print_json({"findings": listed, "window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
-    else:
-        click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
-        click.echo("Every route was answered." if answered else "A route was not answered.")
+    listed = list(map(asdict, findings))
+    end = "Every route was answered." if answered else "A route was not answered."
+    tell(
+        {"findings": listed, "window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found},
+        f"\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.\n{end}",
+    )
     return 0 if answered and not any(each.level == "fails" for each in findings) else FAILED
 
 

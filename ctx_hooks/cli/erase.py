@@ -59,7 +59,7 @@ class Held:
     remove: Callable[[], Awaitable[int]]
 
 
-def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
+async def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     """Remove what is kept of owners, whose ids `named` has by kind, and print the receipt; FAILED if nothing was found.
 
     Raises CommandError if the configuration has mistakes, a store cannot be reached, or the operator does not agree.
@@ -68,17 +68,22 @@ def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     if not owners:
         raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
     read = configuration_without_mistakes(config)
-    removed = asyncio.run(_erased(read, owners, yes=yes))
+    async with opened_stores(read) as (folders, client):
+        found = [held for owner in owners for held in [*_on_disk(folders, owner), *await _in_redis(client, owner)]]
+        if not yes and any(held.entries for held in found):
+            console(stderr=True).print(_tables([(held, 0) for held in found]))
+            if not confirmed("Remove this for good?"):
+                raise CommandError("Nothing was removed.")
+        removed = [(held, await held.remove() if held.entries else 0) for held in found]
     stores = [
         {"store": h.store, "place": h.place, "owner": h.owner, "found": h.entries, "removed": gone} for h, gone in removed
     ]
     stays = [*_not_named(read, owners), *STAYS]
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _tables(removed))
-    is_found = any(held.entries for held, _ in removed)
+    is_found = any(held.entries for held in found)
     if not as_json():
-        kept = ["Not removed:", *(f"- {line}" for line in stays)]
-        print_text("\n".join(kept if is_found else ["Nothing was found.", *kept]))
+        print_text("\n".join([*["Nothing was found."] * (not is_found), "Not removed:", *(f"- {line}" for line in stays)]))
     return 0 if is_found else FAILED
 
 
@@ -90,16 +95,6 @@ def _owner(kind: str, identifier: str) -> Owner:
         return Owner(kind, identifier, identifier, identifier)
     found = owner_id(kind, identifier)
     return Owner(kind, found, tenant_name(tenant_key(kind, found, secret_of_environment())), tenant_digest(kind, found))
-
-
-async def _erased(config: Configuration, owners: Sequence[Owner], *, yes: bool) -> list[tuple[Held, int]]:
-    async with opened_stores(config) as (folders, client):
-        found = [held for owner in owners for held in [*_on_disk(folders, owner), *await _in_redis(client, owner)]]
-        if not yes and any(held.entries for held in found):
-            console(stderr=True).print(_tables([(held, 0) for held in found]))
-            if not confirmed("Remove this for good?"):
-                raise CommandError("Nothing was removed.")
-        return [(held, await held.remove() if held.entries else 0) for held in found]
 
 
 def _on_disk(folders: Sequence[Path], owner: Owner) -> Iterator[Held]:

@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
@@ -72,7 +73,7 @@ def print_findings(out: Console, findings: Iterable[Finding]) -> None:
 
 def weak_spots(config: Configuration) -> tuple[Finding, ...]:
     """Return the findings, the worst first."""
-    searches = (_callbacks, _names, _addons, _windows, _router, _fallbacks, _events)
+    searches = (_callbacks, _names, _addons, _windows, _router, _fallbacks)
     found = (spot for search in searches for spot in search(config))
     return tuple(sorted(found, key=lambda spot: get_args(Level).index(spot.level)))
 
@@ -91,11 +92,7 @@ def _callbacks(config: Configuration) -> Iterator[Finding]:
             reason = f"litellm_settings.callbacks names {wrong[0]}, not {PLUGIN}"
         kept = [name for name in callbacks if isinstance(name, str) and name not in wrong]
         yield finding("not_registered", reason=reason, callbacks=", ".join(f'"{name}"' for name in (*kept, PLUGIN)))
-    everywhere = [
-        *callbacks,
-        *_list(settings.get("service_callback")),
-        *(name for listed in others.values() for name in listed),
-    ]
+    everywhere = [*callbacks, *_list(settings.get("service_callback")), *chain.from_iterable(others.values())]
     if any(str(name).startswith("prometheus") for name in everywhere) and find_spec("prometheus_client") is None:
         yield finding("metrics_client")
     guards = [mapping_or_empty(guard).get("litellm_params") for guard in _list(config.raw.get("guardrails"))]
@@ -136,30 +133,28 @@ def _windows(config: Configuration) -> Iterator[Finding]:
     unknown: list[Listed] = []
     for listed in config.listed:
         resolved, info = config.resolved(listed), listed.deployment.model_info
+        misplaced = partial(finding, "window_misplaced", deployment=(named := _named([listed])))
         if "max_input_tokens" in listed.params:
-            tokens = listed.params["max_input_tokens"]
-            yield finding(
-                "window_misplaced", deployment=_named([listed]), field="litellm_params.max_input_tokens", tokens=tokens
-            )
+            yield misplaced(field="litellm_params.max_input_tokens", tokens=listed.params["max_input_tokens"])
         elif "max_tokens" in info and "max_input_tokens" not in info:
-            yield finding(
-                "window_misplaced", deployment=_named([listed]), field="model_info.max_tokens", tokens=info["max_tokens"]
-            )
+            yield misplaced(field="model_info.max_tokens", tokens=info["max_tokens"])
         window = window_at(listed.deployment, policy := resolved.policy)
         if "reserve" in resolved.origins and (replaced := replaced_reserve(window, policy)):
-            yield finding("reserve_replaced", deployment=_named([listed]), replaced=replaced)
+            yield finding("reserve_replaced", deployment=named, replaced=replaced)
         if window.source == "default":
             unknown += [] if "*" in listed.deployment.model else [listed]
         elif window.tokens < SMALL_WINDOW_TOKENS and policy.block_below_tokens != 0:
-            tokens, deployment = window.tokens, _named([listed])
-            name = "window_blocked" if tokens < (policy.block_below_tokens or 0) else "window_small"
-            yield finding(name, deployment=deployment, tokens=f"{tokens:,}", source=window.source)
+            name = "window_blocked" if window.tokens < (policy.block_below_tokens or 0) else "window_small"
+            yield finding(name, deployment=named, tokens=f"{window.tokens:,}", source=window.source)
     if unknown:
         yield finding("window_unknown", deployments=_named(unknown), tokens=f"{DEFAULT_WINDOW_TOKENS:,}")
 
 
 def _router(config: Configuration) -> Iterator[Finding]:
-    router = config.section("router_settings")
+    """Yield settings of the Router and the proxy that send a request in vain, and a missing folder of events."""
+    router, events = config.section("router_settings"), config.settings.events
+    if events is not None and not os.path.isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
+        yield finding("events_folder", path=events.path)
     if router.get("enable_pre_call_checks") is True:
         yield finding("pre_call_checks")
     if config.section("general_settings").get("cancel_on_disconnect") is not True:
@@ -178,15 +173,8 @@ def _fallbacks(config: Configuration) -> Iterator[Finding]:
     for listed in {entry.group: entry for entry in reversed(config.listed)}.values():
         policy, groups = config.resolved(listed).policy, config.fallbacks_of(listed.group)
         if groups and policy.mode != "off":
-            first = policy.fallbacks == "first"
-            named = ", ".join(groups)
-            yield finding("fallbacks_first" if first else "fallbacks_last", group=listed.group, fallbacks=named)
-
-
-def _events(config: Configuration) -> Iterator[Finding]:
-    events = config.settings.events
-    if events is not None and not os.path.isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
-        yield finding("events_folder", path=events.path)
+            name = "fallbacks_first" if policy.fallbacks == "first" else "fallbacks_last"
+            yield finding(name, group=listed.group, fallbacks=", ".join(groups))
 
 
 def _named(listed: Sequence[Listed]) -> str:

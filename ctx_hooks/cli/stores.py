@@ -3,7 +3,6 @@
 The archive is in folders or in the Redis that LiteLLM's workers share; the statistics are only there.
 """
 
-import asyncio
 import os
 import sqlite3
 import sys
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias
 import click
 from redis.exceptions import RedisError
 
-from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
+from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, read_configuration, values_of
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, titled, working
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
@@ -102,10 +101,12 @@ def owner_id(kind: str, identifier: str) -> str:
     return key_id_of(identifier) if kind == "key" else identifier
 
 
-def print_kept(*, config: Path | None) -> None:
+async def print_kept(*, config: Path | None) -> None:
     """Print how much is kept of each tenant, and in which place; teams by name if the configuration has them."""
     read, secret = configuration_without_mistakes(config), secret_of_environment()
-    found = asyncio.run(_kept(read))
+    async with opened_stores(read) as (folders, client):
+        found = [(str(folder), stored) for folder in folders for stored in disk.tenants(folder)]
+        found += [("redis", stored) for stored in (await redis.tenants(client) if client else [])]
     names = {tenant_name(tenant_key("team", team, secret)): f"team {team}" for team in read.settings.teams}
     shown = table("tenant", "texts", "bytes", "place", right=(1, 2))
     shown.columns[0].no_wrap = True  # a digest is to be copied
@@ -114,13 +115,7 @@ def print_kept(*, config: Path | None) -> None:
     tell([{"place": place, **stored._asdict()} for place, stored in found], shown if found else "Nothing is kept.")
 
 
-async def _kept(config: Configuration) -> list[tuple[str, Stored]]:
-    async with opened_stores(config) as (folders, client):
-        found = [(str(folder), stored) for folder in folders for stored in disk.tenants(folder)]
-        return found + [("redis", stored) for stored in (await redis.tenants(client) if client else [])]
-
-
-def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) -> None:
+async def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) -> None:
     """Print the text of a handle; raises CommandError if its owner has none."""
     if not is_handle(handle):
         raise CommandError(f"{handle!r:.60} is no handle: it has {HANDLE_CHARS} characters of a to z and 2 to 7")
@@ -130,7 +125,9 @@ def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) ->
     kind, identifier = named[0] if named else ("nobody", "")
     secret = secret_of_environment()
     tenant = tenant_key(kind, owner_id(kind, identifier), secret)
-    values = asyncio.run(_values(configuration_without_mistakes(config), tenant_name(tenant), handle))
+    async with opened_stores(configuration_without_mistakes(config)) as (folders, client):
+        values = [disk.read(folder, tenant_name(tenant), handle) for folder in folders]
+        values += [await redis.read(client, tenant_name(tenant), handle)] if client else []
     texts = (opened(value, tenant, handle, secret) for value in values if value is not None)
     text = next((text for text in texts if text is not None), None)
     if text is None:
@@ -141,63 +138,38 @@ def print_kept_text(*, handle: str, config: Path | None, **owner: str | None) ->
         click.echo(text.encode("utf-8", "replace"))
 
 
-async def _values(config: Configuration, tenant: str, handle: str) -> list[bytes | None]:
-    async with opened_stores(config) as (folders, client):
-        values = [disk.read(folder, tenant, handle) for folder in folders]
-        return values + ([await redis.read(client, tenant, handle)] if client else [])
-
-
-def prune(*, config: Path | None) -> None:
+async def prune(*, config: Path | None) -> None:
     """Delete expired texts on disk, and print their number."""
-    gone = asyncio.run(_pruned(configuration_without_mistakes(config)))
+    async with opened_stores(configuration_without_mistakes(config)) as (folders, _):
+        gone = sum(map(disk.prune, folders))
     tell({"deleted": gone}, f"{counted(gone, 'text')} deleted")
 
 
-async def _pruned(config: Configuration) -> int:
-    async with opened_stores(config) as (folders, _):
-        return sum(map(disk.prune, folders))
-
-
-def print_learned(*, deployment: str, config: Path | None) -> None:
+async def print_learned(*, deployment: str, config: Path | None) -> None:
     """Print what was learned of the deployments of a pattern, the newest first; known teams by their names."""
-    read, now = read_configuration(config), time.time()
-    found = asyncio.run(_learned(read, deployment, now))
+    read, now, found, tables = read_configuration(config), time.time(), [], {}
     names = {tenant_digest("team", team): f"team {team}" for team in read.settings.teams}
-    tables = {row["deployment"]: table("learned", "value", "tenant", "minutes ago", right=(1, 3)) for row in found}
-    for row in found:
-        for o in row["observations"]:
-            tenant = names.get(o["tenant"], o["tenant"] or "anyone")
-            tables[row["deployment"]].add_row(o["kind"], f"{o['values'][0]:,.10g}", tenant, f"{o['age_seconds'] / 60:,.0f}")
+    async with opened_stores(read, WITHOUT_REDIS) as (_, client):
+        for key in await keys_like(client, f"{KEY_PREFIX}{deployment}"):
+            stats = observations(await client.eval(READ, 1, key, LARGEST_BYTES, ""), now)
+            name, rows = _deployment_of(key), []
+            tables[name] = table("learned", "value", "tenant", "minutes ago", right=(1, 3))
+            for (kind, tenant), o in sorted(stats.observations.items(), key=lambda item: -item[1].at):
+                age = now - o.at
+                rows.append({"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(age, 3)})
+                tables[name].add_row(kind, f"{o.values[0]:,.10g}", names.get(tenant, tenant or "anyone"), f"{age / 60:,.0f}")
+            found.append({"deployment": name, "observations": rows})
     tell(found, titled(tables) if found else NOTHING)
 
 
-async def _learned(config: Configuration, deployment: str, now: float) -> list[dict[str, Any]]:
-    """Return the statistics of each deployment, as `--json` prints them."""
-    found = []
-    async with opened_stores(config, WITHOUT_REDIS) as (_, client):
-        for key in await keys_like(client, f"{KEY_PREFIX}{deployment}"):
-            stats = observations(await client.eval(READ, 1, key, LARGEST_BYTES, ""), now)
-            newest_first = sorted(stats.observations.items(), key=lambda item: -item[1].at)
-            rows = [
-                {"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(now - o.at, 3)}
-                for (kind, tenant), o in newest_first
-            ]
-            found.append({"deployment": _deployment_of(key), "observations": rows})
-    return found
-
-
-def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
+async def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
     """Forget what was learned of the deployments of a pattern, if the user confirms, and print their names."""
     if yes or confirmed(f"Forget what was learned of {deployment}?"):
-        cleared = asyncio.run(_cleared(read_configuration(config), deployment))
+        async with opened_stores(read_configuration(config), WITHOUT_REDIS) as (_, client):
+            keys = await keys_like(client, f"{KEY_PREFIX}{deployment}")
+            await delete_keys(client, keys)
+        cleared = list(map(_deployment_of, keys))
         tell({"cleared": cleared}, "\n".join(f"cleared {name}" for name in cleared) or NOTHING)
-
-
-async def _cleared(config: Configuration, deployment: str) -> list[str]:
-    async with opened_stores(config, WITHOUT_REDIS) as (_, client):
-        keys = await keys_like(client, f"{KEY_PREFIX}{deployment}")
-        await delete_keys(client, keys)
-    return list(map(_deployment_of, keys))
 
 
 def _deployment_of(key: bytes) -> str:

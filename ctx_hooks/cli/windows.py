@@ -106,27 +106,21 @@ def probed(found: Configuration) -> list[Probed]:
 
 def ask_servers(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[Probed]:
     """Print what the servers say; with `write`, write the windows that differ from the stated ones, if the user confirms."""
-    rows = probed(found)
-    if not as_json():
-        _print(rows)
+    rows, out = probed(found), console()
+    if not as_json() and rows:
+        shown = table("model group", "stated", "the server says", "from", right=(1, 2))
+        for row in rows:
+            figures = (f"{tokens:,}" if tokens else "-" for tokens in (row.stated_tokens, row.window_tokens))
+            shown.add_row(row.model_group, *figures, row.said_by)
+        out.print(f"\n{counted(len(rows), 'server')} asked", style="bold")
+        out.print(shown)
+    elif not as_json():
+        out.print("\nNo deployment has an address of its own to ask.")
     new = [row for row in rows if row.window_tokens and row.window_tokens != row.stated_tokens]
     if write and new:
-        places = (("model_list", row.index, "model_info", "max_input_tokens") for row in new)
-        change(config, dict(zip(places, (row.window_tokens for row in new), strict=True)), yes=yes)
+        changes = {("model_list", row.index, "model_info", "max_input_tokens"): row.window_tokens for row in new}
+        change(config, changes, yes=yes)
     return rows
-
-
-def _print(rows: list[Probed]) -> None:
-    out = console()
-    if not rows:
-        out.print("\nNo deployment has an address of its own to ask.")
-        return
-    shown = table("model group", "stated", "the server says", "from", right=(1, 2))
-    for row in rows:
-        figures = (f"{tokens:,}" if tokens else "-" for tokens in (row.stated_tokens, row.window_tokens))
-        shown.add_row(row.model_group, *figures, row.said_by)
-    out.print(f"\n{counted(len(rows), 'server')} asked", style="bold")
-    out.print(shown)
 
 
 def _window_of(client: httpx.Client, base: str, entry: Listed) -> tuple[int | None, str]:
@@ -135,7 +129,6 @@ def _window_of(client: httpx.Client, base: str, entry: Listed) -> tuple[int | No
     parts = urlsplit(base)
     root = f"{parts.scheme}://{parts.netloc}"
     card = _json(client, "GET", f"{base.rstrip('/')}/models")
-    reachable = card is not None
     cards = [mapping_or_empty(each) for each in mapping_or_empty(card).get("data") or ()]
     for each in [c for c in cards if c.get("id") == model] or cards[:1] * (len(cards) == 1):
         if isinstance(each.get("max_model_len"), int):
@@ -158,7 +151,7 @@ def _window_of(client: httpx.Client, base: str, entry: Listed) -> tuple[int | No
     most = info.get("max_input_tokens") or info.get("max_input_length")
     if isinstance(most, int):
         return most, "/info"
-    return None, "the server does not say" if reachable else "no answer"
+    return None, "the server does not say" if card is not None else "no answer"
 
 
 def _json(client: httpx.Client, method: str, url: str, body: Mapping[str, Any] | None = None) -> Any:

@@ -1,7 +1,12 @@
-"""Amazon Bedrock: Converse, which has its own shape for every model, and Invoke, which carries Anthropic's."""
+"""Amazon Bedrock: Converse, which has its own shape for every model, and Invoke, which carries Anthropic's.
+
+Both stream the binary events of AWS: length, headers and payload of each message, with a checksum before and behind.
+"""
 
 import base64
 import json
+import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +15,6 @@ from typing import Any
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.provider import Payload, Protocol
-from protocols import event_stream
 
 INVOKE_VERSION = "bedrock-2023-05-31"
 
@@ -67,30 +71,40 @@ def _whole_converse(_payload: Payload, reply: Reply, tokens: int, cached: int) -
 
 
 def _converse_events(_payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
-    yield event_stream.event("messageStart", {"role": "assistant"})
+    yield _event("messageStart", {"role": "assistant"})
     for word in reply.text.split(" "):
-        yield event_stream.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": word + " "}})
-    yield event_stream.event("contentBlockStop", {"contentBlockIndex": 0})
-    yield event_stream.event("messageStop", {"stopReason": "end_turn"})
-    yield event_stream.event("metadata", {"usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}})
+        yield _event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": word + " "}})
+    yield _event("contentBlockStop", {"contentBlockIndex": 0})
+    yield _event("messageStop", {"stopReason": "end_turn"})
+    yield _event("metadata", {"usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}})
 
 
-def _failed(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
+def _failed(_payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
     if settings.refused_after_opening:
-        yield event_stream.event("messageStart", {"role": "assistant"})
-    yield from _failed_only(payload, body, settings)
+        yield _event("messageStart", {"role": "assistant"})
+    yield _exception(body)
 
 
-def _failed_only(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[bytes]:
-    yield event_stream.exception("validationException", body)
+def _event(kind: str, payload: Any) -> bytes:
+    return _framed({":message-type": "event", ":event-type": kind}, payload)
 
 
-def _refused(message: str) -> dict[str, str]:
-    return {"message": message}
+def _exception(payload: Any) -> bytes:
+    """Return a message that ends the stream with an error."""
+    return _framed({":message-type": "exception", ":exception-type": "validationException"}, payload)
 
 
-def _read_invoke(body: Payload, path: str) -> dict[str, Any]:
-    return {**body, **_where(path)}
+def _framed(headers: Mapping[str, str], payload: Any) -> bytes:
+    head = b"".join(_header(*named) for named in {**headers, ":content-type": "application/json"}.items())
+    body = json.dumps(payload).encode()
+    lengths = struct.pack("!II", 16 + len(head) + len(body), len(head))
+    message = lengths + struct.pack("!I", zlib.crc32(lengths)) + head + body
+    return message + struct.pack("!I", zlib.crc32(message))
+
+
+def _header(name: str, value: str) -> bytes:
+    string = 7  # the number of a header whose value is one
+    return struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", string, len(value)) + value.encode()
 
 
 def _broken_invoke(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
@@ -104,7 +118,7 @@ def _broken_invoke(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
 
 def _invoke_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
     for told in streams.anthropic_events(payload, reply, tokens, cached):
-        yield event_stream.event("chunk", {"bytes": base64.b64encode(json.dumps(told).encode()).decode()})
+        yield _event("chunk", {"bytes": base64.b64encode(json.dumps(told).encode()).decode()})
 
 
 CONVERSE = Protocol(
@@ -112,18 +126,18 @@ CONVERSE = Protocol(
     fmt="anthropic",
     read=_read_converse,
     violations=_broken_converse,
-    refused=_refused,
+    refused=lambda message: {"message": message},
     whole=_whole_converse,
     stream=_converse_events,
     failed=_failed,
-    media_type=event_stream.MEDIA_TYPE,
+    media_type="application/vnd.amazon.eventstream",
 )
 INVOKE = replace(
     CONVERSE,
     paths=("/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"),
-    read=_read_invoke,
+    read=lambda body, path: {**body, **_where(path)},
     violations=_broken_invoke,
     whole=None,
     stream=_invoke_events,
-    failed=_failed_only,
+    failed=lambda _payload, body, _settings: [_exception(body)],
 )

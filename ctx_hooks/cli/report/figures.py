@@ -240,9 +240,11 @@ class Chart:
 
 def charts(series: Series) -> list[Chart]:
     """Return the charts of savings and of requests that are too long; empty charts are left out."""
-    slots = series.slots()
-    times = [_time(start, series.width_seconds) for start, _ in slots]
-    found = []
+    slots, width, found = series.slots(), series.width_seconds, []
+    days = [f"{start.day} {start:%b}" for start, _ in slots]
+    clocks = ["" if width >= DAY_SECONDS else f" {start:%H:%M}" for start, _ in slots]
+    # The axis shows only the day if it has several days, and only the hour below that.
+    times = [(day + at, day if width > HOUR_SECONDS else at.strip()) for day, at in zip(days, clocks, strict=True)]
     for title, layers in DRAWN.items():
         drawn = [
             (words, style, [max(0, by_mode[mode][name]) for _, by_mode in slots]) for words, style, mode, name in layers
@@ -250,10 +252,3 @@ def charts(series: Series) -> list[Chart]:
         if shown := [layer for layer in drawn if any(layer[2])]:
             found.append(Chart(title, shown, times))
     return found
-
-
-def _time(start: datetime, width_seconds: int) -> tuple[str, str]:
-    day = f"{start.day} {start:%b}"
-    if width_seconds >= DAY_SECONDS:
-        return day, day
-    return f"{day} {start:%H:%M}", day if width_seconds > HOUR_SECONDS else f"{start:%H:%M}"

@@ -1,4 +1,8 @@
-"""Ollama's own protocol: lines of JSON, arguments as objects, calls and results paired by their order alone."""
+"""Local servers with protocols of their own: Ollama, and Text Generation Inference as Predibase serves it.
+
+Ollama has lines of JSON, arguments as objects, and pairs calls and results by their order alone. Text Generation Inference
+has one prompt, and a stream whose refusal is an event of a 200 answer.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,10 +11,9 @@ from functools import partial
 from typing import Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.provider import Payload, Protocol
 
-MEDIA_TYPE = "application/x-ndjson"
 Form = Callable[[str], dict[str, Any]]
 """What an answer says, in the shape of a path."""
 ROLES = {"system", "user", "assistant", "tool"}
@@ -87,16 +90,8 @@ def _lines(form: Form, payload: Payload, reply: Reply, tokens: int, _cached: int
     yield _line({**_head(payload), **form(""), **_end(tokens)})
 
 
-def _failed(_payload: Payload, body: Any, _settings: ProviderSettings) -> Iterator[str]:
-    yield _line(body)
-
-
 def _line(value: Any) -> str:
     return json.dumps(value) + "\n"
-
-
-def _refused(message: str) -> dict[str, str]:
-    return {"error": message}
 
 
 CHAT = Protocol(
@@ -104,11 +99,11 @@ CHAT = Protocol(
     fmt="openai-chat",
     read=_read_chat,
     violations=_broken,
-    refused=_refused,
+    refused=lambda message: {"error": message},
     whole=partial(_whole, _said),
     stream=partial(_lines, _said),
-    failed=_failed,
-    media_type=MEDIA_TYPE,
+    failed=lambda _payload, body, _settings: [_line(body)],
+    media_type="application/x-ndjson",
 )
 GENERATE = replace(
     CHAT,
@@ -117,4 +112,36 @@ GENERATE = replace(
     violations=lambda _body, _headers: (),
     whole=partial(_whole, _generated),
     stream=partial(_lines, _generated),
+)
+
+
+def _read_inputs(body: Payload, path: str) -> dict[str, Any]:
+    """Return the prompt as a user's message; what the parameters say is no part of the input."""
+    limit = (body.get("parameters") or {}).get("max_new_tokens")
+    said = [{"role": "user", "content": body.get("inputs")}]
+    return {"model": path.split("/")[-2], "stream": path.endswith("_stream"), "messages": said, "max_tokens": limit}
+
+
+def _whole_text(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> dict[str, Any]:
+    details = {"finish_reason": "eos_token", "generated_tokens": streams.OUTPUT_TOKENS, "prefill": [], "tokens": []}
+    return {"generated_text": reply.text, "details": {**details, "prompt_tokens": tokens}}
+
+
+def _tokens(_payload: Payload, reply: Reply, _tokens: int, _cached: int) -> Iterator[str]:
+    words = [word + " " for word in reply.text.split(" ")]
+    for number, word in enumerate(words):
+        last = number == len(words) - 1
+        token = {"id": number, "text": word, "logprob": 0.0, "special": False}
+        details = {"finish_reason": "eos_token", "generated_tokens": len(words)} if last else None
+        yield streams.sse({"token": token, "generated_text": reply.text if last else None, "details": details})
+
+
+TEXT_GENERATION = Protocol(
+    paths=("/{tenant}/deployments/v2/llms/{model}/generate", "/{tenant}/deployments/v2/llms/{model}/generate_stream"),
+    fmt="openai-chat",
+    read=_read_inputs,
+    refused=lambda message: {"error": message, "error_type": "validation"},
+    whole=_whole_text,
+    stream=_tokens,
+    failed=lambda _payload, body, _settings: [streams.sse(body)],
 )

@@ -1,7 +1,8 @@
-"""Cohere's second chat API: OpenAI's messages in the request, an answer and events of its own."""
+"""Servers of OpenAI's messages with rules and errors of their own: Cohere, with its own answers; Mistral; watsonx.ai."""
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from ctx_hooks.testing import streams
@@ -62,4 +63,45 @@ COHERE = Protocol(
     stream=_events,
     failed=_failed,
     media_type="application/stream+json",
+)
+USAGE_IN_STREAMS = {"stream_options": {"include_usage": True}}
+
+
+def _broken_mistral(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
+    messages = body.get("messages") or []
+    roles = [m.get("role") for m in messages]
+    for before, here in pairwise(roles):
+        if before == "tool" and here in {"user", "system"}:
+            yield f"Unexpected role '{here}' after role 'tool'"
+    if roles and roles[-1] not in {"user", "tool"} and not messages[-1].get("prefix"):
+        yield f"Expected last role User or Tool (or Assistant with prefix True) for serving but got {roles[-1]}"
+    calls = sum(len(m.get("tool_calls") or []) for m in messages)
+    if calls != roles.count("tool"):
+        yield "Not the same number of function calls and responses"
+
+
+def _read_watsonx(body: Payload, path: str) -> dict[str, Any]:
+    return {**body, "model": body.get("model_id"), "stream": path.endswith("_stream"), **USAGE_IN_STREAMS}
+
+
+def _broken_watsonx(body: Payload, _headers: Mapping[str, str]) -> Iterator[str]:
+    if not body.get("model_id"):
+        yield "Missing required field: model_id"
+    if not body.get("project_id") and not body.get("space_id"):
+        yield "Either space_id or project_id has to be given"
+
+
+MISTRAL = Protocol(
+    paths=("/mistral/v1/chat/completions",),
+    fmt="openai-chat",
+    read=lambda body, _path: {**body, **USAGE_IN_STREAMS},
+    violations=_broken_mistral,
+    refused=lambda message: {"object": "error", "message": message, "type": "invalid_request_error", "code": "3051"},
+)
+WATSONX = Protocol(
+    paths=("/ml/v1/text/chat", "/ml/v1/text/chat_stream"),
+    fmt="openai-chat",
+    read=_read_watsonx,
+    violations=_broken_watsonx,
+    refused=lambda message: {"errors": [{"code": "invalid_input_argument", "message": message}], "status_code": 400},
 )
