@@ -26,10 +26,7 @@ ANY = Listed("", Deployment("", {}), {})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A field of a policy that a scope sets, with its value as JSON has it.
-
-    `whom` is a model group, a caller such as `teams.research`, or "" if the field applies to everybody on every model.
-    """
+    """A field that a scope sets for `whom`: a model group, a caller such as `teams.research`, or "" for everybody."""
 
     whom: str
     field: str

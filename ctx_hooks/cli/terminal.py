@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-FAILED = 1
-"""The exit code of a command that found something wrong, or nothing."""
-ERROR = 2
-"""The exit code of a command that could not do its work."""
+FAILED, ERROR = 1, 2
+"""The exit codes of a command that found something wrong, or nothing; and of one that could not do its work."""
 _AS_JSON = "ctx_hooks.as_json"
 _CONTROL = {n: f"\\u{n:04x}" for n in (*range(0x20), *range(0x7F, 0xA0)) if chr(n) not in "\n\t"}
 """Control characters of terminals, each with its JSON escape, so that the text of a JSON document stays valid."""
@@ -33,9 +31,7 @@ def _note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
 
 
 json_option = click.option("--json", is_flag=True, expose_value=False, callback=_note, help="Print one JSON document.")
-"""The option that every command has."""
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-"""The option of commands that change or delete something."""
 
 
 def printable(text: str) -> str:
@@ -45,16 +41,12 @@ def printable(text: str) -> str:
 
 def setting(value: Any, other: Any = None) -> str:
     """Return a setting's value as YAML; a mapping has no braces, no unset fields and none that are the same in `other`."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, dict):
         shown = value if not isinstance(other, dict) else {name: v for name, v in value.items() if other.get(name) != v}
         return ", ".join(f"{name}: {setting(v)}" for name, v in shown.items() if v is not None) or "-"
     if isinstance(value, list):
         return ", ".join(map(setting, value)) or "-"
-    return str(value)
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def counted(count: float, noun: str) -> str:
@@ -99,11 +91,7 @@ def print_error(error: object) -> int:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console on which names from files are neither markup nor control sequences.
-
-    Rich finds out the width (80 columns without a terminal) and whether there are colours: none if the output is no
-    terminal, or NO_COLOR is set.
-    """
+    """Return a console on which names from files are neither markup nor control sequences."""
     from rich.console import Console  # noqa: PLC0415 - slow to load, and not for --help or --json
 
     class _Console(Console):
@@ -119,13 +107,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(*headings: str, right: tuple[int, ...] = (), folded: tuple[int, ...] = ()) -> Table:
-    """Return a table without lines but the one below its headings.
-
-    Args:
-        headings: one a column.
-        right: the columns of figures.
-        folded: the columns whose words wrap; in the others, a name that is too long is broken.
-    """
+    """Return a table; `right` are its columns of figures, `folded` those whose words wrap: others break a long name."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 

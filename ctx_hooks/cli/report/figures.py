@@ -207,10 +207,7 @@ DRAWN = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of bars, the layers upon each other: their words, the class of their colour, and a value for each slot.
-
-    `times` has each slot's time in words: in full, and short for the axis.
-    """
+    """Bars in layers: words, a class of colour, and a value for each slot, whose `times` are in full and for the axis."""
 
     title: str
     layers: Sequence[tuple[str, str, Sequence[float]]]
@@ -232,10 +229,10 @@ class Chart:
 
     def hints(self) -> list[str]:
         """Return the values of each slot in words."""
-        shown = []
-        for slot, (time, _) in enumerate(self.times):
-            shown.append(f"{time}: {', '.join(f'{short(values[slot])} {label}' for label, _, values in self.layers)}")
-        return shown
+        return [
+            f"{time}: {', '.join(f'{short(values[slot])} {label}' for label, _, values in self.layers)}"
+            for slot, (time, _) in enumerate(self.times)
+        ]
 
 
 def charts(series: Series) -> list[Chart]:

@@ -31,7 +31,6 @@ from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report.event_files import Watched, event_files
 from ctx_hooks.cli.report.figures import Figures
 from ctx_hooks.cli.report.page import shown
-from ctx_hooks.cli.report.sessions import Turn
 from ctx_hooks.cli.terminal import CommandError, tell
 
 NAME = DASHBOARD["name"]
@@ -73,8 +72,7 @@ class Admission:
     """Who may see figures: with a `key` admins with a valid claim, without one anybody on this machine."""
 
     def __init__(self, key: bytes) -> None:
-        self.key = key
-        self._sessions: dict[str, float] = {}
+        self.key, self._sessions = key, dict[str, float]()
 
     def allows(self, request: Request) -> bool:
         """Whether a request may have figures; no page of another name that resolves to this machine may."""
@@ -132,28 +130,22 @@ def application(watched: Watched, key: bytes = b"") -> Starlette:
 def state_of(watched: Watched, asked: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page shows of the requests with the asked names, and the names to choose from."""
     turns = watched.turns()
-    named = [names_of(turn) for turn in turns]
+    named = [turn.names for turn in turns]
     wanted = {name: asked[name] for name in FILTERS if asked.get(name)}
     found = [turn for turn, names in zip(turns, named, strict=True) if wanted.items() <= names.items()]
     figures = Figures()
     for end in filter(None, (turn.end for turn in found)):
         figures.count(end)
-    chosen = next((turn for turn in turns if turn.call.request_id == asked.get("chosen")), None)
-    notes = {kind: list(events)[::-1] for kind, events in watched.notes.items()}
+    shows = {
+        "turns": found[: -MOST_SHOWN - 1 : -1],
+        "chosen": next((turn for turn in turns if turn.call.request_id == asked.get("chosen")), None),
+        "notes": {kind: list(events)[::-1] for kind, events in watched.notes.items()},
+    }
     choices = {name: Counter(names[name] for names in named).most_common(MOST_CHOICES) for name in FILTERS}
     return {
         "progress": min(1.0, watched.read_bytes / watched.all_bytes) if watched.all_bytes else 1.0,
         "events": watched.events,
         "unreadable": watched.unreadable,
         "choices": {name: [each for each, _ in common if each] for name, common in choices.items()},
-        "html": render(
-            "live_figures.html", turns=found[: -MOST_SHOWN - 1 : -1], chosen=chosen, notes=notes, **shown(figures)
-        ),
+        "html": render("live_figures.html", **shows, **shown(figures)),
     }
-
-
-def names_of(turn: Turn) -> dict[str, str]:
-    """Return the names by which requests are filtered."""
-    call = turn.call
-    team = call.team_alias or call.team_id
-    return {"group": call.model_group or call.model, "team": team, "session": call.session, "mode": turn.mode}

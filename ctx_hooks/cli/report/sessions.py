@@ -65,6 +65,13 @@ class Turn:
         return self.events[0].call
 
     @property
+    def names(self) -> dict[str, str]:
+        """The names by which a reader chooses requests."""
+        call = self.call
+        team = call.team_alias or call.team_id
+        return {"group": call.model_group or call.model, "team": team, "session": call.session, "mode": self.mode}
+
+    @property
     def at_seconds(self) -> float:
         """When its first event was, in epoch seconds."""
         return min(event.time_seconds for event in self.events)
@@ -87,13 +94,8 @@ class Turn:
 
     @property
     def mode(self) -> str:
-        """The mode of its policy."""
+        """The mode of its policy: with `observe` it was sent unchanged, whatever was decided."""
         return next((event.mode for event in (self.decided, self.end) if event), "")
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether it was sent unchanged, whatever was decided."""
-        return self.mode == "observe"
 
     @property
     def billed(self) -> Billed | None:
@@ -104,14 +106,14 @@ class Turn:
     @property
     def received_tokens(self) -> int | None:
         """What the client sent; as billed if that is known, else estimated."""
-        if self.billed is not None and (self.is_observed or not self.is_shorter):
+        if self.billed is not None and (self.mode == "observe" or not self.is_shorter):
             return self.billed.input_tokens
         return self.decided.provider_tokens_before if self.decided else None
 
     @property
     def sent_tokens(self) -> int | None:
         """What was sent, or would have been."""
-        if self.billed is not None and not (self.is_observed and self.is_shorter):
+        if self.billed is not None and not (self.mode == "observe" and self.is_shorter):
             return self.billed.input_tokens
         return self.decided.provider_tokens_after if self.decided else None
 
@@ -142,16 +144,12 @@ class Turn:
             yield Happened("", f"requested output lowered to {decided.sent_output_tokens or 0:,} tokens")
         if refused:
             answered = "" if failed or self.end is None else ", then answered"
-            is_retried = not failed and not self.is_observed
+            is_retried = not failed and self.mode != "observe"
             yield Happened("rescue" * is_retried, f"{counted(refused, 'attempt')} refused{answered}")
         if failed:
-            yield Happened(
-                "failure", f"refused in the end: {decided.reason}".rstrip(": ") if decided else "refused in the end"
-            )
-        rereads: Counter[str] = Counter()
-        for event in self.events:
-            if isinstance(event, AnswerEvent):
-                rereads.update(event.rereads)
+            why = f": {decided.reason}" if decided and decided.reason else ""
+            yield Happened("failure", f"refused in the end{why}")
+        rereads = sum((Counter(event.rereads) for event in self.events if isinstance(event, AnswerEvent)), Counter[str]())
         for tool, times in rereads.items():
             yield Happened("reread", f"read again: {tool}{f', {times} times' * (times > 1)}")
         yield from sorted(filter(None, map(_of_addon, self.events)))
