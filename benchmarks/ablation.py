@@ -41,7 +41,7 @@ from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_texts
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.selection import bm25, order, scoring, segments, select
+from ctx_hooks.compaction.selection import bm25, scoring, segments, select
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.conversation import placeholders
@@ -113,8 +113,7 @@ def parts() -> dict[str, Part]:
         "users' words": _set(select, "user_words", lambda *_: {}, inspect.getmodule(select.user_words)),
         "pasted blocks": _set(scoring, "block_segments", lambda text, *_: segments.segments(text)),
         "newest exchanges whole": _set(select, "keep_recent_tokens_of", lambda *_: 0),
-        "value of used names": _set(order, "USED_VALUE", 1.0),
-        "names of the newest answers": _set(order, "NEWEST_NAMES", 0),
+        "value of used names": _set(scoring, "USED_VALUE", 1.0),
         "relevant dialogue": _without(select.Selector, "_relevant_dialogue", lambda *_, **__: ()),
         "filling the rest": _without(select.Selector, "_fill", lambda *_: None),
         "neighbours in BM25": _set(bm25, "MOST_NEIGHBOURS", 0),

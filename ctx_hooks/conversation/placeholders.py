@@ -113,16 +113,14 @@ SUMMARY_SECTIONS = {
     "en": {
         "said": "",
         "changed": "Files changed",
-        "failing": "Failed, and not seen to succeed since",
-        "ran": "Other commands and calls, and how their output ended",
+        "ran": "Commands and calls, each at its last run, and how it ended",
         "planned": "The last plan",
         "read": "Files read",
     },
     "zh": {
         "said": "",
         "changed": "已更改的文件",
-        "failing": "失败且此后未见成功",
-        "ran": "其他命令与调用,及其输出的结尾",
+        "ran": "命令与调用(各取最后一次)及其结果",
         "planned": "最后的计划",
         "read": "读过的文件",
     },

@@ -15,9 +15,6 @@ _WORD_IN_JSON = re.compile(
 """The same without the escape before it; "" for a character by its number: Go writes `<` as `\\u003c`."""
 _JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
-_LONG_RUN = re.compile(
-    r"(?=[A-Za-z]*[0-9])(?=(?:[A-Za-z]*[0-9]){4})(?=(?:[0-9]*[A-Za-z]){2})[0-9A-Za-z]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-)
 
 _names: ContentCache[tuple[str, ...]] = ContentCache()
 
@@ -38,9 +35,3 @@ def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
     is_json = text.startswith(_JSON_OPENINGS) or ":\\" not in text
     word = _WORD_IN_JSON if is_json else _WORD
     return [list(filter(None, word.findall(text, start, end))) for start, end in spans]
-
-
-def is_opaque(name: str) -> bool:
-    """Whether a name is mostly a machine-made id, which has no meaning by itself: a digest, a key, a UUID."""
-    run = _LONG_RUN.search(name)
-    return run is not None and 2 * len(run[0]) > len(name)

@@ -1,7 +1,6 @@
-"""The assistant's answers stay in their place: the ends of the answers that close a turn, and the newest ones whole.
+"""Ends of the assistant's answers that close a turn stay in their place: nobody can follow questions without answers.
 
-Nobody can follow questions without their answers. In recorded sessions of agents these answers are .005 to .03 of the
-context. In plain dialogue half of the text is answers: `select.py` keeps the turns that fit the newest request.
+In recorded sessions of agents they are .005 to .03 of the context; in plain dialogue half of it: `select.py` chooses.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,19 +18,19 @@ END_CHARS = 400
 
 
 def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
-    """Return the kept spans of the assistant's older answers, in order, by position of the text."""
-    counter = budget.counter
-    texts = dict(_answers(conversation))
-    tokens_per_char = {position: counter.text(text) / len(text) for position, text in texts.items()}
-    room_tokens = ANSWERS_FRACTION * _tools_fraction(conversation, budget) * free_tokens(conversation, budget)
+    """Return the kept spans of the assistant's older answers, the newest first, by position of the text."""
+    older = conversation.older_exchanges
+    tokens = [budget.counter.messages((conversation.messages[i] for i in e), conversation.format) for e in older]
+    used_tokens = sum(tokens[n] for n, exchange in enumerate(older) if _uses_tools(conversation, exchange))
+    room_tokens = ANSWERS_FRACTION * used_tokens / max(1, sum(tokens)) * free_tokens(conversation, budget)
     kept: dict[Position, Spans] = {}
-    for form in (_ends, lambda text: ((0, len(text)),)):
-        for position, text in texts.items():
-            spans = form(text)
-            price = (chars_of(spans) - chars_of(kept.get(position, ()))) * tokens_per_char[position]
-            if price <= room_tokens:
-                room_tokens -= price
-                kept[position] = spans
+    for position, text in _answers(conversation):
+        head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
+        spans = ((0, head), (tail, len(text))) if head < tail else ((0, len(text)),)
+        price = chars_of(spans) * budget.counter.text(text) / len(text)
+        if price <= room_tokens:
+            room_tokens -= price
+            kept[position] = spans
     return kept
 
 
@@ -48,19 +47,5 @@ def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
                     yield (i, k), part.text
 
 
-def _tools_fraction(conversation: Conversation, budget: Budget) -> float:
-    """Return the fraction of calls and their results in the older exchanges."""
-    older = conversation.older_exchanges
-    tokens = [budget.counter.messages((conversation.messages[i] for i in e), conversation.format) for e in older]
-    used = sum(tokens[n] for n, exchange in enumerate(older) if _uses_tools(conversation, exchange))
-    return used / max(1, sum(tokens))
-
-
 def _uses_tools(conversation: Conversation, exchange: range) -> bool:
     return any(conversation.messages[i].calls or conversation.messages[i].results for i in exchange)
-
-
-def _ends(text: str) -> Spans:
-    """Return the spans of a text's two ends, of a short text the whole."""
-    head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
-    return ((0, head), (tail, len(text))) if head < tail else ((0, len(text)),)

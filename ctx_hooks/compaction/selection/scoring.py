@@ -1,7 +1,9 @@
-"""The pieces of the older exchanges that could be kept, and the cost of each."""
+"""The pieces of the older exchanges that could be kept, the cost of each, and their order: by names, for their tokens."""
 
-from collections.abc import Mapping
+from collections import Counter as Occurrences
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import block_segments
@@ -10,6 +12,7 @@ from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.texts.identifiers import identifiers, words_in
 from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -27,6 +30,10 @@ WHOLE_RESULT_CHARS = 240
 """A result up to this length is hardly longer than the line that would replace it."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
+
+USED_VALUE = 9.0
+"""The value of a name that the assistant has used; other names have 1. In real sessions the next answers name
+13.8 % of the names that the assistant has used before, of those only seen 1.6 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +140,30 @@ def _item(
     spoken = not any(m.calls or m.results for m in messages)
     found = tuple(sources[position] for position in positions if position in sources)
     return Item(exchange, max(1.0, frame), whole, found, spoken, is_answer)
+
+
+class Row(NamedTuple):
+    """A segment: the number of its exchange, its part, its number in the part, and its cost."""
+
+    item: int
+    position: Position
+    segment: int
+    tokens: float
+
+
+def rows_of(items: Iterable[tuple[int, Item]], used: Collection[str]) -> list[Row]:
+    """Return the segments that have names, most value for their tokens first; segments with the same name share its value.
+
+    `used` are the names that the assistant has used.
+    """
+    named: list[tuple[Row, frozenset[str]]] = []
+    for n, item in items:
+        for source in item.sources:
+            names, spans = frozenset(identifiers(source.text)), source.segments.spans
+            for k, words in enumerate(words_in(source.text, spans)):
+                if found := names.intersection(words):
+                    named.append((Row(n, source.position, k, source.tokens(spans[k])), found))
+    holding = Occurrences(name for _, found in named for name in found)
+    values = {name: (USED_VALUE if name in used else 1.0) / times for name, times in holding.items()}
+    worth = {row: sum(sorted(values[name] for name in found)) / row.tokens for row, found in named}
+    return sorted(worth, key=lambda row: -worth[row])

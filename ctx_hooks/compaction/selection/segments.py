@@ -16,18 +16,14 @@ from ctx_hooks.texts.pieces import lines
 LONGEST_SEGMENT_CHARS = 1_600
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
 LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 16
-"""A span begins at a heading, a hunk, a definition, or after a blank line. The span before it has at least the first number
-of lines, and at most the second: an edit quotes up to 60 lines, and with 6 half of these quotations were broken."""
+"""A span begins after a blank line, at the left edge. The span before it has at least the first number of lines, and at most
+the second: an edit quotes up to 60 lines, and with 6 half of these quotations were broken."""
 MOST_SPAN_CHARS = 800
 """Spans of long lines have fewer lines."""
 MOST_SEGMENTS = 20_000
 """In a text with more lines, short neighbours are one segment: a segment takes 5 µs, so a text of 1 MB takes 0.1 s."""
 BREAKS = " \t,;}]"
 """A long line is best cut after one of these."""
-_BEGINS = re.compile(
-    r"@@|diff --git|#{1,6} |[=*-]{3,}|[A-Za-z_/.][^\n]{0,200}[:{(]\s*$|\*\*\* |(?:def|class|func|fn|async|export|public) "
-)
-"""The start of a hunk, a section, a definition or a record, at the left edge."""
 _NUMBERED = re.compile(r"\s{0,8}\d{1,6}(?:→|:|\t|\||\. ) ?")
 """A line number that a tool has added."""
 
@@ -88,7 +84,7 @@ def segment_spans(text: str) -> list[tuple[int, int]]:
     for line in lines(text):
         bare = line[number.end() :] if (number := _NUMBERED.match(line)) else line
         is_full = count >= MOST_SPAN_LINES or end - start + len(line) > MOST_SPAN_CHARS
-        begins = bool(bare.strip()) and (after_blank or _BEGINS.match(bare) is not None) and not bare[:1].isspace()
+        begins = after_blank and not bare[:1].isspace()
         if count and end - start >= least_chars and (is_full or (begins and count >= LEAST_SPAN_LINES)):
             found.append((start, end))
             start, count = end, 0

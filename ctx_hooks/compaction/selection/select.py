@@ -2,21 +2,20 @@
 
 The newest exchanges stay whole, up to a share of the room. Exchanges before them keep their frame, up to another share, and
 the segments of their results that name the most. Older exchanges go, except answers. Plain dialogue is ranked by relevance.
+A selection estimates costs; `fit` builds and counts the conversation, corrects the room and tries again.
 """
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, takewhile
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
-from ctx_hooks.compaction.selection.order import Row, rows_of
-from ctx_hooks.compaction.selection.scoring import items_of
+from ctx_hooks.compaction.selection.scoring import Row, items_of, rows_of
 from ctx_hooks.compaction.selection.user_words import Position, asks, free_tokens, user_words
+from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, Text, ToolCall
+from ctx_hooks.conversation.model import Text, ToolCall
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget, keep_recent_tokens_of
 
@@ -24,6 +23,18 @@ DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room for the newest turns of plain dialogue: any turn may contain the answer to a question."""
 FRAMES_FRACTION = 0.5
 """Share of the room for the frames of exchanges."""
+ATTEMPTS = 4
+"""Of 465 fits of generated and real sessions 61 % are close at the first attempt, 83 % at the second, 87 % at the third; the
+others keep the fullest that fitted. Each attempt builds and counts the whole conversation."""
+USUAL_SUMMARY_FRACTION = 0.4
+"""How much of its allowance the summary usually takes."""
+MARGIN_FRACTION = 0.02
+"""Cut texts have slightly more tokens per character than whole ones: with this margin the first attempt mostly fits."""
+CLOSE_FRACTION = 0.045
+"""A fit that leaves less than this of the goal unused is good enough."""
+TOO_SMALL_FACTOR, WIDER_FRACTION = 0.8, 0.01
+"""A room that was too small grows by less than the error; one that was too large gives up this much more of the goal at each
+attempt, since only whole lines can go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +55,27 @@ class Selection:
 class Selector:
     """Selects from one conversation; it computes once everything that does not depend on the room.
 
-    With `newest_first` the newest exchanges stay, whatever the value of older ones: for use beside a model's summary.
+    With `newest_first` only the newest exchanges stay, and whole: for use beside a model's summary.
     """
 
     def __init__(self, conversation: Conversation, budget: Budget, *, newest_first: bool = False) -> None:
-        self._newest_first = newest_first
+        self._conversation, self._budget, self._newest_first = conversation, budget, newest_first
         self.words = {**user_words(conversation, budget), **({} if newest_first else answers(conversation, budget))}
         self.items = items_of(conversation, budget, self.words)
-        self.free_tokens = free_tokens(conversation, budget)
-        self._budget = budget
-        self._conversation = conversation
-        self._stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
-        self._orders: dict[float, tuple[tuple[int, ...], tuple[int, ...], list[Row]]] = {}
+        beside_tokens = budget.goal_tokens * MARGIN_FRACTION + summary_tokens(budget.goal_tokens) * USUAL_SUMMARY_FRACTION
+        self.room_tokens = free_tokens(conversation, budget) - beside_tokens
+        """The room that the first attempt may fill."""
 
-    def within(self, room_tokens: float, planned_tokens: float) -> Selection:
-        """Return the selection that fits a room by estimate; the frames of exchanges that must stay may exceed it.
-
-        The order of selection is computed once for each `planned_tokens`, about the size of the room.
-        """
-        if self._newest_first:
-            return self._newest_within(room_tokens)
-        if planned_tokens not in self._orders:
-            self._orders[planned_tokens] = self._order(planned_tokens)
-        kept_first, frames, rows = self._orders[planned_tokens]
-        paid_tokens = [item.frame_tokens if n in self._stay else 0.0 for n, item in enumerate(self.items)]
-        room_tokens -= sum(paid_tokens)
+    def within(self, room_tokens: float) -> Selection:
+        """Return the selection that fits a room by estimate; the frames of exchanges that must stay may exceed it."""
+        if sum(item.whole_tokens for item in self.items) <= room_tokens:
+            return self._selection(set(range(len(self.items))), {}, {})
+        kept_first, frames, rows = self._order
+        paid_tokens = {n: item.frame_tokens for n, item in enumerate(self.items) if item.is_answer}
+        room_tokens -= sum(paid_tokens.values())
         whole: set[int] = set()
         for n in kept_first:
-            price = self.items[n].whole_tokens - paid_tokens[n]
+            price = self.items[n].whole_tokens - paid_tokens.get(n, 0.0)
             if price > room_tokens:
                 return self._selection(whole, paid_tokens, {})
             whole.add(n)
@@ -83,81 +87,49 @@ class Selector:
             room_tokens -= paid_tokens[n]
         taken: dict[Position, set[int]] = {}
         for row in rows:
-            if paid_tokens[row.item] and row.tokens <= room_tokens:
+            if row.item in paid_tokens and row.tokens <= room_tokens:
                 room_tokens -= row.tokens
                 paid_tokens[row.item] += row.tokens
                 taken.setdefault(row.position, set()).add(row.segment)
-        self._fill(room_tokens, whole, paid_tokens, taken)
+        self._fill(room_tokens, whole, paid_tokens)
         return self._selection(whole, paid_tokens, taken)
 
-    def _fill(self, room_tokens: float, whole: set[int], paid_tokens: list[float], taken: dict[Position, set[int]]) -> None:
-        """Fill the rest of the room, newest first, at any value: with whole exchanges, else the first lines of their texts.
-
-        An exchange without a frame stays whole or goes, and so do those before it.
-        """
-        for n in reversed(range(len(self.items))) if room_tokens > 0 else ():
-            item = self.items[n]
-            if n in whole:
-                continue
-            if item.whole_tokens - paid_tokens[n] <= room_tokens:
+    def _fill(self, room_tokens: float, whole: set[int], paid_tokens: Mapping[int, float]) -> None:
+        """Fill the rest of the room with whole exchanges, newest first; none before the first without any place."""
+        for n in sorted({*range(len(self.items))} - whole, reverse=True):
+            price = self.items[n].whole_tokens - paid_tokens.get(n, 0.0)
+            if price <= room_tokens:
                 whole.add(n)
-                room_tokens -= item.whole_tokens - paid_tokens[n]
-                continue
-            if not paid_tokens[n]:
-                return
-            for source, line, span in ((s, line, span) for s in item.sources for line, span in enumerate(s.segments.spans)):
-                if line in taken.get(source.position, ()):
-                    continue
-                price = source.tokens(span)
-                if price > room_tokens:
-                    break
-                taken.setdefault(source.position, set()).add(line)
                 room_tokens -= price
+            elif n not in paid_tokens:
+                return
 
-    def _selection(self, whole: set[int], paid_tokens: list[float], taken: Mapping[Position, set[int]]) -> Selection:
-        opened = {n for n, tokens in enumerate(paid_tokens) if tokens > 0}
+    def _selection(self, whole: set[int], paid_tokens: Mapping[int, float], taken: Mapping[Position, set[int]]) -> Selection:
         return Selection(
             frozenset(self.items[n].messages for n in whole),
-            frozenset(self.items[n].messages for n in opened - whole),
+            frozenset(self.items[n].messages for n in paid_tokens.keys() - whole),
             {position: frozenset(lines) for position, lines in taken.items()},
         )
 
-    def _newest_within(self, room_tokens: float) -> Selection:
-        """Return the newest exchanges that fit `room_tokens` whole, and the fitting part of one more; the first goes."""
-        n = len(self.items)
-        while n and self.items[n - 1].whole_tokens <= room_tokens:
-            n -= 1
-            room_tokens -= self.items[n].whole_tokens
-        whole = frozenset(item.messages for item in self.items[n:])
-        parted = self.items[n - 1] if n > 1 else None
-        if parted is None or parted.frame_tokens > room_tokens:
-            return Selection(whole, frozenset(), {})
-        room_tokens -= parted.frame_tokens
-        lines: dict[Position, frozenset[int]] = {}
-        for source in parted.sources:
-            ends = list(accumulate(map(source.tokens, source.segments.spans), initial=0.0))
-            held = bisect_right(ends, room_tokens) - 1
-            room_tokens -= ends[held]
-            lines[source.position] = frozenset(range(held))
-        return Selection(whole, frozenset({parted.messages}), lines)
-
-    def _order(self, room_tokens: float) -> tuple[tuple[int, ...], tuple[int, ...], list[Row]]:
-        """Return the exchanges to keep whole first, those that keep their frame, and the lines of these in order."""
+    @cached_property
+    def _order(self) -> tuple[Sequence[int], Sequence[int], Sequence[Row]]:
+        """The exchanges to keep whole first, those that keep their frame, and the lines of these in order."""
+        room_tokens = max(0.0, self.room_tokens)
+        prices = {n: item.whole_tokens for n, item in enumerate(self.items)}
+        if self._newest_first:
+            return sorted(prices, reverse=True), (), ()
         spoken_tokens = sum(item.whole_tokens for item in self.items if item.spoken)
-        share = spoken_tokens / max(1.0, sum(item.whole_tokens for item in self.items))
+        share = spoken_tokens / max(1.0, sum(prices.values()))
         goal_tokens = self._budget.goal_tokens
         usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
         recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share if asks(self._conversation) else usual
-        prices = {n: item.whole_tokens for n, item in enumerate(self.items)}
-        newest = _newest(prices, room_tokens)
-        if len(newest) < len(self.items):
-            newest = _newest(prices, room_tokens * recent)
+        newest = _newest(prices, room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
-        there = self._stay.union(whole)
-        frames = _newest(
-            {n: i.frame_tokens for n, i in enumerate(self.items) if n not in there}, room_tokens * FRAMES_FRACTION
-        )
-        return whole, frames, self._rows(whole, there.union(frames))
+        there = {n for n, item in enumerate(self.items) if item.is_answer}.union(whole)
+        frame_prices = {n: item.frame_tokens for n, item in enumerate(self.items) if n not in there}
+        frames = _newest(frame_prices, room_tokens * FRAMES_FRACTION, may_exceed=True)
+        framed = sorted(there.union(frames).difference(whole))
+        return whole, frames, rows_of([(n, self.items[n]) for n in framed], self._used_names())
 
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best, up to the room, best first.
@@ -166,14 +138,10 @@ class Selector:
         used, long turns stay whole: 0.52 of the evidence instead of 0.35 (QMSum, at a quarter of the tokens).
         """
         may_be_long = asks(self._conversation) and all(item.spoken for item in self.items)
-        for n in self._ranked_dialogue if room_tokens > 0 else ():
+        for n in self._ranked_dialogue() if room_tokens > 0 else ():
             item = self.items[n]
-            if (
-                n not in besides
-                and not self._is_recorded(n)
-                and (may_be_long or not item.sources)
-                and item.whole_tokens <= room_tokens
-            ):
+            is_fitting = item.whole_tokens <= room_tokens and (may_be_long or not item.sources)
+            if is_fitting and n not in besides and not self._is_recorded(n):
                 room_tokens -= item.whole_tokens
                 yield n
 
@@ -182,39 +150,56 @@ class Selector:
         texts = ((i, k, part) for i in self.items[n].messages for k, part in enumerate(self._conversation.messages[i].parts))
         return all(isinstance(part, Text) and self.words.get((i, k)) == ((0, len(part.text)),) for i, k, part in texts)
 
-    @cached_property
-    def _ranked_dialogue(self) -> tuple[int, ...]:
-        """The turns of plain dialogue that fit the newest request at all, best first."""
+    def _ranked_dialogue(self) -> Iterator[int]:
+        """Yield the turns of plain dialogue that fit the newest request, best first; a repeated one at its last place."""
         request = self._conversation.newest_request
         spoken = [n for n, item in enumerate(self.items) if item.spoken]
         if request is None or not spoken:
-            return ()
+            return
         asked = self._conversation.messages[request].text
-        texts = [" ".join(m.text for m in self._messages(n)) for n in spoken]
+        texts = [" ".join(self._conversation.messages[i].text for i in self.items[n].messages) for n in spoken]
         scores = bm25.rank(asked, texts, bm25.remembered_hashes_of).tolist()
         newest = {text: n for text, n in zip(texts, spoken, strict=True) if text != asked}
         ranked = sorted(zip(scores, spoken, texts, strict=True), reverse=True)
-        return tuple(n for score, n, text in ranked if score > 0 and newest.get(text) == n)
+        yield from (n for score, n, text in ranked if score > 0 and newest.get(text) == n)
 
-    def _messages(self, n: int) -> list[Message]:
-        return [self._conversation.messages[i] for i in self.items[n].messages]
-
-    def _rows(self, whole: Collection[int], framed: Collection[int]) -> list[Row]:
-        """Return the segments of the `framed` exchanges in their order."""
-        said = (m for m in reversed(self._conversation.messages) if m.role == "assistant")
-        texts = (
-            p.arguments if isinstance(p, ToolCall) else p.text
-            for m in said
-            for p in m.parts
-            if isinstance(p, (Text, ToolCall))
-        )
-        used = dict.fromkeys(name for text in texts for name in sorted(identifiers(text)))
-        opened = [(n, self.items[n]) for n in sorted(framed) if n not in whole and not self._is_recorded(n)]
-        return rows_of(opened, list(used))
+    def _used_names(self) -> frozenset[str]:
+        """Return the names that the assistant has used."""
+        said = (part for m in self._conversation.messages if m.role == "assistant" for part in m.parts)
+        texts = (p.arguments if isinstance(p, ToolCall) else p.text for p in said if isinstance(p, (Text, ToolCall)))
+        return frozenset(name for text in texts for name in identifiers(text))
 
 
-def _newest(prices: Mapping[int, float], room_tokens: float) -> tuple[int, ...]:
-    """Return the newest exchanges that together fit a room at their prices, newest first."""
-    newest = sorted(prices, reverse=True)
-    held = accumulate(prices[n] for n in newest)
-    return tuple(newest[: sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))])
+def _newest(prices: Mapping[int, float], room_tokens: float, *, may_exceed: bool = False) -> tuple[int, ...]:
+    """Return the newest exchanges that together fit a room at their prices, newest first; the last one may exceed it."""
+    found = []
+    for n in sorted(prices, reverse=True):
+        if prices[n] > room_tokens and not (may_exceed and room_tokens > 0):
+            break
+        room_tokens -= prices[n]
+        found.append(n)
+    return tuple(found)
+
+
+def fit(budget: Budget, selector: Selector, build: Callable[[Selection], Conversation]) -> Conversation:
+    """Return the fullest built conversation within the goal; the smallest if none fits."""
+    room_tokens = selector.room_tokens
+    fullest: Conversation | None = None
+    least_unused_tokens = float("inf")
+    attempt = 0
+    while True:
+        attempt += 1
+        built = build(selector.within(max(room_tokens, 0)))
+        excess_tokens = budget.excess(built)
+        if 0 <= -excess_tokens < least_unused_tokens:
+            fullest, least_unused_tokens = built, -excess_tokens
+        if fullest is not None and (least_unused_tokens <= CLOSE_FRACTION * budget.goal_tokens or attempt >= ATTEMPTS):
+            return fullest
+        if excess_tokens <= 0:
+            room_tokens -= excess_tokens * TOO_SMALL_FACTOR
+        elif room_tokens > 0:
+            room_tokens -= excess_tokens + attempt * WIDER_FRACTION * budget.goal_tokens
+        elif budget.cut_newest:  # answers go, too: another pass would keep fewer of these
+            return build(Selection(frozenset(), frozenset(), {}))
+        else:
+            return built

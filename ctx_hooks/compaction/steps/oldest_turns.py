@@ -6,19 +6,17 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.apply import Shortener
-from ctx_hooks.compaction.selection.fit import fit
-from ctx_hooks.compaction.selection.select import Selection, Selector
+from ctx_hooks.compaction.selection.select import Selection, Selector, fit
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.done import Removed
-from ctx_hooks.compaction.summary.extractive import (
-    FILES_TOKENS,
-    SHORTER_TOKENS,
+from ctx_hooks.compaction.summary.extractive import FILES_TOKENS, SHORTER_TOKENS, Removed
+from ctx_hooks.compaction.summary.placing import (
     bare_records,
     extractive_records,
+    gaps_of,
+    with_records,
     written_records,
 )
-from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.message_rules import alternation

@@ -9,22 +9,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from sys import getsizeof
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.summary import shell
-from ctx_hooks.compaction.summary.outcomes import ENDS_CHARS, RUNNING, outcome_of
+from ctx_hooks.compaction.summary.outcomes import outcome_of
 from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.json_text import parsed
 
 Kind = Literal["changed", "read", "ran", "planned"]
-Command: TypeAlias = tuple[tuple[str, ...], frozenset[str]]
 
-RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
-"""Keys for a command that an agent has left running (Codex's write_stdin, Claude Code's BashOutput)."""
-STILL_RUNNING = "<status>running</status>"
-"""Claude Code's BashOutput."""
 POINT_KEYS = ("content", "step", "title", "text", "description")
 """Keys for a point of a plan (Claude Code's TodoWrite, Codex's update_plan)."""
 PLAN_CHARS = 1_000
@@ -47,8 +42,6 @@ _ORDER = re.compile(rf"\s*(?:{_ACTING.pattern})\b", re.IGNORECASE)
 """An argument that begins with a verb may be an order: `action: delete`."""
 LONGEST_ADVISED_CHARS = 2_000
 """The arguments of a call that only reads are short."""
-_STOPPING = frozenset({"kill", "stop", "close", "cancel"})
-"""Verbs of tools that end a running command."""
 _PLANNING = ("todo", "plan", "checklist")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CHANGES = re.compile(
@@ -57,7 +50,6 @@ _CHANGES = re.compile(
 _PATCHED = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,300})$|^\+\+\+ (?:b/)?([^\s/].{0,300})$", re.MULTILINE
 )
-_FIGURE = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +62,8 @@ class Action:
         files: the files that it changed or read.
         outcome: how it ended: an exit status and its reason, or the last output of a run; "" if not known.
         failed: whether it ended badly.
-        ended: whether all of it certainly ran to its end: else it has fixed nothing, as beside `||`.
         index: the index of the message that made the call.
-        commands: what it ran, each as its words and its files: a call is one word, without figures.
+        commands: the words of each command that it ran, without what pipelines do with its output.
     """
 
     kind: Kind
@@ -81,8 +72,7 @@ class Action:
     outcome: str
     failed: bool
     index: int
-    commands: tuple[Command, ...]
-    ended: bool = True
+    commands: tuple[tuple[str, ...], ...]
 
 
 _actions: ContentCache[Action] = ContentCache()
@@ -100,29 +90,7 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
                 made.append((i, part))
             elif isinstance(part, ToolResult) and part.call_id in open_calls:
                 results[open_calls[part.call_id]] = part
-    actions: list[Action] = []
-    running: dict[str, Action] = {}
-    for n, (i, call) in enumerate(made):
-        action = action_of(call, results.get(n))
-        started = running.get(_waits_for(call)) if running else None
-        said = results[n].original_text[:ENDS_CHARS] if n in results else ""
-        left = RUNNING.search(said)
-        if started is not None:
-            ended = bool(said) and not (left or STILL_RUNNING in said or _STOPPING.intersection(_words(call.name)))
-            action = replace(started, failed=action.failed, outcome=action.outcome, ended=ended)
-        elif left is not None:
-            action = running[left[1]] = replace(action, ended=False)
-        actions.append(replace(action, index=i))
-    return tuple(actions)
-
-
-def _waits_for(call: ToolCall) -> str:
-    """Return the running command that a call waits for, "" if it does anything else."""
-    given = parsed(call.arguments) if len(call.arguments) <= ENDS_CHARS else None
-    values = given if isinstance(given, dict) else {}
-    key = next((key for key in RUNNING_KEYS if key in values), "")
-    says_more = any(isinstance(value, str) and value for name, value in values.items() if name != key)
-    return "" if says_more else str(values.get(key, ""))
+    return tuple([replace(action_of(call, results.get(n)), index=i) for n, (i, call) in enumerate(made)])
 
 
 def action_of(call: ToolCall, result: ToolResult | None) -> Action:
@@ -137,7 +105,7 @@ def _action_bytes(action: Action) -> int:
         action.what,
         action.outcome,
         *action.files,
-        *(word for command in action.commands for part in command for word in part),
+        *(word for command in action.commands for word in command),
     )
     return getsizeof(action) + getsizeof(action.files) + sum(map(getsizeof, texts))
 
@@ -161,22 +129,16 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
         kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
     if command:
         what = tool_texts.beginning((acting or script).split("\n", 1)[0], LONGEST_CHARS)
-        commands = tuple([_command(part.words) for part in parts if part.acts and part.joint != "|"])
+        commands = tuple([part.words for part in parts if part.acts and part.joint != "|"])
     else:
         what = f"{call.name}({plan or tool_texts.digest(call.arguments)})"
-        commands = (((_FIGURE.sub("0", what),), frozenset()),)
-    failed, outcome = outcome_of(result, kind, masked=any(part.joint not in ("", "&&") for part in parts))
+        commands = ((what,),)
+    failed, outcome = outcome_of(result, kind)
     files = changed
     if kind == "read":
         shown = tuple(dict.fromkeys(file for part in parts for file in part.shown()))
         files = shown if command else tool_texts.paths(call.arguments)
-    is_sure = not any(part.joint == "||" for part in parts)
-    return Action(kind, what, files, outcome, failed, 0, commands, is_sure)
-
-
-def _command(words: Sequence[str]) -> Command:
-    files = frozenset(word for word in words if "/" in word or "." in word)
-    return tuple(word for word in words if word not in files), files
+    return Action(kind, what, files, outcome, failed, 0, commands)
 
 
 def _reads(tool: str) -> bool:
@@ -240,30 +202,3 @@ def _plan(values: Mapping[str, Any]) -> str:
             return "; ".join(f"{name} ({p['status']})" for name, p in zip(named, points, strict=True))[:PLAN_CHARS]
     text = values.get("plan")
     return " ".join(text[: 2 * PLAN_CHARS].split())[:PLAN_CHARS] if isinstance(text, str) else ""
-
-
-def still_failing(actions: Sequence[Action]) -> list[Action]:
-    """Return the failures that no later success has fixed, in order.
-
-    A success fixes failed changes of the same files, and a failed run of which it runs every command, with any words before
-    it, for at least the same files or for all. A later failure of the same replaces an earlier one.
-    """
-    failing: list[Action] = []
-    for action in actions:
-        if action.kind in ("ran", "changed") and (action.ended or action.failed):
-            failing = [f for f in failing if not _settles(action, f)][-shell.MOST_FILES :]
-            failing += [action] * action.failed
-    return failing
-
-
-def _settles(action: Action, failed: Action) -> bool:
-    if "changed" in (action.kind, failed.kind):
-        return (action.kind, action.files) == (failed.kind, failed.files)
-    if action.failed:
-        return action.commands == failed.commands
-    return bool(failed.commands) and all(any(_covers(c, d) for c in action.commands) for d in failed.commands)
-
-
-def _covers(command: Command, failed: Command) -> bool:
-    short, long = sorted((command[0], failed[0]), key=len)
-    return long[len(long) - len(short) :] == short != () and (not command[1] or failed[1] <= command[1])

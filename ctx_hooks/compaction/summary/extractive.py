@@ -1,21 +1,21 @@
-"""The deterministic records that replace removed exchanges: words in order, actions, and open failures.
+"""The deterministic records that replace removed exchanges: words in order, actions and their outcome.
 
 Entries are chosen from all removed text, newest first; each is in the record of its own gap. A record may be part of a
 user's message, so everything in it is quoted. The line above a quotation names its source; no quoted text can imitate it.
 Users' words are quoted whole, as far as `user_words` has room for them.
 """
 
+from bisect import bisect_right
 from collections import Counter as Occurrences
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
+from typing import Any, TypeAlias
 
-from ctx_hooks.compaction.summary.done import Entry, Removed, done_in
-from ctx_hooks.compaction.tool_texts import call_names
+from ctx_hooks.compaction.summary.actions import Action
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult, is_question, is_request
-from ctx_hooks.conversation.placeholders import Below
+from ctx_hooks.conversation.model import Message, Text, is_question, is_request
 from ctx_hooks.policy.settings import Language
-from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
 from ctx_hooks.texts.statements import sentences, tells
 from ctx_hooks.tokens.budget import Budget
@@ -26,27 +26,49 @@ LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
 """The records' share of the goal beside users' words, at least the size of a few entries and at most a readable length; of a
 tiny goal never more than the last fraction. Kept exchanges say more than a record of removed ones."""
-SHARES = {"changed": 0.4, "failing": 0.1, "planned": 0.05, "ran": 0.25, "said": 0.1, "read": 0.1}
+SHARES = {"changed": 0.4, "planned": 0.05, "ran": 0.35, "said": 0.1, "read": 0.1}
 """The sections in order: the unused room of one goes to the next."""
-MOST_RAN, MOST_SPOKEN = 0.25, 0.35
-"""Upper bounds: there are many commands, and kept exchanges say more than a record of pure dialogue."""
+MOST_SPOKEN = 0.35
+"""Upper bound for what was said in pure dialogue: kept turns say more than a record."""
 ANSWERS_FRACTION = 0.04
 """Additional share of the goal for the answers that end turns."""
-BEGINNING_CHARS, END_CHARS = 160, 240
-"""The kept ends of such an answer: its question or conclusion is at the end."""
-ANSWER_CHARS = 300
-"""Length of an answer's entry in the record."""
+BEGINNING_CHARS, END_CHARS = 200, 300
+"""The kept ends of a text of the assistant: its question or conclusion is at the end."""
 COLONS = (":", "\uff1a")
 SHORTER_TOKENS, FILES_TOKENS = 400, 750
 """The records' size if there is no room for more, and the changed files' size if there is no room for that."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
-REPEATED_TIMES = 3
-"""A text that the assistant has repeated so often, such as "Noted.", says nothing."""
 LONGEST_ACKNOWLEDGEMENT_BYTES = 24
 """A line for "I see." would cost as much as a user's sentence, and separate the sentences around it."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
+
+
+Entry: TypeAlias = tuple[int, str]
+"""Index of a message, and the text of its entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The messages that records replace.
+
+    Attributes:
+        messages: all messages of the conversation.
+        gaps: the ranges of the removed ones, in order.
+        words: the spans of users' texts that stay, by index of the message and of the part in it.
+        actions: the actions in removed and in kept messages: a kept one may have fixed a failure.
+    """
+
+    messages: Sequence[Message]
+    gaps: Sequence[range]
+    words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+    actions: Sequence[Action]
+
+    def gap(self, i: int) -> int:
+        """Return the number of the gap of the message `i`, -1 if it was not removed."""
+        number = bisect_right(self.gaps, i, key=lambda gap: gap.start) - 1
+        return number if number >= 0 and i in self.gaps[number] else -1
 
 
 def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
@@ -55,104 +77,71 @@ def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS)
     return min(most_tokens, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
 
-def extractive_records(
-    removed: Removed, budget: Budget, most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
-) -> dict[range, str]:
-    """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there.
-
-    They have at most `most_tokens` beside users' words, and always the newest changed files up to `files_tokens`.
-    """
-    return _headed(sections(removed, budget, most_tokens=most_tokens, files_tokens=files_tokens), removed, budget)
-
-
-def bare_records(removed: Removed, budget: Budget) -> dict[range, str]:
-    """Return the line that says how many messages were removed."""
-    return _headed([[] for _ in removed.gaps], removed, budget)
-
-
-def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, str]:
-    """Return the records with a model's summary in the newest, and the extracts that it lacks.
-
-    So a poor summary loses no name of the deterministic form, and an older summary no later text. The extracts come first:
-    users' words only grow, so the prompt cache has the beginning of the previous record.
-    """
-    return _headed(sections(removed, budget, stated=text), removed, budget, written=text)
-
-
-def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, written: str = "") -> dict[range, str]:
-    """Return the lines of each gap below its heading.
-
-    The record before a gap without entries counts its messages, too: a heading for each gap would cost a dialogue as much as
-    the turns between them. A model's summary (`written`) ends the newest record.
-    """
-    language, newest = budget.policy.language, len(found) - 1
-    recorded = [n for n, lines in enumerate(found) if lines or n == 0 or (written and n == newest)]
-    records = {}
-    for n, end in pairwise([*recorded, len(found)]):
-        there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
-        messages = [m for m in there if m.text not in placeholders.REMOVED_MESSAGES]
-        below: Below = "summary" if written and n == newest else "record" if found[n] else "nothing"
-        whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.archives else None
-        first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)
-        lines = [first_line, *found[n]]
-        if below == "summary":
-            extracts = [placeholders.EXTRACTS[language], *found[n]] if found[n] else []
-            lines = [*extracts, first_line, placeholders.block_quoted(written)]
-        records[removed.gaps[n]] = "\n".join(lines)
-    return records
-
-
-def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str]:
-    """Yield the archive's transcript: texts, calls and results in order, each under a line with its source.
-
-    It has the original texts, with a mark before every line, so no text can imitate another source's line. Media and
-    reasoning are left out: media are no text, and reasoning is only for its own model.
-    """
-    calls = call_names(messages)
-    for i, message in enumerate(messages):
-        for k, part in enumerate(message.parts):
-            if isinstance(part, Text) and part.original_text:
-                source = placeholders.source(message.role, message.name, language)
-                yield f"{source}\n{_marked(part.original_text)}"
-            elif isinstance(part, ToolCall):
-                yield f"{placeholders.source('arguments', part.name, language)}\n{_marked(part.arguments)}"
-            elif isinstance(part, ToolResult) and part.original_text:
-                tool = calls.get((i, k), ("", ""))[0]
-                yield f"{placeholders.source('call', tool, language)}\n{_marked(part.original_text)}"
-
-
-def _marked(text: str) -> str:
-    return "".join(f"> {line}" for line in text.splitlines(keepends=True))
-
-
 def sections(
-    removed: Removed, budget: Budget, stated: str = "", most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
+    removed: Removed, budget: Budget, most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
 ) -> list[list[str]]:
-    """Return for each gap the lines of the sections: what was said, changed, failing, run, planned and read.
-
-    In each section the newest entries of all gaps come first. Entries of run, planned and read actions are left out if
-    `stated` has all of their identifiers; a file's name does not say that it was changed or fails.
-    """
+    """Return for each gap the lines of its sections; in each section the newest entries of all gaps come first."""
     language = budget.policy.language
     chars = summary_tokens(budget.goal_tokens, most_tokens) * CHARS_PER_TOKEN
     entries = done_in(removed, language)
     found: dict[str, Sequence[Entry]] = {}
-    stated_names = frozenset(identifiers(stated))
-    most_shares = {"ran": MOST_RAN, "said": 1 if any(removed.gap(a.index) >= 0 for a in removed.actions) else MOST_SPOKEN}
-    unspent = 0.0
+    room = 0.0
     for section, share in SHARES.items():
-        least = summary_tokens(budget.goal_tokens, files_tokens) * CHARS_PER_TOKEN if section == "changed" else 0
-        room = max(chars * share + unspent, least)
-        most = min(room, max(least, chars * most_shares.get(section, 1)))
+        room += chars * share
+        if section == "changed":
+            room = max(room, summary_tokens(budget.goal_tokens, files_tokens) * CHARS_PER_TOKEN)
         if section == "said":
+            most = room if any(entries.values()) else min(room, chars * MOST_SPOKEN)
             answers_chars = min(most_tokens, budget.goal_tokens * ANSWERS_FRACTION) * CHARS_PER_TOKEN
-            found[section], left = _said(removed, most, answers_chars, language)
+            found[section], room = _said(removed, most, answers_chars, language)
         else:
-            names = () if section in ("changed", "failing") else stated_names
-            unstated = [(i, e) for i, e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
-            found[section], left = _newest(unstated, most)
-        unspent = room - most + left if most_tokens else 0.0
+            found[section], room = _newest(entries[section], room)
+        room = room if most_tokens else 0.0
     return _by_gap(removed, found, language)
+
+
+def done_in(removed: Removed, language: Language) -> dict[str, list[Entry]]:
+    """Return the entries of each section, in order; a plan or a run does not count if a kept message has a newer one."""
+    gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
+    plans = [a for a in removed.actions if a.kind == "planned"][-1:]
+    runs = _last([(a.commands or a.what, a) for a in removed.actions if a.kind == "ran"])
+    return {
+        "changed": _changed(gone, language),
+        "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if removed.gap(a.index) >= 0],
+        "ran": [_ended(a) for _, a in runs if removed.gap(a.index) >= 0],
+        "read": _read(gone),
+    }
+
+
+def _changed(actions: Sequence[Action], language: Language) -> list[Entry]:
+    """Return each changed file once, at its last change, with the number of changes and whether the last one failed."""
+    changes = [(file, a) for a in actions if a.kind == "changed" for file in a.files]
+    times = Occurrences(file for file, _ in changes)
+    return [
+        (
+            a.index,
+            placeholders.spoken(file)
+            + f" (x{times[file]})" * (times[file] > 1)
+            + f" ({placeholders.FAILED[language]}: {placeholders.quoted(a.outcome)})" * a.failed,
+        )
+        for file, a in _last(changes)
+    ]
+
+
+def _last(found: Sequence[tuple[Any, Action]]) -> list[tuple[Any, Action]]:
+    """Return each name once, at its last place."""
+    return [found[n] for n in sorted({name: n for n, (name, _) in enumerate(found)}.values())]
+
+
+def _ended(action: Action) -> Entry:
+    outcome = f": {placeholders.quoted(action.outcome)}" if action.outcome else ""
+    return action.index, placeholders.spoken(action.what) + outcome
+
+
+def _read(actions: Sequence[Action]) -> list[Entry]:
+    changed = {file for a in actions if a.kind == "changed" for file in a.files}
+    last = {file: a.index for a in actions if a.kind == "read" for file in a.files if file not in changed}
+    return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
 
 
 def _by_gap(removed: Removed, found: Mapping[str, Sequence[Entry]], language: Language) -> list[list[str]]:
@@ -190,12 +179,10 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     spoken = [(turn, i) for i, turn in enumerate(turns) if removed.messages[i].role == "assistant"]
     closing = set({turn: i for turn, i in spoken if removed.messages[i].text.strip()}.values())
     texts = {i: removed.messages[i].text.strip() for i in places if removed.messages[i].role == "assistant"}
-    times = Occurrences(m.text.strip() for m in removed.messages if m.role == "assistant")
-    answers = [i for i, text in texts.items() if text and times[text] < REPEATED_TIMES and not _acknowledges(removed, i)]
+    answers = [i for i, text in texts.items() if text and not _acknowledges(removed, i)]
     told: set[str] = set()
     for i in sorted(answers, key=lambda i: (i not in closing, -i)):
-        text = reported(texts[i], calls=bool(removed.messages[i].calls))
-        entry = ends_of(text, BEGINNING_CHARS, END_CHARS) if i in closing else ends_of(text)
+        entry = ends_of(reported(texts[i], calls=bool(removed.messages[i].calls)))
         chars = len(entry) + ENTRY_CHARS
         if not entry or entry in told or chars > room_chars + answers_chars * (i in closing):
             continue
@@ -245,11 +232,11 @@ def _words_of(i: int, removed: Removed) -> str:
     return "\n".join(found).strip()
 
 
-def ends_of(text: str, beginning_chars: int = 200, end_chars: int = 300) -> str:
+def ends_of(text: str) -> str:
     """Return a text whole, or its beginning and end."""
-    if len(text) <= beginning_chars + end_chars:
+    if len(text) <= BEGINNING_CHARS + END_CHARS:
         return text
-    return _with_gap(text, head_end(text, beginning_chars), tail_start(text, end_chars))
+    return _with_gap(text, head_end(text, BEGINNING_CHARS), tail_start(text, END_CHARS))
 
 
 def _with_gap(text: str, start: int, end: int) -> str:

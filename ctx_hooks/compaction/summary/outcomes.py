@@ -1,6 +1,7 @@
 """How a call ended, by its result: whether it failed and why, else the outcome of a run."""
 
 import re
+from collections.abc import Iterable
 from itertools import islice
 
 from ctx_hooks.conversation import placeholders
@@ -20,7 +21,7 @@ OUTPUT = "\nOutput:\n"
 """Codex puts the time and the status before it."""
 TRACEBACK = "Traceback (most recent call last)"
 """The heading of a traceback, which ends with the reason."""
-RUNNING = re.compile(r"running (?:with session|in (?:the )?background with) ID:? ([\w-]{1,80})", re.IGNORECASE)
+_RUNNING = re.compile(r"running (?:with session|in (?:the )?background with) ID:? ([\w-]{1,80})", re.IGNORECASE)
 _TALLY = re.compile(
     r"(?:^|[^\w.])\d+ (?:tests? )?(?:pass|fail|error|warning|problem|issue)|\b(?:pass|fail|error)(?:ed|ing|ures?|s)?:? \d|"
     r"^All \w+ passed|^\[[\w/.#()-]{1,100}(?: [\w()-]{1,20})? [0-9a-f]{7,40}\] |^Found \d+ |"
@@ -30,7 +31,8 @@ _TALLY = re.compile(
 """Short outcomes of a run: counts of passed and failed tests; commits, pushes, opened requests."""
 _BAD_END = re.compile(r"abort|crash|error|fail|fault|kill|panic", re.IGNORECASE)
 """A bad ending in a last line, which is quoted beside the tally of the earlier runs."""
-_SAYING = re.compile(r"\w")
+_MARKUP = re.compile(r"(?:\s*</?[\w:.-]{1,80}(?:\s[^<>]{0,200})?>)+\s*|\W*")
+"""A line of elements or signs without a word is no outcome."""
 _LABELLED = re.compile(r"[A-Z]\w*(?: \w+){0,3}: [\w.]+(?: \w+)?")
 """A line such as "Timeout limit: 30 seconds" after an output is the tool's own."""
 _STATUS = re.compile(
@@ -43,36 +45,34 @@ _TROUBLE = re.compile(
     r"^\s*<\w{0,20}error>|^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
     re.MULTILINE,
 )
-_LOCATED = re.compile(r"^[ \t]{0,40}(?:\[[\w:.-]{1,40}\] )?[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
-"""Messages of compilers, linters and failing tests on a line of a file; some runners put a task's name before them."""
+_LOCATED = re.compile(
+    r"^[ \t]{0,40}(?:\[[\w:.-]{1,40}\] )?[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S|"
+    r"^\w*make(?:\[\d+\])?: \*\*\* (?!\[).+",
+    re.MULTILINE,
+)
+"""Messages on a line of a file, perhaps behind a task's name, and what make misses: it brackets targets that failed."""
 _SOURCE = re.compile(r"[ \t>+-]{0,12}\d{1,7} ?[|│]|[+-]\s")
 """Beginnings of source or diff lines: these may name an error that the program itself defines."""
-_MISSING = re.compile(r"^\w*make(?:\[\d+\])?: \*\*\* (?!\[).+", re.MULTILINE)
-"""Make names what is missing; its later bracketed lines only name the failed target."""
 
 
-def outcome_of(result: ToolResult | None, kind: str, *, masked: bool) -> tuple[bool, str]:
-    """Return whether a call ended badly, and how, in one line. Printed errors count only for actions that execute.
+def outcome_of(result: ToolResult | None, kind: str) -> tuple[bool, str]:
+    """Return whether a call of this kind ended badly, and how, in one line.
 
-    They count if there is no status, or if the status is another command's (`masked`).
-
-    Args:
-        result: the call's result, None if there is none yet.
-        kind: the kind of the action: "changed" and "ran" execute.
-        masked: whether the status belongs to another command than the important one.
+    Without a status printed errors count: those of a run, and those with which the result of a change begins.
     """
     if result is None:
         return False, ""
     text = result.original_text
-    ends = text[:ENDS_CHARS] + "\n" + text[-ENDS_CHARS:]
-    status = _status(text)
+    status, executes = _status(text), kind in ("ran", "changed")
     is_bad_status = status not in ("", "0")
-    executes = kind in ("ran", "changed")
-    if not (result.is_error or is_bad_status or ((masked or not status) and executes and _TROUBLE.search(ends))):
+    prints_error = (
+        _TROUBLE.search(f"{text[:ENDS_CHARS]}\n{text[-ENDS_CHARS:]}") if kind == "ran" else _TROUBLE.match(text[:ENDS_CHARS])
+    )
+    if not (result.is_error or is_bad_status or (executes and not status and prints_error)):
         return False, _ending(text) if kind == "ran" else ""
     why = (executes and _reason(text)) or _ending(text)
-    tally = _ending(text, tallies=True) if executes and why else ""
-    told = "" if tally in why else f"({tally})"
+    tally = _newest(filter(_TALLY.search, _lines(text))) if executes else ""
+    told = f"({tally})" if tally and tally not in why else ""
     return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS], told)))
 
 
@@ -88,7 +88,7 @@ def _status(text: str) -> str:
 
 def _reason(text: str) -> str:
     """Return the first line that locates a failure, else the first two that explain it."""
-    if located := _LOCATED.search(text) or _MISSING.search(text):
+    if located := _LOCATED.search(text):
         return _with_next(text, located.start(), located[0])
     lines = islice(filter(_explains, error_lines(text)), MOST_REASONS)
     return "; ".join(_with_next(text, text.find(line), line) for line in lines)
@@ -107,30 +107,35 @@ def _with_next(text: str, start: int, line: str) -> str:
     return f"{line.strip()} {text[behind : behind + ENDS_CHARS].strip().split(chr(10), 1)[0]}".strip()
 
 
-def _ending(text: str, *, tallies: bool = False) -> str:
-    """Return a run's tallies and its ending, else a short result on one line, or the last line of a longer one.
+def _ending(text: str) -> str:
+    """Return a run's tallies and a bad last line, else a short result on one line, or the last line of a longer one."""
+    lines = _lines(text)
+    told = [line for line in lines if _TALLY.search(line)]
+    if told and _BAD_END.search(lines[-1]):
+        told.append(lines[-1][:ENDING_CHARS])
+    if told:
+        return _newest(told)
+    if len(text) <= 2 * ENDS_CHARS and TRACEBACK not in text and len(whole := "; ".join(lines)) <= ENDING_CHARS:
+        return whole
+    line = lines[-1] if lines else ""
+    return line if len(line) <= ENDING_CHARS else placeholders.GAP + line[1 - ENDING_CHARS :]
 
-    With `tallies` return only the tallies, "" without any.
 
-    A tool's own lines beside the output do not count.
-    """
+def _lines(text: str) -> list[str]:
+    """Return the lines at both ends of an output that say something, without the tool's own; else where it runs on."""
     begins = text.find(OUTPUT, 0, ENDS_CHARS)
     begin = begins + len(OUTPUT) if begins >= 0 else 0
-    is_short = len(text) - begin <= 2 * ENDS_CHARS
     head, tail = text[begin : begin + ENDS_CHARS].rpartition("\n")[0], text[-ENDS_CHARS:]
-    ends = text[begin:] if is_short else f"{head}\n{tail[tail.find(chr(10)) + 1 :]}"
-    lines = [" ".join(s.split()) for s in ends.split("\n") if _SAYING.search(s) and not _STATUS.search(s)]
+    ends = text[begin:] if len(text) - begin <= 2 * ENDS_CHARS else f"{head}\n{tail[tail.find(chr(10)) + 1 :]}"
+    lines = [" ".join(s.split()) for s in ends.split("\n") if not (_MARKUP.fullmatch(s) or _STATUS.search(s))]
     while lines and _LABELLED.fullmatch(lines[-1]) and not (_TALLY.search(lines[-1]) or _BAD_END.search(lines[-1])):
         lines.pop()
-    told = [line for line in lines if _TALLY.search(line)]
-    if told and not tallies and lines[-1] not in told and _BAD_END.search(lines[-1]):
-        told.append(lines[-1][:ENDING_CHARS])
+    return lines or [found[0] for found in _RUNNING.finditer(text, 0, ENDS_CHARS)]
+
+
+def _newest(lines: Iterable[str]) -> str:
+    """Return the last of these lines that fit one quotation together, each once."""
+    told = list(dict.fromkeys(lines))
     while len("; ".join(told)) > ENDING_CHARS:
         told.pop(0)
-    if told or tallies:
-        return "; ".join(dict.fromkeys(told))
-    if lines and is_short and TRACEBACK not in ends and len("; ".join(lines)) <= ENDING_CHARS:
-        return "; ".join(lines)
-    left = None if lines else RUNNING.search(text, 0, ENDS_CHARS)
-    line = lines[-1] if lines else left[0] if left else ""
-    return line if len(line) <= ENDING_CHARS else placeholders.GAP + line[1 - ENDING_CHARS :]
+    return "; ".join(told)

@@ -1,12 +1,86 @@
-"""The places of records: where the removed messages were, so that the conversation reads in order."""
+"""The records of removed messages: heading, extracts or summary, and the place where the messages were."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 
+from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_TOKENS, Removed, sections
+from ctx_hooks.compaction.tool_texts import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, Text, is_request, stays
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult, is_request, stays
+from ctx_hooks.conversation.placeholders import Below
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Language
+from ctx_hooks.tokens.budget import Budget
+
+
+def extractive_records(
+    removed: Removed, budget: Budget, most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
+) -> dict[range, str]:
+    """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there.
+
+    They have at most `most_tokens` beside users' words, and always the newest changed files up to `files_tokens`.
+    """
+    return _headed(sections(removed, budget, most_tokens, files_tokens), removed, budget)
+
+
+def bare_records(removed: Removed, budget: Budget) -> dict[range, str]:
+    """Return the line that says how many messages were removed."""
+    return _headed([[] for _ in removed.gaps], removed, budget)
+
+
+def written_records(text: str, removed: Removed, budget: Budget) -> dict[range, str]:
+    """Return the records with a model's summary in the newest: a poor or older summary loses no later text.
+
+    The extracts come first: users' words only grow, so the prompt cache has the beginning of the previous record.
+    """
+    return _headed(sections(removed, budget), removed, budget, written=text)
+
+
+def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, written: str = "") -> dict[range, str]:
+    """Return the lines of each gap below its heading.
+
+    The record before a gap without entries counts its messages, too: a heading for each would cost as much as a dialogue's
+    turns. A model's summary (`written`) ends the newest record.
+    """
+    language, newest = budget.policy.language, len(found) - 1
+    recorded = [n for n, lines in enumerate(found) if lines or n == 0 or (written and n == newest)]
+    records = {}
+    for n, end in pairwise([*recorded, len(found)]):
+        there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
+        messages = [m for m in there if m.text not in placeholders.REMOVED_MESSAGES]
+        below: Below = "summary" if written and n == newest else "record" if found[n] else "nothing"
+        whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.archives else None
+        first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)
+        lines = [first_line, *found[n]]
+        if below == "summary":
+            extracts = [placeholders.EXTRACTS[language], *found[n]] if found[n] else []
+            lines = [*extracts, first_line, placeholders.block_quoted(written)]
+        records[removed.gaps[n]] = "\n".join(lines)
+    return records
+
+
+def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str]:
+    """Yield the archive's transcript: texts, calls and results in order, each under a line with its source.
+
+    It has the original texts, with a mark before every line, so no text can imitate another source's line. Media and
+    reasoning are left out: media are no text, and reasoning is only for its own model.
+    """
+    calls = call_names(messages)
+    for i, message in enumerate(messages):
+        for k, part in enumerate(message.parts):
+            if isinstance(part, Text) and part.original_text:
+                source = placeholders.source(message.role, message.name, language)
+                yield f"{source}\n{_marked(part.original_text)}"
+            elif isinstance(part, ToolCall):
+                yield f"{placeholders.source('arguments', part.name, language)}\n{_marked(part.arguments)}"
+            elif isinstance(part, ToolResult) and part.original_text:
+                tool = calls.get((i, k), ("", ""))[0]
+                yield f"{placeholders.source('call', tool, language)}\n{_marked(part.original_text)}"
+
+
+def _marked(text: str) -> str:
+    return "".join(f"> {line}" for line in text.splitlines(keepends=True))
 
 
 def gaps_of(gone: Collection[int]) -> tuple[range, ...]:

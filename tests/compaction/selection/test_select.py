@@ -1,7 +1,6 @@
 """Lines that the conversation still refers to outlive those that nothing refers to, and dialogue keeps its evidence."""
 
 import json
-import random
 
 import pytest
 from strategies import called
@@ -31,16 +30,6 @@ def test_a_line_whose_identifier_is_used_later_survives():
     messages = session(results, "Now change it.")
     messages.insert(-1, {"role": "assistant", "content": "I will edit src/net/backoff_policy.rs:88 next."})
     assert "retry policy lives in src/net/backoff_policy.rs:88" in sent_text(messages, 4_000)
-
-
-def test_text_around_newest_names_stays_whole():
-    code = [
-        f"{filler(n)}\n\n" + "".join(f"  step_{n}_{k}(value);\n" for k in range(12)) + f"\n{filler(n)}" for n in range(20)
-    ]
-    block = code[5].split("\n\n")[1].split("\n\n")[0]
-    messages = session(code, "Now change it.")
-    messages[-1:-1] = called("ok", "grep", arguments={"pattern": "step_5_6"})
-    assert json.dumps(block.strip())[1:-1] in sent_text(messages, 4_000)
 
 
 def test_removed_results_leave_no_name_lists():
@@ -113,15 +102,3 @@ def test_a_name_behind_an_escape_is_read_without_it():
     assert "new_file.py" in identifiers(r"See C:\repo\new_file.py")
     printed = json.dumps({"notes": json.dumps("Why EOF_1\nNonGoals and more")})
     assert {"EOF_1", "NonGoals"} <= set(identifiers(f"Output: {printed}"))
-
-
-def test_a_listing_of_ids_that_machines_have_made_gives_way_but_for_those_that_were_used():
-    draw = random.Random(4)
-    ids = [f"ses_{''.join(draw.choices('0123456789abcdefXYZ', k=24))}" for _ in range(300)]
-    files = [f"{filler(n)}\nread_{n}.rs holds parse_{n}\n" for n in range(8)]
-    messages = session([files[0], "\n".join(ids), *files[1:]], "Go on.")
-    messages.insert(-1, {"role": "assistant", "content": f"The one that counts is {ids[150]}."})
-    sent = "\n".join(m.get("content") or "" for m in sent_within(messages, 4_000)[:-2])
-    assert ids[150] in sent
-    assert sum(name in sent for name in ids) <= 16, "one span of the listing"
-    assert sum(f"parse_{n}" in sent for n in range(8)) == 8

@@ -5,9 +5,9 @@ import time
 import pytest
 from strategies import called
 
-from ctx_hooks.compaction.summary.actions import actions_of, still_failing
-from ctx_hooks.compaction.summary.done import Removed
-from ctx_hooks.compaction.summary.extractive import FILES_TOKENS, extractive_records, reported, sections
+from ctx_hooks.compaction.summary.actions import actions_of
+from ctx_hooks.compaction.summary.extractive import FILES_TOKENS, Removed, reported, sections
+from ctx_hooks.compaction.summary.placing import extractive_records
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -94,17 +94,6 @@ def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
     assert (action.kind, action.failed) == ("ran", failed)
 
 
-@pytest.mark.parametrize(("command", "result"), [
-    ("pytest | tail -5", "Process exited with code 0\nOutput:\n3 failed, 2 passed"),
-    ("make test || true", "Exit code: 0\nmake: *** [x] Error 1"),
-    ("steps", "the first: exit code 0\nno\n[exit code: 1]"),
-])  # fmt: skip
-def test_a_status_of_another_command_hides_no_failure(command, result):
-    first, second = (("bash", {"command": c}, r) for c, r in ((command.split(" |")[0], "exit code: 1"), (command, result)))
-    actions = actions_of(calls(first, second))
-    assert (actions[1].failed, [*still_failing(actions)][-1]) == (True, actions[1])
-
-
 @pytest.mark.parametrize(("command", "what"), [
     ("cd /x && \\\nbd create 'a b' \\\n  --type epic", "bd create 'a b' --type epic"),
     ("echo '== x && rm' && ls docs 2>/dev/null | tail -3 && git push origin x 2>&1 | tail", "git push origin x 2>&1 | tail"),
@@ -168,7 +157,7 @@ def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
      "Test Files 3 passed (3); Tests 41 passed | 2 skipped"), ("1" * 999 + " passed\nbye", "bye"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + "Segmentation fault", "12 passed in 0.3s; Segmentation fault"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + f"fault {'x' * 200}", f"fault {'x' * 114}"),
-    ("done\nTimeout limit: 30 seconds", "done"),
+    ("done\nTimeout limit: 30 seconds", "done"), ("<output>\nbuilt\n</output>\n---", "built"), ("<a>\n</a>", ""),
     ("a.py:1: AssertionError\nFAILED\n1 failed, 12 passed", "a.py:1: AssertionError (1 failed, 12 passed)"),
 ])  # fmt: skip
 def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
@@ -211,56 +200,6 @@ def test_what_a_command_does_is_found_in_linear_time(unit):
     assert time.process_time() - started < 1
 
 
-@pytest.mark.parametrize(("cure", "is_cured"), [
-    ("pytest -q a.py b.py", True), ("pytest -q c.py a.py b.py", True), ("pytest -q", True), ("pytest -q b.py a.py", True),
-    ("pytest -q a.py", False), ("make && pytest -q", True), ("make || pytest -q", False),
-    ("cd /x && TZ=UTC timeout 60 pytest -q a.py b.py | tail", True), ("uv run pytest -q a.py b.py", True),
-    ("pytest -x a.py b.py", False), ("ruff a.py b.py", False),
-])  # fmt: skip
-def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cured):
-    run = [("bash", {"command": "pytest -q a.py b.py"}, "1 failed"), ("bash", {"command": cure}, "9 passed")]
-    assert bool(list(still_failing(actions_of(calls(*run))))) != is_cured
-
-
-@pytest.mark.parametrize(("left", "name", "given"), [
-    ("Process running with session ID 655\nOutput:\n", "write_stdin", {"session_id": 655, "chars": ""}),
-    ("Command running in background with ID: b7", "BashOutput", {"bash_id": "b7"}),
-])  # fmt: skip
-def test_a_command_that_was_left_running_ends_as_who_waits_for_it_is_told(left, name, given):
-    waits = [(name, given, text) for text in (left, "exit code: 1\n2 failed")]
-    assert record(calls(("bash", {"command": "make test"}, left), *waits)) == [
-        "Failed, and not seen to succeed since:",
-        '- make test: "exit 1 2 failed"',
-    ]
-    assert str(next(iter(given.values()))) in record(calls(("bash", {"command": "make test"}, left)))[1]
-    typed = (name, {**given, "chars": "y"}, "2 failed")
-    assert "make" not in record(calls(("bash", {"command": "make test"}, left), typed))[1]
-
-
-@pytest.mark.parametrize("waits", [
-    [], [("BashOutput", {"bash_id": "b7"}, "running in background with ID: b7")],
-    [("BashOutput", {"bash_id": "b7"}, "<status>running</status>\n\n<stdout>\n1 passed")],
-    [("BashOutput", {"bash_id": "b7"}, "")],
-    [("KillShell", {"shell_id": "b7"}, "Successfully killed shell: b7")],
-    [("TaskUpdate", {"task_id": "b7", "status": "completed"}, "Updated")],
-])  # fmt: skip
-def test_a_command_that_is_not_seen_to_end_by_itself_cures_nothing(waits):
-    runs = [("bash", {"command": "pytest"}, text) for text in ("2 failed", "Command running in background with ID: b7")]
-    assert [action.outcome for action in still_failing(actions_of(calls(*runs, *waits)))] == ["2 failed"]
-    ended = ("BashOutput", {"bash_id": "b7"}, "9 passed")
-    assert not list(still_failing(actions_of(calls(*runs, ended))))
-
-
-def test_waiting_again_is_told_once():
-    waits = [("write_stdin", {"session_id": n, "chars": ""}, "") for n in (6593, 55202, 7)]
-    lines = record(calls(("bash", {"command": "make"}, "ok"), *waits))
-    assert lines == [
-        "Other commands and calls, and how their output ended:",
-        '- make: "ok"',
-        '- write_stdin({"session_id":7,"chars":""})',
-    ]
-
-
 def test_a_plan_is_its_points_with_their_states():
     todos = [{"content": "Add the field", "status": "completed"}, {"content": "Run the tests", "status": "pending"}]
     steps = [{"step": "Add the field", "status": "completed"}, {"step": "Run the tests", "status": "pending"}]
@@ -286,22 +225,33 @@ def record(run, stays=(), room_tokens=4_000):
     return lines
 
 
-def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
-    broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
+def test_record_lists_only_last_runs_changes_and_plans():
+    broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0\nOutput:\nbuilt"
     plans = [[{"step": step, "status": "pending"}] for step in ("old", "new")]
     run = calls(
         *[("bash", {"command": f"make {target} 2>&1 | tail -5"}, broken) for target in "ab"],
         ("Edit", {"file_path": "a.c"}, "Error: no such text"),
         ("update_plan", {"plan": plans[0]}, "ok"),
-        ("bash", {"command": "cd /repo && make a"}, fine),
+        ("bash", {"command": "cd /repo && TZ=UTC make a"}, fine),
         ("Edit", {"file_path": "a.c"}, "updated"),
         ("update_plan", {"plan": plans[1]}, "ok"),
     )
-    failing = '- make b 2>&1 | tail -5: "exit 1 error: x"'
-    assert record(run[:9], run[9:]) == ["Files changed:", "- a.c", "Failed, and not seen to succeed since:", failing]
-    assert '- a.c (the last change failed: "Error: no such text")' in record(run[:9])
+    title, failed = (
+        "Commands and calls, each at its last run, and how it ended:",
+        '- make b 2>&1 | tail -5: "exit 1 error: x"',
+    )
+    first = record(run[:9], run[9:])
+    assert first[:2] + first[-2:] == [
+        "Files changed:",
+        '- a.c (the last change failed: "Error: no such text")',
+        title,
+        failed,
+    ]
     assert "- update_plan(old (pending))" in record(run[:9])
-    assert "- update_plan(new (pending))" in record(run)
+    whole = record(run)
+    assert whole[:2] == ["Files changed:", "- a.c (x2)"]
+    assert whole[2:5] == [title, failed, '- TZ=UTC make a: "built"']
+    assert "- update_plan(new (pending))" in whole
 
 
 def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
@@ -312,19 +262,13 @@ def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     assert all(f"/{n}.ts" in told for n in range(20))
 
 
-@pytest.mark.parametrize("command", ["make 2>&1 || true", "lint && make || true", "make && lint || true"])
-def test_what_another_command_stands_in_for_is_not_cured(command):
-    actions = actions_of(calls(*(("bash", {"command": c}, f"exit code: {n}") for n, c in ((1, "make"), (0, command)))))
-    assert list(still_failing(actions)) == [actions[0]]
-
-
 def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newest_win_the_space():
     run = calls(*(("bash", {"command": f"make part_{n}"}, "ok") for n in range(90)))
     gaps = [range(1, 61), range(61, 121), range(141, 181)]
     removed = Removed(run, gaps, {}, actions_of(run))
-    older, newer, newest = sections(removed, Budget(8_000, 16_000, Counter("o200k_base")))
+    older, newer, newest = sections(removed, Budget(3_000, 6_000, Counter("o200k_base")))
     assert newest == [
-        "Other commands and calls, and how their output ended:",
+        "Commands and calls, each at its last run, and how it ended:",
         *(f'- make part_{n}: "ok"' for n in range(70, 90)),
     ]
     assert newer[1:] == [f'- make part_{n}: "ok"' for n in range(60 - len(newer[1:]), 60)]

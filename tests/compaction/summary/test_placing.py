@@ -153,8 +153,8 @@ def test_gaps_cover_what_is_gone_and_touch_none_other(gone):
 
 
 def test_what_is_missing_between_lines_is_marked_on_a_line_of_its_own():
-    assert ends_of("One.\nTwo.\n" + "x" * 99 + "\nEnd.", 10, 5) == "One.\nTwo.\n…\nEnd."
-    assert ends_of("One two " + "x" * 99 + " end.", 8, 5) == "One two … end."
+    assert set(ends_of("One line.\n" * 99).splitlines()) == {"One line.", "…"}
+    assert ends_of("One two " * 99).count(" … ") == 1
 
 
 def test_an_answer_may_begin_with_an_item_that_holds_nothing():
