@@ -4,9 +4,8 @@
 
 A connection with a line of JSON (`arguments` of the command `litellm`, or `code` to run in its place; `environment`,
 `folder`) and three open files (standard input, output and errors) asks for a proxy. The answers are its `pid`, and at its
-end its `status`; or `read_early`, the variables of other values here that LiteLLM reads at import,
-and the caller starts a process of its own. A proxy ends with its connection and the server with the last connection, so
-that nothing outlives the tests.
+end its `status`. Variables that LiteLLM reads at import have the values of the server. A proxy ends with its connection
+and the server with the last connection, so that nothing outlives the tests.
 """
 
 import ctypes
@@ -52,23 +51,8 @@ VOCABULARIES = ("cl100k_base", "o200k_base")
 """Large tables, which LiteLLM and the plugin load from LiteLLM's own files and nothing changes."""
 PROGRAMS = str(Path(sys.executable).parent)
 """The folder of `litellm`: Python puts it before all others on the path."""
-SET_BY_FORK = {"PYTHONPATH"}
 PARENT_DEATH_SIGNAL = 1
 """Linux's PR_SET_PDEATHSIG."""
-
-
-class RecordingEnvironment(type(os.environ)):
-    """The environment, with the names that were asked for. A walk over all asks for none: urllib looks for proxies so."""
-
-    def __getitem__(self, name: str) -> str:
-        NAMES.add(name)
-        return super().__getitem__(name)
-
-    def items(self):
-        return {self.decodekey(name): self.decodevalue(value) for name, value in self._data.items()}.items()
-
-
-NAMES: set[str] = set()
 
 
 def main() -> None:
@@ -76,7 +60,6 @@ def main() -> None:
     own = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [PROGRAMS, *(path for path in sys.path[1:] if path not in own)]
     environment = dict(os.environ)
-    plain, os.environ.__class__ = os.environ.__class__, RecordingEnvironment
     for name in IMPORTED:
         importlib.import_module(name)
     for name in USED_AT_ONCE:
@@ -86,15 +69,13 @@ def main() -> None:
         sys.modules["tiktoken"].get_encoding(name)
     build_routes()
     build_models()
-    os.environ.__class__ = plain
     changed = {name: value for name, value in os.environ.items() if environment.get(name) != value}
-    read_early = {name: environment.get(name) for name in NAMES - SET_BY_FORK - changed.keys()}
     if threading.active_count() > 1 or "ctx_hooks" in sys.modules:
         raise RuntimeError(f"a fork would not be as new: {threading.enumerate()}")
     gc.collect()
     gc.freeze()  # a collection would write to each object's page, and so copy it; the one thing that no started proxy has
     gc.enable()
-    asked = Server(Path(sys.argv[1]), read_early).serve()
+    asked = Server(Path(sys.argv[1])).serve()
     if asked:
         become_proxy(asked, asked["folder"], asked["environment"] | changed)
 
@@ -117,8 +98,8 @@ def build_models() -> None:
 class Server:
     """Forks what is asked for at a socket; each connection may have one proxy."""
 
-    def __init__(self, path: Path, read_early: dict[str, str | None]) -> None:
-        self._path, self._read_early = path, read_early
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen(64)
@@ -149,8 +130,6 @@ class Server:
             connection.close()
             if pid := self._proxies.pop(connection):
                 os.killpg(pid, signal.SIGKILL)
-        elif other := [name for name, value in self._read_early.items() if asked["environment"].get(name) != value]:
-            _tell(connection, read_early=other)
         elif pid := os.fork():
             os.setpgid(pid, pid)
             self._proxies[connection] = pid

@@ -10,7 +10,5 @@ from proxies import ForkedProcess
 if __name__ == "__main__":
     asked = {"code": sys.argv[-1], "environment": dict(os.environ), "folder": str(Path.cwd())}
     process = ForkedProcess(asked, 0, 1, 2)
-    if not process.pid:  # its environment is another
-        os.execv(sys.executable, [sys.executable, *sys.argv[1:]])  # noqa: S606 - the same arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest, which then ends its workers
     sys.exit(process.wait(None))

@@ -24,11 +24,7 @@ READ_AT_IMPORT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "WARNIN
 
 
 class Proxy(ProxyProcess):
-    """A proxy behind the interface of `ProxyProcess`, which starts in a tenth of the time.
-
-    With a program of its own, or with another value of a variable that LiteLLM reads at import, it
-    starts as any user's does.
-    """
+    """A proxy behind the interface of `ProxyProcess`, which starts in a tenth of the time."""
 
     def environment(self):
         return self._environment()
@@ -37,16 +33,15 @@ class Proxy(ProxyProcess):
         return READ_AT_IMPORT | super()._environment()
 
     def _started(self, arguments, folder):
-        if self._program != Path(sys.executable).with_name("litellm") or not hasattr(os, "pidfd_open"):
+        if not hasattr(os, "pidfd_open"):
             return super()._started(arguments, folder)
         asked = {"arguments": arguments, "environment": self._environment(), "folder": str(folder)}
         with Path(os.devnull).open("rb") as nothing, (folder / "log").open("wb") as log:
-            process = ForkedProcess(asked, nothing, log, log)
-        return process if process.pid else super()._started(arguments, folder)
+            return ForkedProcess(asked, nothing, log, log)
 
 
 class ForkedProcess:
-    """What a proxy needs of `subprocess.Popen`, for a fork of the server's. `pid` is 0 where the server does not fork.
+    """What a proxy needs of `subprocess.Popen`, for a fork of the server's.
 
     `streams` are its standard input, output and errors: open files or their descriptors.
     """
@@ -57,8 +52,7 @@ class ForkedProcess:
         self._answers = self._connection.makefile("r")
         descriptors = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
         socket.send_fds(self._connection, [json.dumps(asked).encode() + b"\n"], descriptors)
-        answer = json.loads(self._answers.readline())
-        self.pid, self.read_early = answer.get("pid", 0), answer.get("read_early", [])
+        self.pid = json.loads(self._answers.readline())["pid"]
         self._status: int | None = None
 
     def poll(self) -> int | None:
@@ -84,9 +78,7 @@ def printed_by(code: str, **environment: str) -> str:
         Path(folder, "log").open("wb") as log,
     ):
         asked = {"code": code, "environment": Proxy({}, environment).environment(), "folder": folder}
-        process = ForkedProcess(asked, nothing, log, log)
-        assert process.pid, process.read_early
-        status = process.wait(SECONDS)
+        status = ForkedProcess(asked, nothing, log, log).wait(SECONDS)
         printed = Path(folder, "log").read_text()
     assert status == 0, printed
     return printed

@@ -27,12 +27,7 @@ def _image(text):
 
 PAIRS = {
     "function_call": lambda t: [{"name": "read", "arguments": '{"path":"a.py"}'}, {"output": t}],
-    "function_call of blocks": lambda t: [{"name": "read", "arguments": '{"path":"a.py"}'}, {"output": _blocks(t)}],
     "custom_tool_call": lambda t: [{"name": "apply_patch", "input": "*** Begin Patch"}, {"output": t}],
-    "local_shell_call": lambda t: [
-        {"status": "completed", "action": {"type": "exec", "command": ["cat", "a.py"], "env": {}}},
-        {"output": t},
-    ],
     "shell_call": lambda t: [
         {"status": "completed", "action": {"commands": ["cat a.py", "make"], "timeout_ms": 9, "max_output_length": 9_999}},
         {
@@ -66,10 +61,6 @@ PAIRS = {
         {"code": t[: len(t) // 2], "fingerprint": "f" * 40},
         {"result": t[len(t) // 2 :], "status": "completed"},
     ],
-    "browser_call": lambda t: [
-        {"page": {"url": "https://a.org/a"}},
-        {"views": [{"title": "A", "body": {"lines": t}}]},
-    ],
     "lookup": lambda t: [{"question": "Who?"}, {"results": [{"passage": t, "score": 0.5}]}],
 }
 """By the type of the call: the fields of a call and of its output, for a text."""
@@ -101,14 +92,10 @@ WHOLE = {
         "status": "completed", "action": {"type": "search", "query": t, "sources": [{"type": "url", "url": "https://a.org"}]},
     },
     "image_generation_call": lambda t: {"status": "completed", "result": "iVBORw0KGgo" + "Ab1" * 400, "revised_prompt": t},
-    "mcp_list_tools": lambda t: {
-        "server_label": "docs", "tools": [{"name": "search", "description": t, "input_schema": {"type": "object"}}],
-    },
     "mcp_approval_request": lambda t: {"server_label": "docs", "name": "write", "arguments": json.dumps({"text": t})},
     "agent_message": lambda t: {"author": "reviewer", "recipient": "lead", "content": _blocks(t)},
     "server_search_call": lambda t: {"execution": "server", "call_id": None, "arguments": {"paths": [t]}},
     "notebook_cell": lambda t: {"cells": [{"source": "print(1)", "rendered": [{"mime": "text/plain", "value": t}]}]},
-    "page": lambda t: {"document": {"heading": "A", "paragraphs": [t[: len(t) // 2], t[len(t) // 2 :]]}},
 }  # fmt: skip
 """By their type, the fields of items that no other item answers."""
 KINDS = (*PAIRS, *WHOLE)

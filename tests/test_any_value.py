@@ -54,7 +54,7 @@ def odd_requests(draw: Any, fmt: str) -> dict[str, Any]:
 @pytest.mark.parametrize("fmt", CALL_TYPES)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_the_library_raises_its_own_error_or_none(fmt, data):
+def test_library_raises_only_its_own_error(fmt, data):
     payload = data.draw(odd_requests(fmt))
     messages = payload[FIELDS[fmt]]
     system = payload.get("system", payload.get("instructions", payload.get("systemInstruction")))
@@ -70,7 +70,7 @@ def test_the_library_raises_its_own_error_or_none(fmt, data):
 @pytest.mark.parametrize("fmt", CALL_TYPES)
 @settings(max_examples=20)
 @given(data=st.data())
-async def test_the_plugin_has_nothing_to_survive(fmt, data):
+async def test_plugin_decides_without_fault(fmt, data):
     payload = data.draw(odd_requests(fmt))
     request = request_of(CALL_TYPES[fmt], payload)
     if request is None:

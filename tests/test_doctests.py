@@ -18,7 +18,7 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_give_what_they_say(module):
+def test_examples_print_what_they_say(module):
     failed, attempted = doctest.testmod(import_module(module))
     assert attempted
     assert not failed

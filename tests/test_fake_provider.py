@@ -9,7 +9,7 @@ from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session, vio
 @pytest.mark.parametrize("ask", [
     lambda: agent_session("openai"), lambda: violations("chat", {}), lambda: ProviderSettings(wording="nobody's"),
 ])  # fmt: skip
-def test_unknown_name_raises_error_with_known_ones(ask):
+def test_unknown_name_raises_known_ones(ask):
     with pytest.raises(ValueError, match=r"one of .*(openai-chat|openai_responses).* is expected, not ."):
         ask()
 

@@ -53,12 +53,12 @@ def assert_owned(fmt, clean, budget_tokens, target_tokens):
 @every_format
 @settings(max_examples=8)
 @given(data=st.data(), budget_tokens=st.integers(100, 1_500), target_tokens=st.sampled_from([None, "auto"]))
-def test_it_reaches_none_of_any_conversation(fmt, data, budget_tokens, target_tokens):
+def test_callers_changes_reach_no_later_result(fmt, data, budget_tokens, target_tokens):
     assert_owned(fmt, data.draw(payloads(fmt)), budget_tokens, target_tokens)
 
 
 @every_format
-def test_what_a_caller_changes_while_its_request_is_worked_on_reaches_nobody(fmt):
+def test_changes_during_a_request_reach_nobody(fmt):
     """A compaction is remembered by digests: messages that change behind these must not be remembered by them."""
     clean = items_of(agent_session(fmt, turns=40))
 
@@ -77,7 +77,7 @@ def test_what_a_caller_changes_while_its_request_is_worked_on_reaches_nobody(fmt
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
-def test_the_hidden_tool_is_defined_anew_for_each_request(fmt):
+def test_each_request_owns_its_tool_definition(fmt):
     request = Request(fmt, {FIELDS[fmt]: [], "tools": []})
     first = deepcopy(request.with_tool(tool.definition(fmt)))
     deface(request.with_tool(tool.definition(fmt)))

@@ -14,7 +14,7 @@ BUDGETS = [2_000, 4_000, 8_000] if FILES == OWN else [8_000, 16_000, 32_000]
 
 
 @pytest.mark.parametrize(("n", "file"), enumerate(FILES), ids=lambda f: getattr(f, "stem", ""))
-def test_a_real_session_meets_its_budget_and_keeps_every_rule(n, file):
+def test_real_session_meets_budget_and_rules(n, file):
     lines = file.read_text(encoding="utf-8").splitlines()
     for line, budget in zip(lines, BUDGETS[n % 3 :] + BUDGETS[: n % 3], strict=False):
         session = json.loads(line)

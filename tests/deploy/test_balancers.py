@@ -94,7 +94,7 @@ def written(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("command", [haproxy, nginx, envoy])
-def test_a_session_stays_at_one_worker(command, tmp_path):
+def test_session_stays_at_one_worker(command, tmp_path):
     """By each of the headers; requests without one go to every worker."""
     port = free_port()
     with worker("one") as one, worker("two") as two, (tmp_path / "log").open("w") as log:

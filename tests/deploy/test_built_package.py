@@ -30,18 +30,18 @@ def in_wheel(package) -> set[str]:
         return set(archive.namelist())
 
 
-def test_the_source_distribution_holds_the_package_its_documentation_and_its_tests(in_sdist):
+def test_source_distribution_has_package_documentation_and_tests(in_sdist):
     wanted = files_below("ctx_hooks", "docs", "tests", "litellm_config.yaml", "README.md", "CHANGELOG.md", "LICENSE")
     added_by_the_builder = {"PKG-INFO", ".gitignore", "pyproject.toml"}
     assert in_sdist == wanted | added_by_the_builder
 
 
-def test_the_wheel_holds_the_package_with_the_demos_configuration_and_nothing_else(in_wheel):
+def test_wheel_has_package_and_demo_configuration(in_wheel):
     metadata = {name for name in in_wheel if ".dist-info/" in name}
     assert in_wheel - metadata == files_below("ctx_hooks") | {"ctx_hooks/cli/litellm_config.yaml"}
     names = {PurePosixPath(name).name for name in metadata}
     assert names == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE"}
 
 
-def test_type_checkers_find_the_annotations_of_the_wheel(in_wheel):
+def test_wheel_declares_its_annotations(in_wheel):
     assert "ctx_hooks/py.typed" in in_wheel

@@ -53,7 +53,7 @@ def test_unknown_window_costs_one_refusal(tmp_path):
     assert "x-ctx-hooks-decision: compressed" in second
 
 
-def test_coding_agents_are_answered_by_a_local_model(tmp_path):
+def test_local_model_answers_coding_agents(tmp_path):
     for name in ("claude", "codex"):
         (tmp_path / name).write_text(CLIENT)
         (tmp_path / name).chmod(0o755)

@@ -33,18 +33,18 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=lambda value: getattr(value, "name", value))
-def test_it_holds_to_its_schema(path, schema):
+def test_files_follow_their_schemas(path, schema):
     done(sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, path, cwd=ROOT)
 
 
-def test_actions_are_named_by_the_hash_of_a_commit():
+def test_actions_are_pinned_by_hash():
     """A tag of another repository can be moved."""
     used = [action for path in WORKFLOWS for action in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))]
     assert used
     assert [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action)] == []
 
 
-def test_the_versions_that_the_workflow_tests_are_those_that_are_supported():
+def test_workflow_tests_supported_versions():
     jobs = yaml_file(".github/workflows/tests.yml")["jobs"]
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert jobs["python"]["strategy"]["matrix"]["python"] == re.findall(r"Python :: (3\.\d+)", project)
@@ -53,14 +53,14 @@ def test_the_versions_that_the_workflow_tests_are_those_that_are_supported():
 
 
 @pytest.mark.parametrize("name", [".github/CONTRIBUTING.md", ".github/SECURITY.md", "docs/install.md"])
-def test_every_file_that_a_guide_names_is_there(name):
+def test_guides_name_existing_files(name):
     guide = (ROOT / name).read_text(encoding="utf-8")
     there = {path.name for folder in ("ctx_hooks", "tests", "docs", ".github", ".ci") for path in (ROOT / folder).rglob("*")}
     named = {path.rpartition("/")[2] for path in re.findall(r"`([\w./-]+\.(?:py|md|ya?ml))`", guide)}
     assert named - there - {"litellm_config.yaml"} == set()
 
 
-def test_prometheus_asks_the_service_of_compose_with_the_secret_that_it_is_given():
+def test_prometheus_scrapes_composes_service():
     ((target,),) = (static["targets"] for static in JOB["static_configs"])
     service, port = target.split(":")
     assert COMPOSE["services"][service]["ports"] == [f"{port}:{port}"]
@@ -75,7 +75,7 @@ def test_prometheus_finds_its_rules():
 
 
 @pytest.mark.parametrize("path", sorted(BALANCERS.iterdir()), ids=lambda path: path.name)
-def test_each_balancer_knows_a_session_by_the_same_headers(path):
+def test_balancers_know_the_same_headers(path):
     """Claude Code's, Codex's, LiteLLM's own and the plugin's."""
     text = path.read_text(encoding="utf-8")
     assert path.suffix != ".yaml" or yaml.safe_load(text)
@@ -84,7 +84,7 @@ def test_each_balancer_knows_a_session_by_the_same_headers(path):
     assert named == set(headers)
 
 
-def test_the_init_container_installs_where_litellm_looks():
+def test_init_container_installs_on_litellms_path():
     (container,) = VALUES["extraInitContainers"]
     (volume,) = VALUES["volumes"]
     (written,) = container["volumeMounts"]
@@ -95,7 +95,7 @@ def test_the_init_container_installs_where_litellm_looks():
     assert (folder, package[-4:]) == (written["mountPath"], ".whl")
 
 
-def test_their_configurations_have_no_mistake(tmp_path, capsys):
+def test_configurations_have_no_mistake(tmp_path, capsys):
     inline = tmp_path / "config.yaml"
     inline.write_text(yaml.safe_dump(VALUES["proxy_config"]))
     for path in (FOLDER / "litellm_config.yaml", inline):

@@ -73,7 +73,7 @@ def opted_out(client):
 
 @pytest.mark.parametrize("is_out", [False, True], ids=["pilot", "opted out"])
 @pytest.mark.parametrize("client", [CLAUDE_CODE, codex.CLIENT], ids=lambda client: client.name)
-def test_a_session_goes_on_past_the_window_unless_its_developer_opts_out(client, is_out, model, provider, proxy, tmp_path):
+def test_session_passes_window_unless_opted_out(client, is_out, model, provider, proxy, tmp_path):
     if shutil.which("npm") is None:
         pytest.skip("without npm")
     try:

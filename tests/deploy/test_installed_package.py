@@ -13,7 +13,7 @@ from uv import find_uv_bin
 pytestmark = pytest.mark.deploy
 
 
-def test_pip_installs_beside_litellm_and_uninstalling_is_one_line(litellm_alone, provider, tmp_path):
+def test_pip_installs_and_uninstalls_beside_litellm(litellm_alone, provider, tmp_path):
     install, check, start = commands("pip")
     assert start == "litellm --config litellm_config.yaml"
     litellm_alone.run(install, litellm_alone.package.checkout)
@@ -34,7 +34,7 @@ def test_pip_installs_beside_litellm_and_uninstalling_is_one_line(litellm_alone,
         assert not [name for name in answer.headers if "ctx-hooks" in name]
 
 
-def test_uv_installs_litellm_as_a_tool_with_the_plugin(package, constraints, provider, tmp_path):
+def test_uv_installs_tool_with_plugin(package, constraints, provider, tmp_path):
     install, start = commands("uv")
     assert start == "litellm --config litellm_config.yaml"
     folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}

@@ -29,7 +29,7 @@ def image(environment, tmp_path_factory) -> dict[str, str]:
     return {name: value.replace(IN_CONTAINER, str(folder)) for name, value in variables.items()}
 
 
-def test_an_image_of_ones_own_has_the_command_line(litellm_alone, image):
+def test_own_image_has_command_line(litellm_alone, image):
     """That LiteLLM of this image answers an overflow, the Compose recipe shows, which builds the same."""
     _, run = commands("Docker: an image of your own")
     mounts, _, arguments = container_of(run)
@@ -40,7 +40,7 @@ def test_an_image_of_ones_own_has_the_command_line(litellm_alone, image):
     assert "local" in checked
 
 
-def test_a_mounted_package(litellm_alone, provider):
+def test_mounted_package_rescues(litellm_alone, provider):
     install, run = commands("Docker: a mounted package")
     litellm_alone.run(install, litellm_alone.package.checkout)
     mounts, variables, arguments = container_of(run)
@@ -66,7 +66,7 @@ def test_compose_shares_through_redis_and_shows_metrics(litellm_alone, image, pr
             assert LOOPBACK.get(proxy.url + job["metrics_path"], timeout=300).status_code == 401
 
 
-def test_helm(litellm_alone, provider, tmp_path):
+def test_helm_values_rescue(litellm_alone, provider, tmp_path):
     values = yaml_file("docs/deploy/helm-values.yaml")
     (container,) = values["extraInitContainers"]
     *command, wheel = container["command"]

@@ -38,7 +38,7 @@ CACHE_BYTES = 16_000_000
 FALLBACKS = [{"cornered": ["large"]}]
 ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
-DEFAULTS = {"rescue_attempts": 3, "locked": ["reserve"], "request_may_set": ["language", "off"]}
+DEFAULTS = {"rescue_attempts": 3, "request_may_set": ["language", "off"]}
 PARTS = """
 import json, pathlib
 import ctx_hooks

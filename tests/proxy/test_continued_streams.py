@@ -68,7 +68,7 @@ def continued(checking, elsewhere):
         pytest.param(RESPONSES, "input", id="responses"),
     ],
 )
-def test_the_fallback_is_asked_with_a_fitted_history_and_all_that_was_said(route, items, continued):
+def test_fallback_continues_stream_with_fitted_history(route, items, continued):
     proxy, provider = continued
     answer = route.ask(proxy, group="breaking", stream=True)
     assert answer.status_code == 200, answer.text

@@ -27,7 +27,7 @@ def test_provider_gets_nothing_of_the_plugin(mode, stream, proxy, provider):
     assert "ctx_retrieve" not in json.dumps(sent["tools"])
 
 
-def test_chat_form_of_route_is_chat(proxy, provider):
+def test_chat_form_of_route_is_rescued(proxy, provider):
     answer = replace(CHAT, path=CURSOR.path).ask(proxy, group="cursor-chat")
     assert answer.status_code == 200, answer.text
     assert [(r["format"], r["status"]) for r in provider.requests()] == [("openai-chat", 400), ("openai-chat", 200)]

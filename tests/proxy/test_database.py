@@ -82,7 +82,7 @@ def is_chinese(proxy, provider, key):
     return PLACEHOLDER in sent
 
 
-def test_a_teams_metadata_is_the_policy_of_its_keys_and_a_change_holds_from_the_next_request(stored, provider):
+def test_changed_team_metadata_apply_to_next_request(stored, provider):
     team = team_of(stored, metadata=CHINESE)
     key = key_of(stored, team_id=team)
     assert is_chinese(stored, provider, key)
@@ -90,7 +90,7 @@ def test_a_teams_metadata_is_the_policy_of_its_keys_and_a_change_holds_from_the_
     assert not is_chinese(stored, provider, key)
 
 
-def test_an_organizations_metadata_holds_for_its_teams_and_its_lock_against_them(stored, provider, database):
+def test_organizations_lock_binds_its_teams(stored, provider, database):
     """LiteLLM's API makes organizations with an enterprise licence alone: the row is written as that API writes it."""
     database.rows(ORGANIZATION, metadata=json.dumps({"ctx_hooks": {"language": "zh", "locked": ["language"]}}))
     team = team_of(stored, organization_id="house", metadata=ENGLISH)
@@ -98,14 +98,14 @@ def test_an_organizations_metadata_holds_for_its_teams_and_its_lock_against_them
     assert "team: language is locked by organization" in stored.log()
 
 
-def test_a_model_of_the_database_is_rescued_whatever_its_window_is_believed_to_be(stored, provider):
+def test_model_of_database_is_rescued(stored, provider):
     answer, _ = ask(stored, provider, key_of(stored), "unknown")
     assert answer.status_code == 200
     assert answer.headers["x-ctx-hooks-decision"] == "retried"
     assert [request["status"] for request in provider.requests()] == [400, 200]
 
 
-def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, database):
+def test_spend_log_and_team_day_have_savings(stored, provider, database):
     team = team_of(stored, metadata=CHINESE)
     answer, _ = ask(stored, provider, key_of(stored, team_id=team), "tight")
     usage = answer.json()["usage"]
@@ -113,19 +113,13 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
     row, day = (json.loads(database.rows(query, team=team)[0]) for query in (SPENT, DAY))
     figures, savings = row["metadata"]["spend_logs_metadata"]["ctx_hooks"], row["metadata"]["compression_savings"]
     assert row["metadata"]["litellm_call_id"] == answer.headers["x-litellm-call-id"]
-    assert (figures["decision"], figures["beyond_window"], figures["attempt"]) == ("compressed", False, 0)
-    assert figures["policy"] == "defaults, model_info.ctx_hooks, team"
-    assert figures["tokens_before"] > figures["tokens_after"]
-    assert figures["window_tokens"] == TIGHT["max_input_tokens"]
+    assert (figures["decision"], figures["policy"]) == ("compressed", "defaults, model_info.ctx_hooks, team")
     assert "ctx_hooks:compressed" in row["request_tags"]
     assert savings["source"] == "ctx_hooks"
     assert savings["tokens_after"] == usage["prompt_tokens"]
     assert savings["tokens_saved"] == figures["tokens_saved"] == day["compression_saved_tokens"] > 0
     assert day["compression_savings_spend"] == pytest.approx(figures["dollars_saved"])
-    cost = (
-        usage["prompt_tokens"] * PRICES["input_cost_per_token"]
-        + usage["completion_tokens"] * PRICES["output_cost_per_token"]
-    )
+    cost = usage["prompt_tokens"] * INPUT + usage["completion_tokens"] * OUTPUT
     assert row["spend"] == day["spend"] == pytest.approx(cost), "the team pays what the provider bills"
     (query,) = blocks("sql")
     of_the_team = [line.split("|") for line in database.rows(query.text) if line.startswith(team)]

@@ -1,6 +1,6 @@
 """One ladder: whatever function of the plugin raises, a request above its window is answered, shortened, with one warning.
 
-One function of each module that takes part is broken in turn, by the swap of its code in a running proxy.
+The first and the last function of each module that take part are broken in turn, by the swap of their code in a proxy.
 """
 
 import json
@@ -62,7 +62,7 @@ def ask(proxy, route, fault, seed, group=None):
 
 @pytest.fixture(scope="module")
 def functions(proxy):
-    """Return a function of each module that takes part in a compressed request, and the routes on which it does."""
+    """Return two functions of each module that take part in a compressed request, and the routes on which they do."""
     found = {}
     for number, route in enumerate(FOUR):
         for seed in (100 + number, 200 + number):
@@ -75,7 +75,7 @@ def functions(proxy):
     by_module = {}
     for name in wanted:
         by_module.setdefault(name.partition(":")[0], []).append(name)
-    chosen = [name for names in by_module.values() for name in {names[0], names[len(names) // 2], names[-1]}]
+    chosen = [name for names in by_module.values() for name in {names[0], names[-1]}]
     return {name: found[name] for name in sorted(chosen)}
 
 

@@ -82,7 +82,7 @@ CELLS = [
 @pytest.mark.parametrize(
     ("route", "name", "stream", "kind", "way"), CELLS, ids=["-".join(map(str, cell[1:])) for cell in CELLS]
 )
-def test_off_is_off_and_observing_changes_nothing(route, name, stream, kind, way, plain_proxy, proxy, provider):
+def test_off_and_observe_change_nothing(route, name, stream, kind, way, plain_proxy, proxy, provider):
     """Every upstream body and header, the number of attempts, and what the client gets are those of a proxy without it.
 
     What a request asks the plugin for goes to no provider.
@@ -94,7 +94,7 @@ def test_off_is_off_and_observing_changes_nothing(route, name, stream, kind, way
     assert not [h for h in found[0]["headers"] if "ctx-hooks" in h]
 
 
-def test_the_same_requests_are_treated_where_nothing_switches_the_plugin_off(proxy, provider):
+def test_same_request_is_compressed_when_enforced(proxy, provider):
     """Else the comparison above would compare nothing."""
     told, upstream = seen(proxy, provider, CHAT, "chat", "nobody", stream=False, kind="unknown")
     assert told["status"] == 200

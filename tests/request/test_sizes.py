@@ -41,7 +41,7 @@ def source(kind, **fields):
 
 
 @pytest.mark.parametrize("fmt", CALL_TYPES)
-def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
+def test_session_of_texts_is_wholly_counted(fmt):
     assert not uncounted(fmt).holds_any
 
 
@@ -49,39 +49,33 @@ def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
     ("openai-responses", {"previous_response_id": "resp_1"}), ("openai-responses", {"conversation": "conv_1"}),
     ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
     ("openai-responses", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_url": "u"}]}),
-    ("openai-chat", {"web_search_options": {"search_context_size": "low"}}), ("openai-chat", {"web_search_options": {}}),
-    ("openai-chat", {"cached_content": "cachedContents/1"}), ("gemini", {"tools": [{"retrieval": {"vertexRagStore": {}}}]}),
+    ("openai-chat", {"web_search_options": {}}), ("gemini", {"tools": [{"retrieval": {"vertexRagStore": {}}}]}),
     ("anthropic", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "m"}]}),
     ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}), ("anthropic", {"container": "c"}),
     ("gemini", {"cachedContent": "cachedContents/1"}),
     ("gemini", {"systemInstruction": {"parts": [{"fileData": {"fileUri": "https://example.org/a.pdf"}}]}}),
 ], ids=str)  # fmt: skip
-def test_what_the_provider_keeps_or_adds_is_uncounted(fmt, fields):
+def test_stored_and_added_content_is_uncounted(fmt, fields):
     assert uncounted(fmt, fields).holds_any
 
 
 @pytest.mark.parametrize(("fmt", "item"), [
     ("openai-chat", said(image("https://example.org/a.png"))),
-    ("openai-chat", said({"type": "file", "file": {"file_id": "file-1"}})),
     ("openai-chat", said({"type": "input_audio", "input_audio": {"data": PDF, "format": "wav"}})),
     ("openai-chat", said({"type": "from_the_future", "inline_data": {"mime_type": "video/mp4", "data": PDF}})),
-    ("anthropic", said({"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}})),
     ("anthropic", said({"type": "image", "source": {"type": "file", "file_id": "file_1"}})),
     ("anthropic", said({"type": "document", "source": source("application/pdf", data=PDF)})),
-    ("anthropic", said({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}})),
-    ("anthropic", said({"type": "container_upload", "file_id": "file_1"})),
     ("anthropic", said({"type": "tool_result", "tool_use_id": "u", "content": [{"type": "document", "source": {}}]})),
     ("openai-responses", {"type": "item_reference", "id": "msg_1"}),
     ("openai-responses", {"type": "compaction", "encrypted_content": SEALED}),
     ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
     ("openai-responses", {"type": "web_search_call", "id": "ws", "status": "completed"}),
-    ("openai-responses", said({"type": "input_image", "file_id": "file-1"})),
     ("openai-responses", said({"type": "input_file", "file_url": "https://example.org/a.pdf"})),
     ("openai-responses", {"type": "some_output", "call_id": "c", "output": {"blob": PDF}}),
     ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "application/pdf", "data": PDF}}]}),
     ("gemini", {"role": "user", "parts": [{"file_data": {"file_uri": "https://example.org/a.mp4"}}]}),
 ], ids=str)  # fmt: skip
-def test_what_is_referred_to_sealed_or_of_unknown_size_is_uncounted(fmt, item):
+def test_referenced_or_sealed_content_is_uncounted(fmt, item):
     assert uncounted(fmt, item=item).holds_any
 
 
@@ -105,14 +99,12 @@ def test_what_is_referred_to_sealed_or_of_unknown_size_is_uncounted(fmt, item):
     ("anthropic", {"tools": [ANTHROPIC_TOOL, {**ANTHROPIC_TOOL, "type": "custom"}]}, None),
     ("openai-responses", {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]}, None),
     ("openai-chat", {"tools": [{"functionDeclarations": [{"name": "f"}]}]}, None),
-    ("openai-chat", {"tools": None, "previous_response_id": None}, None),
     ("gemini", {}, {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}),
     ("gemini", {}, {"role": "model", "parts": [{"functionCall": {"name": "f"}, "thoughtSignature": SEALED}]}),
-    ("anthropic", {"context_management": {"edits": []}}, {"role": "user", "content": "hi"}),
     ("anthropic", {}, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": SEALED}]}),
     ("openai-responses", {}, {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": SEALED}),
 ], ids=str)  # fmt: skip
-def test_texts_arguments_own_tools_and_images_of_known_size_are_counted(fmt, fields, item):
+def test_known_sizes_are_counted(fmt, fields, item):
     """So is sealed reasoning, as a guess; else no overflow of coding agents, which always send it, would teach anything."""
     assert not uncounted(fmt, fields, item).holds_any
 
@@ -124,14 +116,14 @@ def test_texts_arguments_own_tools_and_images_of_known_size_are_counted(fmt, fie
     ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
     ("gemini", {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"codeExecution": {}}]}),
 ], ids=str)  # fmt: skip
-def test_a_tool_that_is_only_offered_adds_a_definition_of_bounded_size(fmt, fields):
+def test_offered_hosted_tool_has_bounded_size(fmt, fields):
     """Coding agents offer the provider's search in every request: their refusals have to teach as others do."""
     assert not uncounted(fmt, fields).holds_any
     assert uncounted_in(Request(fmt, fields)).tools_tokens == HOSTED_TOOL_TOKENS
     assert uncounted_in(Request("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "function"}]})).tools_tokens == 0
 
 
-def test_reasoning_that_is_sealed_and_sent_again_is_known_as_not_billed():
+def test_resent_sealed_reasoning_is_unbilled():
     def unbilled(fmt, item):
         return uncounted(fmt, item=item).holds_unbilled
 
@@ -140,7 +132,7 @@ def test_reasoning_that_is_sealed_and_sent_again_is_known_as_not_billed():
     assert not unbilled("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": SEALED}]})
 
 
-def test_sealed_reasoning_is_counted_by_a_bound_for_any_language():
+def test_sealed_reasoning_is_bounded_in_any_language():
     """Its text has more than 3.4 bytes a token, and is encrypted with 650 bytes more."""
     english = "Now call read_file(path) and check what it returns. "
     for text in (english * 900, "今天的日志没有错误,可以继续。" * 900, "ログに誤りはないので、次に進む。" * 900):

@@ -24,7 +24,7 @@ def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_inf
     return target.of_attempt(Call(fields), settings or policies(), attempt)
 
 
-def test_the_policy_is_the_groups_own_and_the_target_says_which_scope_set_a_field():
+def test_target_has_groups_policy_and_its_scopes():
     settings = policies(models={"group": {"reserve": 7_000}})
     to = attempt_at(settings=settings)
     assert to.policy.reserve == 7_000
@@ -32,7 +32,7 @@ def test_the_policy_is_the_groups_own_and_the_target_says_which_scope_set_a_fiel
     assert attempt_at(group="another", settings=settings).origins == {}
 
 
-def test_outside_a_proxy_nobody_is_known_and_no_request_has_an_id():
+def test_target_outside_proxy_has_no_tenant():
     assert (attempt_at().tenant, attempt_at().request_id) == ("nobody", "")
 
 
@@ -46,36 +46,26 @@ class TestAGroup:
         made = Router(model_list=[deployment("small", 8_000), deployment("large", 90_000), deployment("middle", 30_000)])
         monkeypatch.setattr(proxy_server, "llm_router", made)
 
-    def test_it_stands_for_its_deployment_with_the_largest_window(self, router):
+    def test_group_has_its_largest_window(self, router):
         """What is fitted before the Router chooses must not be cut for a deployment that it need not choose."""
         to = target.of_group(Call({"model": "group"}), policies())
         assert to.window == Window(90_000, "model_info")
         assert to.deployment.startswith("large:")
 
-    def test_a_name_that_the_router_does_not_know_stands_for_itself(self, router):
-        assert target.of_group(Call({"model": MODEL}), policies()).model == MODEL
-
-    def test_outside_a_proxy_a_group_is_the_model_of_that_name(self):
+    @pytest.mark.parametrize("known", [True, False], ids=["in a proxy", "outside"])
+    def test_unknown_group_is_the_model_so_named(self, known, request):
+        if known:
+            request.getfixturevalue("router")
         assert target.of_group(Call({"model": MODEL}), policies()).window == Window(128_000, "model_map")
 
 
-@pytest.mark.parametrize("user_agent", [
-    "claude-cli/2.1.197 (external, sdk-cli)", "codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown (codex_exec; 0.169.0)",
-    "codex_cli_rs/0.50.0 (Mac OS 15.0; arm64)", "opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14",
-    "QwenCode/0.15.10 (linux; x64)", "GeminiCLI-tui/0.61.0/m (linux; x64; terminal)",
+@pytest.mark.parametrize(("user_agent", "compacts"), [
+    ("claude-cli/2.1.197 (external, sdk-cli)", True), ("codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown", True),
+    ("codex_cli_rs/0.50.0 (Mac OS 15.0; arm64)", True), ("opencode/1.18.33 ai-sdk/provider-utils/4.0.23", True),
+    ("QwenCode/0.15.10 (linux; x64)", True), ("GeminiCLI-tui/0.61.0/m (linux; x64; terminal)", True), ("", False),
+    (7, False), ("OpenAI/Python 2.20.0", False), ("curl/8 claude-cli/2", False),
 ])  # fmt: skip
-def test_a_client_that_compacts_by_itself_comes_first_where_the_policy_says_so(user_agent):
-    assert waits("client_first", user_agent)
-    assert not waits("full", user_agent)
-
-
-@pytest.mark.parametrize(
-    "user_agent", [None, "", 7, "OpenAI/Python 2.20.0", "Anthropic/Python 2.12.0", "curl/8 claude-cli/2"]
-)
-def test_no_other_client_does(user_agent):
-    assert not waits("client_first", user_agent)
-
-
-def waits(compaction, user_agent):
-    fields = {"model": MODEL, "proxy_server_request": {"headers": {} if user_agent is None else {"User-Agent": user_agent}}}
-    return target.of_attempt(Call(fields), policies(defaults={"compaction": compaction}), 0).waits
+def test_policy_waits_for_compacting_clients(user_agent, compacts):
+    call = Call({"model": MODEL, "proxy_server_request": {"headers": {"User-Agent": user_agent}}})
+    for compaction, expected in (("client_first", compacts), ("full", False)):
+        assert target.of_attempt(call, policies(defaults={"compaction": compaction}), 0).waits == expected

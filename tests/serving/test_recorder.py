@@ -146,17 +146,6 @@ async def test_translated_retry_is_logged_once(heard):
     assert [event.attempt for event in heard] == [0, 1]
 
 
-async def test_unmarked_retry_is_recorded_as_retry(heard):
-    flow = RequestFlow(Settings())
-    fields = with_request_id(agent_session("openai-chat", turns=40))
-    target = replace(to(200_000), request_id=Call(fields).request_id)
-    await flow.before_attempt(Request("openai-chat", fields), target)
-    await flow.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
-    await flow.before_attempt(Request("openai-chat", fields), target)
-    assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
-    assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
-
-
 async def test_fallback_counts_for_requested_group(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=1))
@@ -201,7 +190,7 @@ ABOVE_BUDGET = Figures(9_000, 9_000, 8_000, 10_000)
     (Compressed({"max_tokens": 5, "thinking": {"type": "disabled"}}, None, ()), 0, "output_lowered"),
     (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
     (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
-    (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
+    (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
     (GaveUp(figures=ABOVE_BUDGET, reason="above"), 0, "over_budget"),
     (Untouched(figures=ABOVE_BUDGET, reason="nothing pays"), 0, "over_budget"),
     (Untouched(reason="fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, reason="above"), 1, "retried"),
