@@ -1,6 +1,7 @@
 """A proxy configuration as the commands read it: the settings, their mistakes with hints, and the deployments."""
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, PRESETS, EventFiles, 
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 DASHBOARD = {"name": "ctx-hooks", "display_name": "Context", "url": "http://localhost:4100"}
 """The entry of `general_settings.plugins` by which LiteLLM's dashboard shows the page of `serve`."""
+VARIABLE = "os.environ/"
+"""How LiteLLM's configuration names a variable of the environment."""
 FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
 _RATIO = "older results give way as far as the budget needs it; write `tool_results: {max_fraction: 0.3}` for one result"
 KNOWN_ELSEWHERE: Mapping[str, str] = {
@@ -143,6 +146,12 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
                 f"model_list.{i}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
             )
     return Configuration(raw, settings, policies, tuple(with_hint(line, settings) for line in wrong), listed)
+
+
+def plain_text(value: Any) -> str:
+    """Return the text of a setting, which may name a variable of the environment; "" for anything else."""
+    text = value if isinstance(value, str) else ""
+    return os.environ.get(text.removeprefix(VARIABLE), "") if text.startswith(VARIABLE) else text
 
 
 def values_of(raw: Any) -> Iterator[tuple[str, Any]]:

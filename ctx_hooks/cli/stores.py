@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
-from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes, read_configuration, values_of
+from ctx_hooks.cli.configuration import (
+    Configuration,
+    configuration_without_mistakes,
+    plain_text,
+    read_configuration,
+    values_of,
+)
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, titled, working
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
 from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
@@ -27,6 +34,7 @@ from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environme
 from ctx_hooks.store.shared_store import READ, UnavailableError, delete_keys, keys_like
 
 REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
+ADDRESS, DEFAULT_PORT, TIMEOUT_SECONDS = {"host", "port", "username", "password"}, 6_379, 5.0
 ENVIRONMENT = "REDIS_"
 """LiteLLM reads each parameter of the client from a variable with this prefix."""
 NOWHERE = (
@@ -68,18 +76,32 @@ async def opened_stores(config: Configuration, needs_redis: str = "") -> AsyncIt
 
 
 def _client(fields: Mapping[str, Any]) -> Any:
-    if not fields and not any(name.startswith(ENVIRONMENT) for name in os.environ):
-        return None
+    """Return a client by a configuration's fields and the environment's, None if they name no Redis."""
+    stated = {n.removeprefix(ENVIRONMENT).lower(): v for n, v in os.environ.items() if n.startswith(ENVIRONMENT)}
+    named = {name: plain_text(str(value)) for name, value in {**stated, **fields}.items()}
+    try:
+        if named.keys() == {"url"}:
+            return Redis.from_url(named["url"], socket_timeout=TIMEOUT_SECONDS)
+        if "host" in named and named.keys() <= ADDRESS:
+            port = int(named.pop("port", DEFAULT_PORT))
+            return Redis(**named, port=port, socket_timeout=TIMEOUT_SECONDS)  # type: ignore[arg-type]  # texts
+        return _client_of_litellm(fields) if named else None
+    except ValueError as error:
+        raise CommandError(f"The Redis of the configuration: {error}") from None
+
+
+def _client_of_litellm(fields: Mapping[str, Any]) -> Any:
+    """Return a client for a cluster, sentinels or a cloud's login, which only LiteLLM knows how to reach."""
     with working("Loading LiteLLM"):  # which takes seconds
         make_client = REDIS.find()
     if make_client is None:
         raise CommandError(f"{REDIS.fault}: {REDIS.without}")
     try:
         return make_client(**fields)
-    except ValueError as error:
-        if "url" not in fields:  # neither host nor URL
-            return None
-        raise CommandError(f"The Redis of the configuration: {error}") from None
+    except ValueError:
+        if "url" in fields:
+            raise
+        return None  # neither host nor URL
 
 
 def redis_fields(config: Configuration) -> dict[str, Any]:

@@ -9,7 +9,6 @@ cline; Claude Code 2.1.197 itself, whose `CLAUDE_CODE_AUTO_COMPACT_WINDOW` is at
 1,048,576 tokens.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
+from ctx_hooks.cli.configuration import Configuration, Listed, plain_text, read_configuration
 from ctx_hooks.cli.editing import change
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, table
@@ -33,8 +32,6 @@ EARLIER_FRACTION = 0.9
 SECONDS = 5.0
 """A server that is up answers these routes at once."""
 NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
-VARIABLE = "os.environ/"
-"""How LiteLLM's configuration names a variable of the environment."""
 
 
 def windows(found: Configuration) -> list[dict[str, Any]]:
@@ -93,10 +90,10 @@ def probed(found: Configuration) -> list[Probed]:
     rows = []
     with httpx.Client(timeout=SECONDS, follow_redirects=False) as client:
         for index, entry in enumerate(found.listed):
-            base = _plain(entry.params.get("api_base") or entry.params.get("base_url"))
+            base = plain_text(entry.params.get("api_base") or entry.params.get("base_url"))
             if not base or "*" in entry.deployment.model:
                 continue
-            key = _plain(entry.params.get("api_key"))
+            key = plain_text(entry.params.get("api_key"))
             client.headers = httpx.Headers({"Authorization": f"Bearer {key}"} if key else {})
             window, said_by = _window_of(client, base, entry)
             stated = entry.deployment.model_info.get("max_input_tokens") or known_window_tokens(entry.deployment)
@@ -161,8 +158,3 @@ def _json(client: httpx.Client, method: str, url: str, body: Mapping[str, Any] |
         return answer.json() if answer.is_success else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):  # no server there, or one of another kind
         return None
-
-
-def _plain(value: Any) -> str:
-    text = value if isinstance(value, str) else ""
-    return os.environ.get(text.removeprefix(VARIABLE), "") if text.startswith(VARIABLE) else text

@@ -133,6 +133,12 @@ def test_commands_print_80_columns_without_loading_litellm(inputs):
         assert max(len(line.rstrip()) for line in printed.splitlines()) <= COLUMNS
 
 
+def test_plain_redis_is_reached_without_loading_litellm(inputs, redis_server):
+    (inputs / "reached.yaml").write_text(f"router_settings: {{redis_host: 127.0.0.1, redis_port: {redis_server.port}}}")
+    asked = [[*command, "--config", "reached.yaml"] for command in (["limits", "ls"], ["archive", "ls"])]
+    assert [(code, *rest) for code, _, *rest in loaded_by(inputs, asked, ("litellm",))] == [(0, "", [])] * 2
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_json_is_one_document(name, here):
     done = here(*RIGHT[name], "--json")
