@@ -11,15 +11,14 @@ from ctx_hooks.compaction.steps.results import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Media, Message, Part, Text, ToolCall, ToolResult, is_request, stays
+from ctx_hooks.conversation.model import Message, is_request, stays
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import Turn, turn_of
 from ctx_hooks.message_rules.reasoning import with_elisions
 from ctx_hooks.texts.pieces import utf8_bytes
 from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
-from ctx_hooks.tokens.media import media_tokens
+from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 TOO_LONG = "too long or too large to choose what stays"
@@ -34,6 +33,20 @@ PROTECTED_EXCHANGES = 2
 """The newest tool loop, and a prefill behind it."""
 MOST_BEYOND = 10_000
 """Messages of one exchange that are kept beyond the budget: far more than an agent's calls at once, and their results."""
+
+
+class Estimate(Counter):
+    """Estimates tokens by bytes, rarely too few; it keeps no message."""
+
+    def text(self, text: str) -> LocalTokens:
+        """Return the estimated tokens of `text`."""
+        return LocalTokens(-(-utf8_bytes(text) // BYTES_PER_TOKEN))
+
+    def know(self, counted: Message | Conversation, tokens: LocalTokens) -> None:
+        """Keep nothing."""
+
+
+ESTIMATE = Estimate(DEFAULT)
 
 
 class Skimmed(NamedTuple):
@@ -65,7 +78,7 @@ def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
     left_tokens, beyond, exchanges, tokens = most_tokens, 0, 0, 0
     for i in range(len(items) - 1, -1, -1):
         message = wire.message(items, i)
-        size = message_tokens(message, wire.name)
+        size = ESTIMATE.message(message, wire.name)
         turns.append(turn_of(message))
         if is_request(message):
             speaker = message.name
@@ -88,34 +101,15 @@ def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
             kept.add(i)
             tokens -= size
     named = {*asked[:2], *asked[-1:], *words, *(asked_by[name] for name in (speaker, None) if name in asked_by)} - kept
-    tokens -= sum(message_tokens(wire.message(items, i), wire.name) for i in named)
+    tokens -= sum(ESTIMATE.message(wire.message(items, i), wire.name) for i in named)
     places = sorted(kept | named)
     runs = {n: i - before - 1 for n, (before, i) in enumerate(pairwise([-1, *places])) if i - before > 1}
     return Skimmed(places, runs, LocalTokens(tokens), turns[::-1])
 
 
-def message_tokens(message: Message, fmt: str) -> LocalTokens:
-    """Return the estimated tokens of a message: rarely fewer than a vocabulary counts."""
-    tokens = MESSAGE_TOKENS + (text_tokens(message.name) if message.name else 0)
-    for part in message.parts:
-        tokens += text_tokens(part.text) if isinstance(part, Text) else _part_tokens(part, fmt)
-    return LocalTokens(tokens)
-
-
-def text_tokens(text: str) -> int:
-    """Return the estimated tokens of a text."""
-    return -(-utf8_bytes(text) // BYTES_PER_TOKEN)
-
-
-def estimated_tokens(conversation: Conversation) -> LocalTokens:
-    """Return the estimated tokens of the whole request."""
-    messages = sum(message_tokens(m, conversation.format) for m in conversation.messages)
-    return LocalTokens(messages + sum(map(text_tokens, conversation.preamble)))
-
-
 def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
     """Return the stats of each message, with estimated tokens and an empty digest: no cache remembers it."""
-    sizes = (message_tokens(m, conversation.format) for m in conversation.messages)
+    sizes = (ESTIMATE.message(m, conversation.format) for m in conversation.messages)
     return tuple(
         MessageStats(b"", tokens, m.role, is_request(m), stays=stays(m), guessed_tokens=tokens)
         for tokens, m in zip(sizes, conversation.messages, strict=True)
@@ -131,12 +125,12 @@ def compress(
     cut. If the conversation has only the kept messages of a `skimmed` one, the others count as removed.
     """
     language = budget.policy.language
-    before = LocalTokens(estimated_tokens(conversation) + (skimmed.tokens if skimmed else 0))
+    before = LocalTokens(ESTIMATE.conversation(conversation) + (skimmed.tokens if skimmed else 0))
     if before <= budget.goal_tokens:
         return Outcome(conversation, before, before, fits=True, steps=())
     whole, _ = message_rules.repair(conversation, continues=continues, language=language)
-    sizes = [message_tokens(m, whole.format) for m in whole.messages]
-    room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
+    sizes = [ESTIMATE.message(m, whole.format) for m in whole.messages]
+    room = budget.goal_tokens - ESTIMATE.conversation(whole) - ESTIMATE.text("\n" * PLACEHOLDER_CHARS)
     gone: set[int] = set()
     runs = _runs_in(whole, conversation, skimmed.runs if skimmed else {})
     newest = whole.newest_words
@@ -160,7 +154,7 @@ def compress(
         sent = _with_cut_results(sent, -room, budget)
     sent = with_elisions(whole, sent) if budget.wants_reasoning else sent
     sent, _ = message_rules.repair(sent, continues=continues, language=language)
-    after = estimated_tokens(sent)
+    after = ESTIMATE.conversation(sent)
     fits = after <= budget.goal_tokens
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"
     if sent is conversation:
@@ -181,21 +175,13 @@ def _runs_in(whole: Conversation, conversation: Conversation, runs: Mapping[int,
     return found
 
 
-def _part_tokens(part: Part, fmt: str) -> int:
-    if isinstance(part, ToolCall):
-        return CALL_TOKENS + text_tokens(part.name) + text_tokens(part.arguments)
-    if isinstance(part, ToolResult):
-        return RESULT_TOKENS + sum(_part_tokens(p, fmt) for p in part.parts)
-    return media_tokens(part, fmt) if isinstance(part, Media) else text_tokens(part.text)
-
-
 def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:
     """Return the conversation with the results of its newest loop cut to equal shares of the room left for them."""
     cut = frozenset(conversation.newest_loop if budget.cut_newest else ()) | {conversation.newest_words}
     texts = [r.text for i, m in enumerate(conversation.messages) if i in cut for r in m.results]
     if not texts:
         return conversation
-    left_tokens = sum(map(text_tokens, texts)) - excess_tokens
+    left_tokens = sum(map(ESTIMATE.text, texts)) - excess_tokens
     bytes_per_char = 1 if all(t.isascii() for t in texts) else MOST_BYTES_PER_CHAR
     chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - PLACEHOLDER_CHARS
     return capped(conversation, cut, max(LEAST_KEPT_CHARS, chars), budget)

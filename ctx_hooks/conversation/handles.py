@@ -18,11 +18,7 @@ HANDLE = re.compile(rf"(?<![A-Za-z0-9])[a-z2-7]{{{HANDLE_CHARS}}}(?![A-Za-z0-9])
 
 
 def handle_of(tenant: bytes, text: str) -> str:
-    """Return the handle of a text of the tenant with this key (64 bytes at most): the same one in every process.
-
-    >>> handle_of(b"key of a tenant", "1,204 lines of a log")
-    'pz5bbqm3fvxm'
-    """
+    """Return the handle of a text of the tenant with this key (64 bytes at most): the same one in every process."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), key=tenant, digest_size=_DIGEST_BYTES).digest()
     return b32encode(digest)[:HANDLE_CHARS].decode("ascii").lower()
 
@@ -51,15 +47,7 @@ class Retrievable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutTexts:
-    """Gives references to texts before a step cuts them, and archives them, if it may. For one compression, in one thread.
-
-    >>> from ctx_hooks.conversation.model import Message, Text
-    >>> stored = {}
-    >>> cut = CutTexts(Retrievable(b"tenant", 7, None, stored.update))
-    >>> sent = Message("user", (Text(f"for the rest: {cut.reference('a long text').handle}"),))
-    >>> cut.store([Message("user", (Text("nothing"),))]), cut.store([sent]), list(stored.values())
-    (False, True, ['a long text'])
-    """
+    """Gives references to texts before a step cuts them, and archives them, if it may. For one compression, in one thread."""
 
     retrievable: Retrievable | None
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)

@@ -54,10 +54,8 @@ def _repairs(before: Conversation, after: Conversation, pairs: Pairs) -> Iterato
     rule, messages = calls_answered.__name__, before.messages
     for i, k in pairs.unanswered:
         yield Repair(rule, i, "added", f"call {_call_id(messages[i].parts[k])!r} has no result")
-    for i, k in pairs.orphans:
-        yield Repair(rule, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
-    for i, k in pairs.doubles:
-        yield Repair(rule, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
+    for what, places in (("orphaned result", pairs.orphans), ("second result for call", pairs.doubles)):
+        yield from (Repair(rule, i, "dropped", f"{what} {_call_id(messages[i].parts[k])!r}") for i, k in places)
     if not (pairs.unanswered or pairs.orphans or pairs.doubles):
         differ = (i for i, pair in enumerate(zip(messages, after.messages, strict=False)) if pair[0] is not pair[1])
         yield Repair(rule, next(differ, len(after.messages)), "moved", "results are not behind their calls")

@@ -23,9 +23,6 @@ def wants_reasoning(model: str) -> bool:
 
     One character is enough (LiteLLM writes a blank for its moonshot/), none is not (NousResearch/hermes-agent#17341).
     DeepSeek V4 wants it on answers without calls, too (MoonshotAI/kimi-cli#2141, vercel/ai#14740).
-
-    >>> wants_reasoning("openrouter/moonshotai/kimi-k2.6"), wants_reasoning("deepseek/deepseek-chat")
-    (True, False)
     """
     name = model.lower()
     return any(re.search(family, name) and re.search(versions, name) for family, versions in WANTING)

@@ -193,5 +193,5 @@ def counted_history(request: Request, counter: Counter) -> History:
 def estimated_history(request: Request, left_out: LocalTokens) -> History:
     """Return the request's history with estimated figures, which teach nothing; `left_out` tokens are of other messages."""
     conversation = request.messages.conversation()
-    preamble_tokens = LocalTokens(left_out + sum(map(last_resort.text_tokens, conversation.preamble)))
+    preamble_tokens = LocalTokens(left_out + sum(map(last_resort.ESTIMATE.text, conversation.preamble)))
     return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")

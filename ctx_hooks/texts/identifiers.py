@@ -13,7 +13,6 @@ _WORD_IN_JSON = re.compile(
     r"\\u[0-9A-Fa-f]{4}|([A-Za-z0-9_](?<![^\\]\\[bfnrt])(?<!\\[nrt](?=[A-Z]))[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_])"
 )
 """The same without the escape before it; "" for a character by its number: Go writes `<` as `\\u003c`."""
-_JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
 _names: ContentCache[tuple[str, ...]] = ContentCache()
@@ -32,6 +31,5 @@ def identifiers(text: str) -> tuple[str, ...]:
 
 def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
     """Return the possible identifiers of each span; without JSON escapes if the text looks like JSON."""
-    is_json = text.startswith(_JSON_OPENINGS) or ":\\" not in text
-    word = _WORD_IN_JSON if is_json else _WORD
+    word = _WORD_IN_JSON if text.startswith(("{", "[", '"')) or ":\\" not in text else _WORD
     return [list(filter(None, word.findall(text, start, end))) for start, end in spans]

@@ -1,4 +1,4 @@
-"""Classify sentences: whether one is a directive, whether it has a value, and which later one corrects it."""
+"""Classify sentences: directives, sentences with a value, and those that a later one corrects."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

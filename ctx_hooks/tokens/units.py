@@ -1,11 +1,6 @@
 """Two units that a type checker keeps apart: tokens as the plugin counts them, and tokens as a provider counts them.
 
 The factor between them is a deployment's provider tokens per local token (`learning/observations.py`).
-
->>> to_provider(LocalTokens(1_000), 1.32)
-1320
->>> to_local(ProviderTokens(1_000), 1.32)
-757
 """
 
 from typing import NewType

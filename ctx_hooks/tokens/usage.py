@@ -41,11 +41,6 @@ def billed_of(usage: Any) -> Billed | None:
     """Return the figures of a usage record; None if it states no input.
 
     Anthropic reports cache reads and writes besides `input_tokens`; the figures of OpenAI and LiteLLM include them.
-
-    >>> billed_of({"input_tokens": 20, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 80})
-    Billed(input_tokens=1000, cached_tokens=900, written_tokens=80, output_tokens=0)
-    >>> billed_of({"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}})
-    Billed(input_tokens=1000, cached_tokens=900, written_tokens=0, output_tokens=5)
     """
     usage = _held(usage)
     read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
@@ -97,7 +92,7 @@ def _count(record: Any, name: str) -> int:
 
 
 def _field(value: Any, name: str) -> Any:
-    """Return a field of a mapping or model; None if it has none, for which `getattr` would take pydantic 6 µs."""
+    """Return a field of a mapping or model, None without one: `getattr` would take pydantic 6 µs."""
     return _held(value).get(name)
 
 

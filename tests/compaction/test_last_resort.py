@@ -18,7 +18,7 @@ many = settings(max_examples=15)
 
 
 class _NeverCounts(Counter):
-    def _encode(self, text):
+    def text(self, text):
         raise AssertionError(f"counted {text[:40]!r}")
 
 
@@ -35,7 +35,7 @@ def test_its_laws(fmt, data, goal):
     sent = outcome.conversation
     assert outcome.fits == (outcome.tokens_after <= goal)
     assert outcome.fits or outcome.reason
-    assert outcome.tokens_after == last_resort.estimated_tokens(sent)
+    assert outcome.tokens_after == last_resort.ESTIMATE.conversation(sent)
     assert outcome.tokens_before > goal or sent is conversation
     if sent is conversation:
         assert outcome.tokens_after == outcome.tokens_before
@@ -88,7 +88,7 @@ def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_me
         outcome = last_resort.compress(conversation, budget_of(goal))
         assert outcome.fits
         assert goal - 3_000 < outcome.tokens_after
-        skimmed = skimmed_outcome(fmt, items_of(payload), goal - sum(map(last_resort.text_tokens, conversation.preamble)))
+        skimmed = skimmed_outcome(fmt, items_of(payload), goal - sum(map(last_resort.ESTIMATE.text, conversation.preamble)))
         assert [m.raw for m in skimmed.conversation.messages] == [m.raw for m in outcome.conversation.messages]
         assert [m.text for m in skimmed.conversation.messages] == [m.text for m in outcome.conversation.messages]
         assert skimmed.steps[0].messages_touched == outcome.steps[0].messages_touched
