@@ -47,7 +47,7 @@ class Retrievable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutTexts:
-    """Gives references to texts before a step cuts them, and archives them, if it may. For one compression, in one thread."""
+    """Gives references to texts before a step cuts them, and archives them; for one compression, in one thread."""
 
     retrievable: Retrievable | None
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)

@@ -23,11 +23,8 @@ FORMAT_OF_CALL_TYPE: dict[str, Format] = {name: wire.name for wire in WIRE_FORMA
 class MessageReader:
     """The messages of a request behind the texts of its preamble: a requested message is read once, any other never.
 
-    Two threads may read one message at once, with one result. The items are copied first, so that results cached by digest
-    stay true if the caller changes the originals.
-
-    Raises:
-        MalformedConversationError: `items` is no list; a requested message is no mapping, or nested too deeply.
+    The items are copied first: results cached by digest stay true if the caller changes the originals. It raises
+    MalformedConversationError if `items` is no list, and for a requested message that is no mapping or nested too deeply.
     """
 
     format: str

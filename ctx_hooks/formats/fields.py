@@ -197,7 +197,7 @@ def opaque_of(value: Any) -> Opaque:
 
 
 def reasoning_of(value: Any, raw: Any) -> Reasoning:
-    """Return thinking that is not plain text: its JSON text and its sealed content, without signatures."""
+    """Return thinking that is not plain text, without signatures."""
     found = opaque_of(value)
     return Reasoning(found.text, raw=raw, media=found.media)
 

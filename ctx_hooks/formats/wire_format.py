@@ -70,8 +70,7 @@ class WireFormat:
     def read(self, messages: Any, *, system: Any = None, tools: Any = None) -> Conversation:
         """Return the conversation of a request; `system` and `tools` are counted and never changed.
 
-        Raises:
-            MalformedConversationError: `messages` is no list of mappings, or nested too deeply.
+        Raises MalformedConversationError if `messages` is no list of mappings, or nested too deeply.
         """
         items = items_of(self.items(messages))
         return self.conversation((self.message(items, index) for index in range(len(items))), *preamble_of(system, tools))

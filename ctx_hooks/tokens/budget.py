@@ -35,7 +35,7 @@ Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "def
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A model's window, its source, and whether the answer has to fit into it too."""
+    """A model's window, who states it, and whether the answer has to fit into it too."""
 
     tokens: ProviderTokens
     source: Source
@@ -94,9 +94,8 @@ def _quarter_of(window: Window) -> int:
 def replaced_reserve(window: Window, policy: Policy) -> str:
     """Return which reserve in tokens, the largest of `dynamic`, is above a quarter of the window; "" if none is."""
     stated, most = DYNAMIC_RESERVES[0][1] if policy.reserve == "dynamic" else policy.reserve, _quarter_of(window)
-    if not isinstance(stated, int) or stated <= most:
-        return ""
-    return f"reserve {stated:,} becomes {most:,} in a window of {window.tokens:,}"
+    is_replaced = isinstance(stated, int) and stated > most
+    return f"reserve {stated:,} becomes {most:,} in a window of {window.tokens:,}" if is_replaced else ""
 
 
 def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:
