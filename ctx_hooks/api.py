@@ -8,8 +8,8 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of, is_first_request, message_stats, newest_turns
-from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.errors import ArgumentError
 from ctx_hooks.formats import WIRE_FORMATS, Format, MessageReader
 from ctx_hooks.formats.fields import preamble_of

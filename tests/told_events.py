@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import ctx_hooks
-from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy

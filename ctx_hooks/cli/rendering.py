@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from ctx_hooks.cli.terminal import counted
-from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.steps import StepReport
 
 MINUS = "−"
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.history import MessageStats
-from ctx_hooks.compaction.pipeline import Outcome, StepReport
+from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.compaction.steps.results import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders

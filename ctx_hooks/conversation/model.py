@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ctx_hooks.conversation.placeholders import REMOVED_MESSAGES
-
 Role = Literal["system", "user", "assistant", "tool", "other"]
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a text inside a value."""
@@ -15,6 +13,8 @@ ELIDED = "…"
 """Reasoning in its shortest form. An empty one is refused, and LiteLLM drops a blank one on `/v1/messages`."""
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
 """Types of blocks and items that contain a compaction made by Anthropic, OpenAI or Codex."""
+REMOVED_MESSAGE = {"en": "[ctx_hooks] An earlier message was removed here.", "zh": "[ctx_hooks] 此处移除了一条较早的消息。"}
+"""The placeholder of a removed message, by language: the roles around it alternate, and nobody speaks in it."""
 QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
 """Question marks of Latin and most other scripts, Chinese and Japanese, Arabic, Greek, Armenian and Ethiopic."""
 
@@ -160,7 +160,7 @@ class Message:
 
 def is_request(message: Message) -> bool:
     """Whether a user speaks here, and not the client: it returns tool results, and a placeholder replaces a message."""
-    if message.role != "user" or message.text in REMOVED_MESSAGES:
+    if message.role != "user" or message.text in REMOVED_MESSAGE.values():
         return False
     results = message.results
     # A repair may have added results before a user's words.

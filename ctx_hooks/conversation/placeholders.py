@@ -13,10 +13,6 @@ Words = Mapping[Language, str]
 MARK = "[ctx_hooks]"
 """Every placeholder starts with it, for the model. The code decides nothing by it: any text may contain it."""
 GAP = "…"
-REMOVED_MESSAGE: Words = {"en": f"{MARK} An earlier message was removed here.", "zh": f"{MARK} 此处移除了一条较早的消息。"}
-"""The text that replaces a removed message, so that the roles around it alternate."""
-REMOVED_MESSAGES = frozenset(REMOVED_MESSAGE.values())
-"""What such a message may say: an earlier request may have had another language."""
 MISSING_RESULT: Words = {
     "en": "[No result was recorded for this call; it may have run.]",
     "zh": "[此调用没有记录任何结果,但可能已经执行。]",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.telemetry.events import Outcome
 from ctx_hooks.tokens.units import ProviderTokens

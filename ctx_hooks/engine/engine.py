@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
+from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import (
     Compressed,

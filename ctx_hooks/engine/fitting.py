@@ -7,9 +7,9 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction import cost
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, is_first_request, newest_turns
-from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.rereads import rereads
+from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.compaction.steps.results import least_capped_chars
 from ctx_hooks.conversation.handles import CutTexts
 from ctx_hooks.formats.fields import compact_json

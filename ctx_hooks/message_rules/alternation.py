@@ -10,9 +10,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
-from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, replaces_history
+from ctx_hooks.conversation.model import REMOVED_MESSAGE, Message, replaces_history
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair, Repaired
 from ctx_hooks.policy.settings import Language
@@ -89,7 +88,7 @@ def _fill(messages: list[Message], turn: Turn, fmt: str, language: Language) -> 
 
 
 def _placeholder(turn: Turn, fmt: str, language: Language) -> Message:
-    return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", placeholders.REMOVED_MESSAGE[language])
+    return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", REMOVED_MESSAGE[language])
 
 
 def first_message_is_users(conversation: Conversation, *, language: Language, **_: bool) -> Repaired:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.formats import Format
 from ctx_hooks.policy.addon_settings import ArchiveBackend
 from ctx_hooks.policy.settings import Mode

@@ -19,7 +19,7 @@ from ctx_hooks.cli.report.event_files import event_files
 from ctx_hooks.cli.report.figures import MOST_NAMES, MOST_SLOTS, OTHERS, Figures
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.cli.report.sessions import MOST_SESSIONS, MOST_TURNS
-from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed

@@ -5,8 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import every_format, payloads
 
-from ctx_hooks.conversation.model import Message, Opaque, Reasoning, Text, ToolCall, ToolResult, is_request, stays
-from ctx_hooks.conversation.placeholders import REMOVED_MESSAGES
+from ctx_hooks.conversation.model import (
+    REMOVED_MESSAGE,
+    Message,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    is_request,
+    stays,
+)
 from ctx_hooks.formats import WIRE_FORMATS
 
 
@@ -89,7 +98,7 @@ ADDED, FOUND = ToolResult("a", (Text("none"),), is_missing=True), ToolResult("b"
 
 @pytest.mark.parametrize(("parts", "is_one"), [
     ((Text("Stop."),), True), ((ADDED, Text("Stop.")), True), ((ADDED,), False), ((ADDED, FOUND, Text("Stop.")), False),
-    ((FOUND, Text("and a remark")), False), *(((Text(text),), False) for text in REMOVED_MESSAGES),
+    ((FOUND, Text("and a remark")), False), *(((Text(text),), False) for text in REMOVED_MESSAGE.values()),
 ])  # fmt: skip
 def test_only_a_users_own_words_are_a_request(parts, is_one):
     message = Message("user", parts)

@@ -6,7 +6,8 @@ import pytest
 from strategies import every_format, spoken, tool_round
 
 import ctx_hooks
-from ctx_hooks.conversation.placeholders import MISSING_RESULT, REMOVED_MESSAGE
+from ctx_hooks.conversation.model import REMOVED_MESSAGE
+from ctx_hooks.conversation.placeholders import MISSING_RESULT
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.alternation import kept
 from ctx_hooks.policy.settings import Policy

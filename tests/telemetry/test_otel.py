@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import told_events
 
-from ctx_hooks.compaction.pipeline import StepReport
+from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.telemetry import litellm_sinks
 from ctx_hooks.telemetry.events import OverflowEvent
 

@@ -17,8 +17,8 @@ from ctx_hooks.compaction.summary.placing import (
     with_records,
     written_records,
 )
-from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
+from ctx_hooks.conversation.model import REMOVED_MESSAGE
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.budget import Budget
 
@@ -51,7 +51,7 @@ def _apply(
         # The question of an answer that stays does, too: its record would cost more.
         stay.update(q for q, a in pairwise(conversation.exchanges) if q[0] in quoted and (a in stay or a not in older))
         gone = frozenset(i for exchange in older - stay for i in exchange)
-        gaps = [g for g in gaps_of(gone) if any(messages[i].text not in placeholders.REMOVED_MESSAGES for i in g)]
+        gaps = [g for g in gaps_of(gone) if any(messages[i].text not in REMOVED_MESSAGE.values() for i in g)]
         removed = Removed(messages, gaps, selector.words, actions)
         records = record(removed, budget) if gaps else {}
         kept = with_records(

@@ -7,7 +7,7 @@ from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_TOKENS, Removed
 from ctx_hooks.compaction.tool_texts import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult, is_request, stays
+from ctx_hooks.conversation.model import REMOVED_MESSAGE, Message, Text, ToolCall, ToolResult, is_request, stays
 from ctx_hooks.conversation.placeholders import Below
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Language
@@ -48,7 +48,7 @@ def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, wr
     records = {}
     for n, end in pairwise([*recorded, len(found)]):
         there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
-        messages = [m for m in there if m.text not in placeholders.REMOVED_MESSAGES]
+        messages = [m for m in there if m.text not in REMOVED_MESSAGE.values()]
         below: Below = "summary" if written and n == newest else "record" if found[n] else "nothing"
         whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.archives else None
         first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)

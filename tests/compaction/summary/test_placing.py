@@ -11,8 +11,8 @@ from strategies import called, every_format, hostile_texts, spoken, tool_round
 import ctx_hooks
 from ctx_hooks.compaction.summary.extractive import ends_of
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
-from ctx_hooks.conversation.model import Text, ToolCall
-from ctx_hooks.conversation.placeholders import MARK, REMOVED_MESSAGE
+from ctx_hooks.conversation.model import REMOVED_MESSAGE, Text, ToolCall
+from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.formats import WIRE_FORMATS
 
 SOURCE = "".join(f"def step_{n}(value):\n    return value + table_{n}[{n * 7}]\n" for n in range(60))
