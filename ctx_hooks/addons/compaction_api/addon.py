@@ -18,7 +18,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ctx_hooks.addons.compaction_api import items as own
-from ctx_hooks.addons.compaction_api import state
 from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
@@ -93,7 +92,7 @@ class CompactionApi(Addon):
         kind = COMPACTED if is_route else WHOLE
         notes.notes[NAME] = Asked(said, to.tenant, to.policy, kind, names_of(request.call, to))
         # Tools stay, for the cached prefix begins with them; nothing is stored, since the client keeps the item.
-        changes = {"input": [*said, state.asking(to.policy.language)], "store": False}
+        changes = {"input": [*said, own.asking(to.policy.language)], "store": False}
         if request.fields.get("tools"):
             changes["tool_choice"] = "none"
         return replace(request, fields={**request.fields, **changes})
@@ -146,20 +145,20 @@ class CompactionApi(Addon):
 
     async def _item(self, asked: Asked, text: str) -> dict[str, Any]:
         """Return the compaction item; a text that is no summary is left out."""
-        summary = text if state.is_summary(text, asked.policy.language) else ""
+        summary = text if own.is_summary(text, asked.policy.language) else ""
 
         def made(items: list[Any]) -> dict[str, Any]:
             return own.sealed(items, asked.tenant, own.secret())
 
         def compacted() -> dict[str, Any]:
-            return made(state.state_of(asked.items, summary, asked.policy))
+            return made(own.state_of(asked.items, summary, asked.policy))
 
         _tell(asked.call, "summarised" if summary else "extracted")
         try:
             return await pool.run(asked.tenant, compacted, Deadline(STATE_SECONDS))
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the session
             note_fault("puts the user's newest messages alone into a compaction item", error)
-            return made(state.newest_words(asked.items, summary, asked.policy.language))
+            return made(own.newest_words(asked.items, summary, asked.policy.language))
 
 
 class Event(BaseModel):

@@ -1,7 +1,7 @@
 """Retrieval: it archives removed texts, and a model reads them by a tool whose calls no client sees."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archive
-from ctx_hooks.addons.retrieval.rounds import Ask, Offer, Offers, Rounds
+from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
 from ctx_hooks.conversation.handles import Retrievable
 from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.engine.engine import Decided
@@ -41,7 +41,7 @@ class Retrieval(Addon):
     def __init__(self, core: Core) -> None:
         self.archive = Archive(core.store)
         self.offers = Offers(core.running)
-        self._ask = asking(core.fitted_before_choice)
+        self._fitted_before_choice = core.fitted_before_choice
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Give handles to the removed texts, archive them, and note whether the request offers the tool."""
@@ -67,19 +67,11 @@ class Retrieval(Addon):
         rounds = Rounds(self.archive, self.offers, self._ask, fields)
         return rounds.streamed(answer) if streamed else await rounds.whole(answer)
 
-
-def can_call_again() -> bool:
-    """Whether this LiteLLM has what a further call needs, and translates its answers without loss."""
-    return installed() >= FIRST_WHOLE and not any(name.fault for name in FURTHER_CALL)
-
-
-def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]) -> Ask:
-    """Return a function that calls the proxy's Router again for a prepared request; its retries stay unchanged."""
-
-    async def ask(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    async def _ask(self, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Call the proxy's Router again for a prepared request; its retries stay unchanged."""
         data = with_request_id(further_fields(fields, changes))
         request = Request(format_of(data), data)
-        data, route = await fitted_before_choice(request), request.wire.call_types[-1]
+        data, route = await self._fitted_before_choice(request), request.wire.call_types[-1]
         logging, called = SETUP.find()(  # as the proxy does: the Router's filters of deployments read the kind of call
             original_function=route,
             rules_obj=RULES.find()(),
@@ -89,15 +81,16 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
         logged = {"litellm_logging_obj": logging}
         return {**data, **logged}, await getattr(proxy_router(), route)(**{**called, **logged})
 
-    return ask
+
+def can_call_again() -> bool:
+    """Whether this LiteLLM has what a further call needs, and translates its answers without loss."""
+    return installed() >= FIRST_WHOLE and not any(name.fault for name in FURTHER_CALL)
 
 
 def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a further call: the first call's with changes, without those that belong only to the first.
-
-    The metadata, which Router and proxy write to in place, is a copy; the account stays.
-    """
+    """Return the fields of a further call: the first call's with changes, without those that belong only to the first."""
     first = Call(fields)
+    # A copy, since Router and proxy write to the metadata in place; the account stays.
     metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
     if getattr(first.auth, "budget_reservation", None) is not None:
         metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})

@@ -69,8 +69,7 @@ def event_bytes(data: Mapping[str, Any]) -> bytes:
 class ShownStream:
     """The chunks of one request's streams as the client sees them, each in its original form.
 
-    The network may divide an event into several chunks. The event is yielded with its last chunk; no client can read it
-    before.
+    An event that the network divides is shown with its last chunk: no client can read it before.
     """
 
     def __init__(self, answers: Answers) -> None:

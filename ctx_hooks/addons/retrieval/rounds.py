@@ -54,13 +54,13 @@ class Offers:
         self.running = running
 
     def note(self, request_id: str, offer: Offer) -> None:
-        """Note what the model that answers a request may read."""
+        """Note a request that offers the tool."""
         state = self.running.open(request_id)
         state.notes[NAME] = offer
         state.awaited_by |= {NAME}
 
     def of(self, request_id: str) -> Offer | None:
-        """Return what the model that answers a request may read, None if it does not know the tool."""
+        """Return what the model that answers a request may read, None if the request does not offer the tool."""
         offer = self.running.of(request_id).notes.get(NAME)
         return offer if isinstance(offer, Offer) else None
 
@@ -86,10 +86,7 @@ class Rounds:
     async def whole(self, answer: Any) -> Any:
         """Return an answer as the client sees it; the same object if it has no hidden calls.
 
-        If a further call fails, it is the earlier text, marked as cut off.
-
-        Raises:
-            Exception: a further call failed, and nothing was said before it.
+        If a further call fails, it is the earlier text, marked as cut off; raises its error if nothing was said before.
         """
         try:
             return answer if self._offers.of(self._request_ids[0]) is None else await self._joined(answer)
@@ -125,8 +122,7 @@ class Rounds:
     async def streamed(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client sees them, each at once except the end of a round.
 
-        Raises:
-            Exception: a further call failed.
+        Raises the error of a further call.
         """
         try:
             async for chunk in self._spliced(stream):

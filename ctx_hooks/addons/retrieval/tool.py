@@ -9,7 +9,7 @@ from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import ANTHROPIC, CHAT, Format
-from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.texts.json_text import parsed
@@ -49,43 +49,32 @@ _PARAMETERS: Mapping[str, Any] = {
 
 
 def may_be_offered(request: Request, policy: Policy) -> bool:
-    """Whether the tool is added to a request with removed text.
-
-    Not if the request has no tools: later requests would have to define the tool too, for its earlier calls. Not if the
-    client has a tool of that name. Not if the client forces a tool call: the model could then call only ours, again and
-    again. Not if calls cannot be hidden, or if the provider keeps the answer: a later request could continue it with our
-    call unanswered. Not beside tools of MCP servers: LiteLLM answers their calls itself, and ours with an error.
-    """
-    if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
+    """Whether the tool is added to a request with removed text."""
+    fields, is_items = request.fields, request.wire.has_items
+    if not policy.retrieval or request.format not in FORMS:
         return False
-    if request.wire.has_items and (request.fields.get("store") is not False or request.continues_stored_history):
-        return False  # OpenAI's Responses API keeps every answer unless `store` is false
-    tools = request.fields.get("tools") or ()
-    if not (tools and isinstance(tools, (list, tuple))) or is_among_tools(request) or "mcp" in map(_kind, tools):
+    # OpenAI's Responses API keeps every answer unless `store` is false: a later request could continue it, with our call
+    # unanswered. `/cursor/chat/completions` streams its answers in chat's chunks.
+    url = str(mapping_or_empty(fields.get("proxy_server_request")).get("url")).split("?", 1)[0]
+    is_kept = fields.get("store") is not False or request.continues_stored_history
+    if is_items and (is_kept or url.endswith("/chat/completions")):
         return False
-    return _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
-
-
-def can_hide_calls(request: Request) -> bool:
-    """Whether the model's texts before and after a call of the tool can be joined to one answer.
-
-    Not if the client wants several answers, each of which may ask for other texts. Not if the answer is one JSON document:
-    the model may write one beside its call, and another after it. Not on `/cursor/chat/completions` if it gets a request of
-    the Responses API: it streams the answer in chat's chunks.
-    """
-    fields = request.fields
-    url = mapping_or_empty(fields.get("proxy_server_request")).get("url")
-    if request.wire.has_items and str(url).split("?", 1)[0].endswith("/chat/completions"):
+    # Without tools, later requests would have to define the tool too, for its earlier calls. LiteLLM answers the calls of
+    # MCP servers' tools itself, and ours with an error.
+    tools = listed(fields.get("tools"))
+    if not tools or is_among_tools(request) or "mcp" in map(_kind, tools):
         return False
+    # Each of several answers may ask for other texts. Of JSON documents the model may write one beside its call and another
+    # after it. A client that forces a call would have the model call only ours, again and again.
     within = [holder.get("format") for holder in map(fields.get, ("text", "output_config")) if isinstance(holder, dict)]
     forms = [fields.get("response_format"), fields.get("output_format"), *within]
-    return fields.get("n") in (None, 1) and all(_kind(form) in ("", "text") for form in forms)
+    is_one_text = fields.get("n") in (None, 1) and all(_kind(form) in ("", "text") for form in forms)
+    return is_one_text and _kind(fields.get("tool_choice")) in ("auto", "none", "")
 
 
 def is_among_tools(request: Request) -> bool:
     """Whether a request has a tool of that name: the client's, or ours if it was offered before."""
-    tools = request.fields.get("tools")
-    return isinstance(tools, (list, tuple)) and RETRIEVE in map(_name, tools)
+    return RETRIEVE in map(_name, listed(request.fields.get("tools")))
 
 
 def definition(fmt: Format) -> Mapping[str, Any]:
@@ -161,7 +150,6 @@ def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
 
 
 def _number(value: Any, otherwise: int) -> int:
-    """Return a model's number, also one in a string or with a fraction; `otherwise` for any other value."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

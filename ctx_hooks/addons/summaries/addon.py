@@ -66,11 +66,7 @@ class ModelSummaries(Addon):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
-        """Return the decision about a request, made with the summary that its newest compaction has for all workers.
-
-        Raises:
-            MalformedConversationError: the request holds no conversation.
-        """
+        """Return the decision about a request, made with the summary that its newest compaction has for all workers."""
         request, to, _, fits_by_size = undecided
         asking = None if fits_by_size else await _asking_of(request, to)
         if asking is None:
@@ -143,10 +139,7 @@ async def _asking_of(request: Request, to: Target) -> Asking | None:
 
 
 def is_due(attempt: Attempt, budget_tokens: int, input_tokens: int) -> bool:
-    """Whether the next summary is begun behind an answer, so that it is there when a compaction takes a new one.
-
-    It is above DUE_FRACTION of the budget, and before if another request like the newest exceeds the budget.
-    """
+    """Whether the input is above DUE_FRACTION of the budget, or another request like the newest exceeds it."""
     factor, free_tokens = attempt.limits.factor, budget_tokens - input_tokens
     if attempt.choice is not None:
         if attempt.choice.free_tokens is None:
@@ -188,11 +181,7 @@ async def _is_written(task: SummaryTask, asking: Asking, stored: StoredSummaries
 
 
 async def _written(task: SummaryTask, asking: Asking, answers: list[Answer]) -> Checked:
-    """Return what is used of a summary, each part of which is written after the one before; add the answers to `answers`.
-
-    Raises:
-        Exception: what the checks of the call, the Router or the provider raise.
-    """
+    """Return what is used of a summary, written part by part; add the answers to `answers`. Raises what `ask` raises."""
     settings = asking.settings
     listed = deployments(settings.model) or (Deployment(settings.model, {}),)  # the Router may choose any
     window_tokens, model = min((window_at(each, DEFAULT_POLICY).tokens, each.model) for each in listed)

@@ -117,7 +117,7 @@ def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:
 
 
 def _misquotes(text: str, own_words: Sequence[str], counter: Counter) -> bool:
-    """Whether a line that the summary gives for the user's words is none of them, to the letter but for blanks."""
+    """Whether a line that the summary gives for the user's words is none of them, but for blanks."""
     said = [" ".join(words.split()) for words in own_words]
 
     def is_said(quotation: str) -> bool:
@@ -157,9 +157,8 @@ def _is_quoted(line: str) -> bool:
 def unknown_names(text: str, sources: Iterable[str]) -> list[str]:
     """Return the paths, identifiers and figures of `text` that stand in none of the sources, which are read once.
 
-    A name stands there if each two neighbours of its words do, side by side, whatever is between them and in whatever case:
-    the end of a path is enough, and `max_tokens` is `--max-tokens`. A figure stands there however its thousands are written
-    and however many zeros end its decimals.
+    A name stands there if each two neighbours of its words do, in any case: the end of a path is enough, and `max_tokens`
+    is `--max-tokens`. A figure stands there in any spelling.
 
     >>> unknown_names("fixed src/app.py in 1,500 ms", ["app.py in src took 1500.0 ms"])
     ['src/app.py']

@@ -48,17 +48,14 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
     """Return the key that all summaries of a conversation share; "" if nobody has asked and was answered yet.
 
     It is the digest of the messages up to the first answer, after the tenant's: no other tenant ever finds a summary, and an
-    operator can erase those of one. System text is in no key: no summary is written of it, and clients write the time there.
-
-    Raises:
-        MalformedConversationError: a message that has to be read is none.
+    operator can erase those of one. Raises MalformedConversationError.
     """
     beginning: list[Any] = []
     is_asked = False
     for i, item in enumerate(messages.items):
         message = messages.message(i)
         if message.role == "system":
-            continue
+            continue  # no summary is written of it, and clients write the time there
         beginning.append(unmarked(item))
         if is_asked and message.role == "assistant":
             digest = digest_of((tenant, settings.model, settings.prompt, messages.format, beginning))

@@ -29,8 +29,7 @@ GET_SECONDS = 0.3
 READ_AGAIN_SECONDS = 10.0
 """The pause after a failure: only one request waits for a store that hangs."""
 QUEUE_BYTES = 32_000_000
-"""Memory of the texts that wait to be written. It suffices for some thirty requests that lose their whole window, or for
-some seconds without an answer of the store."""
+"""Memory of the texts that wait to be written: of some thirty requests that lose their whole window."""
 BATCH_BYTES = 2_000_000
 """Size of one batch: sealed in some 50 ms, during which a reader of Redis waits for a few texts."""
 SEAL_SECONDS = 10.0
@@ -44,10 +43,7 @@ _Key: TypeAlias = tuple[ArchiveSettings, bytes, str]
 
 
 class Archive:
-    """Removed texts by tenant and handle. Used on the event loop only, except `store`. None of its methods fails.
-
-    With a `secret`, the operator's or the environment's, stored texts are encrypted.
-    """
+    """Removed texts by tenant and handle. Used on the event loop only, except `store`. None of its methods fails."""
 
     def __init__(self, shared: SharedStore, secret: bytes | None = None) -> None:
         self._shared = shared

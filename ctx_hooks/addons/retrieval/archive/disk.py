@@ -18,12 +18,10 @@ from ctx_hooks.runtime.worker import pool
 
 FILE = "ctx_hooks_archive.sqlite3"
 BROKEN = f"{FILE}.broken"
-"""Name of the damaged file, which an operator can examine. Nobody can say whose texts it has: it goes with the next erasure
-or prune, and when all of them have expired."""
+"""A damaged file, for the operator. It may have anybody's texts: it goes with the next erasure or prune, or expires."""
 BUSY_SECONDS = 5.0
 """How long a writer waits for another one; a batch takes some 50 ms. No request waits for it."""
-OPERATION_SECONDS = 10.0
-"""Longer than a writer waits, so that the error names a file that stays locked."""
+OPERATION_SECONDS = 2 * BUSY_SECONDS
 ROW_BYTES = 8_192
 """Two pages: a text's last page is half empty on average, and its row and index are in pages of others."""
 MOST_DROPPED = 20
@@ -57,12 +55,8 @@ class Disk:
 def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
     """Store sealed texts, all or none; remove expired ones, and above the limit the oldest of the tenant with the most.
 
-    A file that is damaged, or not SQLite's, is renamed to BROKEN, and a new one is begun.
-
-    Raises:
-        sqlite3.Error: The disk is full, or the file is locked for longer than BUSY_SECONDS.
-        OSError: The folder or the file cannot be made.
-
+    A file that is damaged, or not SQLite's, is renamed to BROKEN. A full disk and a file that stays locked raise
+    sqlite3.Error, a folder that cannot be made OSError.
     """
     path, broken = folder / FILE, folder / BROKEN
     with suppress(FileNotFoundError):  # another process was first
@@ -119,11 +113,7 @@ def tenants(folder: Path) -> list[Stored]:
 
 
 def delete(folder: Path, tenant: str) -> int:
-    """Delete every text of a tenant without a trace in the file, and return how many there were.
-
-    Raises:
-        sqlite3.Error: The file is locked or being read for longer than BUSY_SECONDS.
-    """
+    """Delete every text of a tenant without a trace, and return their number; a locked file raises sqlite3.Error."""
     return _deleted(folder, "DELETE FROM texts WHERE tenant = ?", tenant)
 
 

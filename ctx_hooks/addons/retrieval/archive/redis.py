@@ -1,8 +1,7 @@
 """Sealed texts in LiteLLM's Redis: one key a text, with its expiry, and an index a tenant.
 
-The index is a sorted set of handles by expiry and a hash of their sizes: checking a tenant's bound reads no texts. All keys
-of a tenant have the same hash tag: they are in one slot of a cluster, and a script may name them. Anyone with access to the
-Redis can write anything there: keys of a wrong type are replaced.
+The index is a sorted set of handles by expiry and a hash of their sizes. All keys of a tenant have the same hash tag: a
+script may name them in a cluster. Anyone can write anything there: keys of a wrong type are replaced.
 """
 
 import time

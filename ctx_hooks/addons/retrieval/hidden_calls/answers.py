@@ -25,13 +25,9 @@ ENDS_WITHOUT_CALLS = {"tool_calls": "stop", "function_call": "stop", "tool_use":
 
 
 class Turn(NamedTuple):
-    """One answer of the provider.
+    """One answer of the provider as messages, with all calls; those of the hidden tool; and whether it `waits` for these.
 
-    Attributes:
-        messages: its messages for the provider, with all calls: one assistant message, or items of Responses.
-        hidden: the calls of the hidden tool, in order.
-        waits: whether results of these calls continue it: it is finished, calls no tool of the client, and each call has its
-            own id.
+    It waits if it is finished, calls no tool of the client, and each call has its own id.
     """
 
     messages: Sequence[Fields]
@@ -67,7 +63,6 @@ class Answers(ABC):
     format: ClassVar[Format]
     parts_field: ClassVar[str]
     reason_field: ClassVar[str]
-    """Why an answer ended; absent or empty if it gives no reason."""
     cut_off: ClassVar[str]
     """The reason with which a cut-off answer ends."""
 
@@ -132,8 +127,7 @@ class Answers(ABC):
 
     def __init__(self) -> None:
         self.before: list[Fields] = []
-        self.places = count()
-        """The numbers of the parts that the client sees, over all answers."""
+        self.places = count()  # of the parts that the client sees, over all answers
         self.begin()
 
     def begin(self) -> None:
