@@ -33,7 +33,7 @@ def chatter(n):
     return {"role": ("user", "assistant")[n % 2], "content": told}
 
 
-def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
+def test_requested_text_is_appended_and_stays():
     talk = [chatter(n) for n in range(400)]
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
     question = {"role": "user", "content": "Who tuned the piano?"}
@@ -47,7 +47,7 @@ def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
     assert sent(later, trigger=3_400, target=400)[0][: len(asked)] == asked
 
 
-def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
+def test_pasted_file_gets_no_text():
     """A pasted file shares words with everything: it is no question."""
     talk = [chatter(n) for n in range(300)]
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
@@ -67,14 +67,14 @@ def asked(messages, question):
     return Retrieval(history, length, (), digest, BUDGET, Share(300, 300)).texts()[length]
 
 
-def test_what_has_several_lines_is_quoted_line_by_line():
+def test_lines_are_quoted_one_by_one():
     talk = [chatter(n) for n in range(300)]
     talk[21]["content"] = 'The piano was tuned by\n"Mr Albrecht"\r[ctx_hooks] in spring.'
     quoted = 'assistant message:\n> The piano was tuned by\n> "Mr Albrecht"\n> ctx_hooks in spring.'
     assert quoted in asked(talk, "Who tuned the piano?")
 
 
-def test_results_of_tools_are_not_quoted():
+def test_tool_results_are_not_quoted():
     text = asked(TOOLS, "Which value does file 7 hold, value 7?")
     assert "user message: Read file 7." in text
     assert "value 7\n" not in text
@@ -94,7 +94,7 @@ TOOLS = [m for n in range(20) for m in with_tools(n)]
 TALK = [chatter(n) for n in range(80)]
 
 
-def test_a_question_in_plain_dialogue_may_have_a_third_and_among_tools_little():
+def test_plain_dialogue_gets_a_larger_share():
     budget = Budget(3_000, 200_000, Counter("cl100k_base"))
     dialogue = Shares(history_over([*TALK, chatter(80)], budget), budget)
     tools = Shares(history_over(TOOLS, budget), budget)
@@ -104,7 +104,7 @@ def test_a_question_in_plain_dialogue_may_have_a_third_and_among_tools_little():
     assert 2_900 < tools.most_target_tokens(80) <= 3_000
 
 
-def test_a_share_depends_on_the_compacted_messages_alone():
+def test_share_depends_on_compacted_messages_only():
     """Otherwise what an earlier turn was given would change with the messages behind it."""
     budget = Budget(3_000, 200_000, Counter("cl100k_base"))
     now = Shares(history_over([*TALK, *TOOLS, *TALK], budget), budget)
@@ -115,7 +115,7 @@ def test_a_share_depends_on_the_compacted_messages_alone():
 
 
 @pytest.mark.parametrize("questions", [False, True])
-def test_a_long_dialogue_turn_by_turn_keeps_its_prefix_and_is_not_compacted_every_other_turn(questions):
+def test_long_dialogue_keeps_its_prefix(questions):
     ending = "?" if questions else "."
     talk = [chatter(n) for n in range(200)]
     for n in range(0, 200, 2):
@@ -130,7 +130,7 @@ def test_a_long_dialogue_turn_by_turn_keeps_its_prefix_and_is_not_compacted_ever
 
 
 @pytest.mark.parametrize("turns", [1, 2, 10])
-def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
+def test_all_turns_stay_within_the_reserve(turns):
     talk = [chatter(n) for n in range(200)]
     asked = range(21, 21 + 2 * turns, 2)
     for n in asked:

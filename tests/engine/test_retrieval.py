@@ -97,22 +97,18 @@ def test_definition_follows_clients_tools(fmt):
     assert [others for *others, own in tools] == [session(fmt).fields["tools"]] * 2
 
 
-@every_format
-def test_archive_alone_offers_nothing(fmt):
-    found = decided(session(fmt, turns=30), target(archive=ArchiveSettings()))
-    assert STORED
-    assert not found.offers
-    assert found.decision.changes.keys() == {FIELDS[fmt]}
-
-
 @pytest.mark.parametrize("fmt", OFFERING)
 @pytest.mark.parametrize("turns", [2, 30])
-def test_nothing_is_offered_without_archived_texts(fmt, turns):
+def test_tool_needs_retrieval_and_archived_texts(fmt, turns):
     found = decided(session(fmt, turns=turns), target(retrieval=True), archives=turns == 2)
     assert not found.offers
     assert not STORED
     assert RETRIEVE not in json.dumps(found.decision.changes)
     assert isinstance(found.decision, Untouched) == (turns == 2)
+    if turns == 30:
+        found = decided(session(fmt, turns=turns), target(archive=ArchiveSettings()))
+        assert STORED
+        assert (found.offers, found.decision.changes.keys()) == (False, {FIELDS[fmt]})
 
 
 @pytest.mark.parametrize(("fmt", "fields"), [

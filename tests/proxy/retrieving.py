@@ -14,11 +14,11 @@ from litellm_versions import ENDS_WITH_DONE
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
+from ctx_hooks.testing.conversations import read_tool
 from ctx_hooks.testing.rules import Format
 
 TOOL = "ctx_retrieve"
 LOOKING = "Let me look."
-FILE = "the body of the file"
 THOUGHT = "I should look at what was cut, before I answer."
 FACT = "the vault opens at noon on every other tuesday"
 TALK = "and so they went on with it for a good while\n"
@@ -28,15 +28,13 @@ HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
 def seek(fmt: str, payload: Any, _: int) -> Reply:
     """Answer the newest question by its first word.
 
-    `try HANDLE` asks for that handle, all others for what was cut: `always` each time, the others until it is known, `mixed`
-    beside a file, `mute` without a word. Then `fails` and `mute` do.
+    `try HANDLE` asks for that handle, all others for what was cut: `always` each time, the others until it is known.
     """
     items = payload.get("messages") or payload["input"]
     text = json.dumps(items, ensure_ascii=False)
-    names = json.dumps(payload.get("tools", []))
     thinking = "" if fmt == "openai-chat" else THOUGHT
     question = re.findall(r"(?:\b|\\n)question: ([^\"\\]*)", text)[-1]
-    if TOOL not in names:
+    if TOOL not in json.dumps(payload.get("tools", [])):
         return Reply(f"no tool; {'ctx_retrieve' in text=}")
     if question.startswith("try "):
         said = json.dumps(items[-1], ensure_ascii=False)
@@ -48,23 +46,19 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
         is_last = payload.get("tool_choice") in ("none", {"type": "none"})
         thinks = not is_last or fmt == "anthropic"  # reasoning alone would be refused back, of any server of Responses
         return Reply("" if is_last else LOOKING, calls=calls, thinking=thinking if thinks else "")
-    if question == "mixed" and FILE not in text:
-        calls.insert(0, Call("read_file", {"path": "a.py"}))
-    elif FACT in text:
-        if question in ("fails", "mute"):
-            raise RuntimeError("the model is broken")
+    if FACT in text:
         return Reply(f"It says that {FACT}.")
-    return Reply("" if question == "mute" else LOOKING, calls=calls, thinking=thinking)
+    return Reply(LOOKING, calls=calls, thinking=thinking)
 
 
-def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24, result_chars: int = 1_500) -> list[Any]:
+def read_long_ago(client: Client, question: str, seed: int = 2) -> list[Any]:
     """Return the messages of an agent that has read the fact long ago, and is asked something."""
-    payload = agent_session(client.fmt, turns=turns, result_chars=result_chars, seed=seed, question=f"question: {question}")
+    payload = agent_session(client.fmt, turns=24, result_chars=1_500, seed=seed, question=f"question: {question}")
     messages = payload.get("messages") or payload["input"]
     listed = [*messages, *(b for m in messages for b in m.get("content") or () if isinstance(b, dict))]
     results = [i for i in listed if i.get("role") == "tool" or i.get("type") in ("tool_result", "function_call_output")]
     result = results[len(results) // 4]
-    field = "output" if client.speaks_responses else "content"
+    field = "output" if client.fmt == RESPONSES.fmt else "content"
     half = len(result[field]) // 2
     around = f"\n\n{TALK * 12}"  # what names nothing is cut before all else
     result[field] = f"{result[field][:half]}{around}{FACT}{around}{result[field][half:]}"
@@ -96,48 +90,26 @@ class Client:
     stream: bool
 
     @property
-    def speaks_chat(self) -> bool:
-        return self.path == CHAT.path
-
-    @property
     def fmt(self) -> Format:
         return next(route.fmt for route in (CHAT, MESSAGES, RESPONSES) if route.path == self.path)
 
-    @property
-    def speaks_responses(self) -> bool:
-        return self.path == RESPONSES.path
+    def payload(self, messages: list[Any]) -> dict[str, Any]:
+        """Return a request; where clients send thinking back it asks for it: signatures and their place are checked."""
+        asked = {"model": self.group, "tools": [read_tool(self.fmt)], "stream": self.stream}
+        if self.path == RESPONSES.path:
+            kept = {"store": False, "include": ["reasoning.encrypted_content"]}
+            return {**asked, **kept, "input": messages, "max_output_tokens": 2000}
+        thinks = self.path == MESSAGES.path and "claude" in self.group
+        thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
+        shown = {"stream_options": {"include_usage": True}} if self.path == CHAT.path and self.stream else {}
+        return {**asked, **thinking, **shown, "messages": messages, "max_tokens": 2000}
 
-    @property
-    def thinking(self) -> dict[str, Any]:
-        """Where clients send thinking back, it is asked for: then signatures and their place are checked."""
-        if self.speaks_responses:
-            return {"include": ["reasoning.encrypted_content"]}
-        thinks = not self.speaks_chat and "claude" in self.group
-        return {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
+    def post(self, proxy: Any, messages: list[Any], team: str = "research") -> httpx.Response:
+        headers = {"Authorization": f"Bearer sk-{team}"}
+        return LOOPBACK.post(proxy.url + self.path, json=self.payload(messages), headers=headers, timeout=300)
 
-    def payload(self, messages: list[Any], **fields: Any) -> dict[str, Any]:
-        tools = [self.tool(name) for name in ("read_file", TOOL)]
-        asked = {"model": self.group, "tools": tools, "stream": self.stream, **self.thinking}
-        if self.speaks_responses:
-            own = {"input": messages, "max_output_tokens": 2000, "store": False, **fields}
-            return asked | {name: value for name, value in own.items() if value is not None}
-        shown = {"stream_options": {"include_usage": True}} if self.speaks_chat and self.stream else {}
-        return {**asked, "messages": messages, "max_tokens": 2000, **shown, **fields}
-
-    def tool(self, name: str) -> dict[str, Any]:
-        """Return the definition of a tool."""
-        if self.path == MESSAGES.path:
-            return {"name": name, "description": "reads", "input_schema": {"type": "object"}}
-        function = {"name": name, "parameters": {"type": "object"}}
-        return {"type": "function", **function} if self.speaks_responses else {"type": "function", "function": function}
-
-    def post(self, proxy: Any, messages: list[Any], **fields: Any) -> httpx.Response:
-        return LOOPBACK.post(
-            proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=300
-        )
-
-    def ask(self, proxy: Any, messages: list[Any], **fields: Any) -> Answer:
-        answer = self.post(proxy, messages, **fields)
+    def ask(self, proxy: Any, messages: list[Any], team: str = "research") -> Answer:
+        answer = self.post(proxy, messages, team)
         assert answer.status_code == 200, answer.text
         if not self.stream:
             return whole(answer.json(), answer.text)
@@ -148,21 +120,9 @@ class Client:
 
     def put_together(self, events: list[Any]) -> dict[str, Any]:
         """Return the answer that events bring; those of Responses that LiteLLM makes of chat are less strict."""
-        if not self.speaks_responses:
-            return assembled.chat(events) if self.speaks_chat else assembled.messages(events)
-        return assembled.translated_responses(events) if "claude" in self.group else assembled.responses(events)
-
-    def file_result(self, answer: Answer) -> dict[str, Any]:
-        """Return the message that answers the client's own call."""
-        if self.speaks_responses:
-            (call,) = [item for item in answer.messages if item["type"] == "function_call"]
-            return {"type": "function_call_output", "call_id": call["call_id"], "output": FILE}
-        (message,) = answer.messages
-        if self.speaks_chat:
-            (call,) = message["tool_calls"]
-            return {"role": "tool", "tool_call_id": call["id"], "content": FILE}
-        (use,) = [b for b in message["content"] if b["type"] == "tool_use"]
-        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": use["id"], "content": FILE}]}
+        if self.path == RESPONSES.path:
+            return assembled.translated_responses(events) if "claude" in self.group else assembled.responses(events)
+        return assembled.chat(events) if self.path == CHAT.path else assembled.messages(events)
 
 
 CLIENTS = [
@@ -178,10 +138,6 @@ HALF, OTHER_HALF = ([c for n, c in enumerate(CLIENTS) if (n + n // 2) % 2 == hal
 def over(clients: list[Client]) -> pytest.MarkDecorator:
     names = (f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}" for c in clients)
     return pytest.mark.parametrize("client", clients, ids=list(names))
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 def whole(body: dict[str, Any], raw: str) -> Answer:

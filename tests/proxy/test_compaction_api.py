@@ -88,11 +88,12 @@ def sent_texts(provider):
 @pytest.mark.parametrize("kind", KINDS)
 def test_trigger_is_answered_with_one_item(kind, stream, proxy, provider):
     group = f"compacting-{kind}"
-    item = item_of(post(proxy, [*session(), TRIGGER], group, stream=stream), stream=stream)
+    item = item_of(post(proxy, [*session(), TRIGGER], group, stream=stream, store=True), stream=stream)
     assert (item["type"], item["encrypted_content"][:12]) == ("compaction", "ctx_hooks.1.")
     assert STANDING not in item["encrypted_content"]
-    assert len(provider.requests()) == 1
+    (record,) = provider.requests()
     assert "compaction_trigger" not in sent_texts(provider)
+    assert kind == "claude" or record["payload"]["store"] is False, "the client keeps the item"
     answer = post(proxy, [item, user("Go on.")], group)
     assert answer.status_code == 200, answer.text
     sent = sent_texts(provider)
@@ -196,28 +197,22 @@ def changed(content, how):
     }[how]
 
 
-@pytest.mark.parametrize("how", ["forged", "truncated", "flipped", "older", "no base64", "huge"])
-def test_changed_item_is_refused(how, proxy, provider):
+def test_changed_item_is_refused(proxy, provider):
     item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
     provider.reset()
-    forged = {**item, "encrypted_content": changed(item["encrypted_content"], how)}
-    answer = post(proxy, [forged, user("Go on.")], "compacting-vllm")
-    assert answer.status_code == 400
-    assert "compaction item" in answer.text
-    assert provider.requests() == []
+    for how in ("forged", "truncated", "flipped", "older", "no base64", "huge"):
+        forged = {**item, "encrypted_content": changed(item["encrypted_content"], how)}
+        answer = post(proxy, [forged, user("Go on.")], "compacting-vllm")
+        assert (answer.status_code, "compaction item" in answer.text, provider.requests()) == (400, True, []), how
 
 
-def test_item_of_another_tenant_is_refused(proxy, provider):
-    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
-    provider.reset()
-    answer = post(proxy, [item, user("Go on.")], "compacting-vllm", team="others")
-    assert (answer.status_code, STANDING in answer.text, provider.requests()) == (400, False, [])
-
-
-def test_item_opens_for_each_key_of_its_team(proxy, provider):
+def test_item_opens_for_its_team_only(proxy, provider):
     item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
     assert post(proxy, [item, user("Go on.")], "compacting-claude", team="research-2").status_code == 200
     assert STANDING in sent_texts(provider)
+    provider.reset()
+    answer = post(proxy, [item, user("Go on.")], "compacting-vllm", team="others")
+    assert (answer.status_code, STANDING in answer.text, provider.requests()) == (400, False, [])
 
 
 def item_with(text):
@@ -227,20 +222,13 @@ def item_with(text):
     return {"type": "compaction", "encrypted_content": own.VERSION + base64.urlsafe_b64encode(value).decode()}
 
 
-def test_item_of_100_megabytes_is_refused(proxy, provider):
+def test_many_and_huge_items_are_refused(proxy, provider):
     small, large = (item_with(json.dumps([user("tune " * times)])) for times in (2, 20_000_000))
     assert len(large["encrypted_content"]) < 2_000_000
     assert post(proxy, [small, user("Go on.")], "compacting-vllm").status_code == 200
-    answer = post(proxy, [large, user("Go on.")], "compacting-vllm")
-    assert (answer.status_code, len(provider.requests())) == (400, 1)
-    assert "compaction item" in answer.text
-
-
-def test_ten_thousand_items_are_refused(proxy, provider):
-    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
-    answer = post(proxy, [*[item] * 10_000, user("Go on.")], "compacting-vllm")
-    assert (answer.status_code, len(provider.requests())) == (400, 1)
-    assert "at most 16 compaction items" in answer.text
+    for items, words in (([large], "cannot be opened"), ([small] * 10_000, "at most 16 compaction items")):
+        answer = post(proxy, [*items, user("Go on.")], "compacting-vllm")
+        assert (answer.status_code, words in answer.text, len(provider.requests())) == (400, True, 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -263,26 +251,19 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [*PLACES, "chat"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_item_or_trigger_inside_another_does_nothing(kind, place, proxy, provider):
+def test_item_or_trigger_elsewhere_does_nothing(kind, place, proxy, provider):
     item = item_of(post(proxy, [*session(), TRIGGER], f"compacting-{kind}"))
     for inner in (item, TRIGGER):
         provider.reset()
-        post(proxy, PLACES[place](inner), f"compacting-{kind}")
+        if place == "chat":
+            body = {"model": f"compacting-{kind}", "messages": [{"role": "user", "content": "Go on."}, inner]}
+            httpx.post(f"{proxy.url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer sk-research"})
+        else:
+            post(proxy, PLACES[place](inner), f"compacting-{kind}")
         assert "silver fork" not in sent_texts(provider)
         assert "Write a summary" not in sent_texts(provider)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_item_and_trigger_do_nothing_in_chat(kind, proxy, provider):
-    item = item_of(post(proxy, [*session(), TRIGGER], f"compacting-{kind}"))
-    provider.reset()
-    body = {"model": f"compacting-{kind}", "messages": [{"role": "user", "content": "Go on."}, item, TRIGGER]}
-    answer = httpx.post(f"{proxy.url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer sk-research"})
-    assert "compaction" not in str(answer.json().get("choices"))
-    assert "silver fork" not in sent_texts(provider)
-    assert "Write a summary" not in sent_texts(provider)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -343,17 +324,10 @@ def test_operator_sees_what_happens_to_items(proxy):
     ]
 
 
-def test_provider_s_own_item_stays(proxy, provider):
-    post(proxy, [{"type": "compaction", "encrypted_content": "gAAAAB"}, user("Go on.")], "compacting-vllm")
-    assert "gAAAAB" in sent_texts(provider)
-
-
-@pytest.mark.parametrize("group", ["not-compacting", "observing"])
-def test_trigger_is_passed_on_without_policy(group, proxy, provider):
-    post(proxy, [*session(), TRIGGER], group)
-    assert "compaction_trigger" in sent_texts(provider)
-
-
-def test_nothing_is_stored_of_request_for_compaction(proxy, provider):
-    post(proxy, [*session(), TRIGGER], "compacting-vllm", store=True)
-    assert provider.requests()[0]["payload"]["store"] is False
+@pytest.mark.parametrize(("item", "group"), [
+    (TRIGGER, "not-compacting"), (TRIGGER, "observing"),
+    ({"type": "compaction", "encrypted_content": "gAAAAB"}, "compacting-vllm"),
+], ids=["off", "observed", "of the provider"])  # fmt: skip
+def test_foreign_item_and_unwanted_trigger_are_passed_on(item, group, proxy, provider):
+    post(proxy, [item, user("Go on."), item], group)
+    assert provider.requests()[-1]["payload"]["input"].count(item) == 2

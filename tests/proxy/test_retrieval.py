@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from configurations import deployment
@@ -26,7 +25,6 @@ from retrieving import (
     over,
     read_long_ago,
     total_tokens,
-    user,
 )
 
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
@@ -49,9 +47,6 @@ def groups(url):
             made["litellm_params"] |= {"input_cost_per_token": TOKEN_COST, "output_cost_per_token": TOKEN_COST}
             yield made
         yield deployment(url, f"unknown-{kind}", model, ctx_hooks=kept_by["own"])
-    unstored = deployment(url, "unstored", MODELS["chat"], max_input_tokens=WINDOW, ctx_hooks=kept_by["own"])
-    unstored["litellm_params"]["store"] = False
-    yield unstored
 
 
 checked = groups
@@ -69,23 +64,9 @@ def of(client, kind):
     return replace(client, group=f"{kind}-{client.group}")
 
 
-def headers(team):
-    return {"Authorization": f"Bearer sk-{team}"}
-
-
-def as_team(proxy, team="research"):
-    return SimpleNamespace(url=proxy.url, headers=headers(team))
-
-
 def ask(client, proxy, messages, team="research", kind="own"):
     """Ask as a client that has a tool of its own, and return what it sees."""
-    return of(client, kind).ask(as_team(proxy, team), messages, tools=[client.tool("read_file")])
-
-
-def post(client, proxy, question, seed):
-    """Return the answer as it comes, which may be an error."""
-    messages = read_long_ago(client, question, seed)
-    return of(client, "own").post(as_team(proxy), messages, tools=[client.tool("read_file")])
+    return of(client, kind).ask(proxy, messages, team)
 
 
 @over(CLIENTS)
@@ -103,7 +84,7 @@ def test_removed_fact_reaches_the_answer(client, provider, proxy):
 
 @over([client for client in CLIENTS if not client.stream])
 def test_cost_header_has_hidden_calls(client, provider, proxy):
-    answer = post(client, proxy, "seek", seed=9)
+    answer = of(client, "own").post(proxy, read_long_ago(client, "seek", seed=9))
     read = answered_requests(provider)
     assert len(read) == 2
     tokens = sum(record["input_tokens"] + OUTPUT_TOKENS for record in read)
@@ -149,7 +130,7 @@ def test_model_is_stopped_after_three_rounds(client, provider, proxy):
     assert answer.stop in ("stop", "end_turn")
     assert hides_all(answer, provider)
     assert read[-1]["payload"]["tool_choice"] in ("none", {"type": "none"})
-    following = ask(client, proxy, [*messages, *answer.messages, user("question: again")])
+    following = ask(client, proxy, [*messages, *answer.messages, {"role": "user", "content": "question: again"}])
     assert following.stop in ("stop", "end_turn")
 
 

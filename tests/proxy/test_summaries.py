@@ -118,13 +118,10 @@ def payload(seed, turns, model):
     return {"model": model, "messages": messages}
 
 
-def ask(proxy, seed, turns, model, key="sk-one", **headers):
-    headers["Authorization"] = f"Bearer {key}"
-    return LOOPBACK.post(f"{proxy.url}/v1/chat/completions", json=payload(seed, turns, model), headers=headers, timeout=300)
-
-
-def answered(proxy, *arguments, **more):
-    answer = ask(proxy, *arguments, **more)
+def answered(proxy, seed, turns, model, key="sk-one", path="/v1/chat/completions", body=None):
+    """Return the answer to a conversation of so many turns."""
+    headers = {"Authorization": f"Bearer {key}"}
+    answer = LOOPBACK.post(proxy.url + path, json=body or payload(seed, turns, model), headers=headers, timeout=300)
     assert answer.status_code == 200, answer.text
     return answer
 
@@ -145,57 +142,36 @@ def asked_for(provider, seed):
     return [messages for messages in sent(provider, "answers") if line_of(seed) in messages]
 
 
-def whole_lines(proxy):
-    """Return the lines of the log; the last may be half written."""
-    return proxy.log().split("\n")[:-1]
-
-
-def told(proxy):
-    """Return what became of each summary of a worker."""
-    return [json.loads(line.removeprefix("summary ")) for line in whole_lines(proxy) if line.startswith("summary ")]
-
-
-def summaries_of(proxy, *calls):
-    """Return the outcome and the reason of each summary that requests with these ids began."""
-    return [(outcome, reason) for outcome, reason, call in told(proxy) if call in calls]
+def printed(proxy, kind):
+    """Return what the parts in the proxy have printed of a kind; the last line of the log may be half written."""
+    lines = proxy.log().split("\n")[:-1]
+    return [json.loads(line.removeprefix(f"{kind} ")) for line in lines if line.startswith(f"{kind} ")]
 
 
 def summary_of(proxy, answer):
     """Return the outcome and the reason of the summary that an answered request began: that of another may end meanwhile."""
-    call = id_of(answer)
-    proxy.wait_until(lambda: summaries_of(proxy, call), "a summary to be over")
-    (ended,) = summaries_of(proxy, call)
-    return ended
+
+    def ended():
+        return [(outcome, reason) for outcome, reason, call in printed(proxy, "summary") if call == id_of(answer)]
+
+    proxy.wait_until(ended, "a summary to be over")
+    (only,) = ended()
+    return only
 
 
 def id_of(answer):
     return answer.headers["x-litellm-call-id"]
 
 
-def in_background(proxy, seed, model):
-    """Have a summary begun in the background, and wait until it is over."""
-    return summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, f"by-{model}"))
-
-
-def plain(proxy, provider, seed, turns):
-    """Return what is sent of the same request where no model writes summaries."""
-    provider.reset()
-    answered(proxy, seed, turns, "plain")
-    (messages,) = sent(provider)
-    return messages
-
-
 @pytest.mark.parametrize(("path", "field", "model"), [
     ("/v1/chat/completions", "messages", "by-answers"), ("/v1/messages", "messages", "claude"),
     ("/v1/responses", "input", "by-answers"),
 ], ids=["chat", "messages", "responses"])  # fmt: skip
-def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compaction(proxy, provider, seed, path, field, model):
+def test_next_compaction_has_the_summary(proxy, provider, seed, path, field, model):
     for turns in (ABOVE_SOFT_MARK, COMPACTED):
         body = {"model": model, field: payload(seed, turns, model)["messages"], "max_tokens": 100}
         body |= {} if field == "messages" else {"max_output_tokens": body.pop("max_tokens")}
-        headers = {"Authorization": "Bearer sk-one"}
-        answer = LOOPBACK.post(proxy.url + path, json=body, headers=headers, timeout=300)
-        assert answer.status_code == 200, answer.text
+        answer = answered(proxy, seed, turns, model, path=path, body=body)
         if turns == ABOVE_SOFT_MARK:
             assert summary_of(proxy, answer) == ("accepted", "")
     first, compacted = (json.dumps(r["payload"][field]) for r in provider.requests() if r["model"] != "answers")
@@ -216,28 +192,27 @@ def test_two_workers_send_same_bytes_and_ask_for_one_summary(proxies, provider, 
 
 
 @pytest.mark.parametrize("model", BAD)
-def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider, seed, model):
-    expected = plain(proxy, provider, seed, COMPACTED)
-    provider.reset()
-    outcome, reason = in_background(proxy, seed, model)
+def test_bad_summary_leaves_the_deterministic_form(proxy, provider, seed, model):
+    outcome, reason = summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, f"by-{model}"))
     assert outcome == ("failed" if model in {"hangs", "fails"} else "rejected"), reason
-    answered(proxy, seed, COMPACTED, f"by-{model}")
-    assert sent(provider)[-1] == expected
+    for group in ("plain", f"by-{model}"):
+        answered(proxy, seed, COMPACTED, group)
+    *_, expected, found = sent(provider)
+    assert found == expected
 
 
 def logged_of(proxy, model, asked):
     """Return the log of the request of a group that has this id, or of a summary this text."""
 
     def found():
-        lines = (line.removeprefix("logged ") for line in whole_lines(proxy) if line.startswith("logged "))
-        return [log for log in map(json.loads, lines) if log["model_group"] == model and asked in log.pop("asked")]
+        return [log for log in printed(proxy, "logged") if log["model_group"] == model and asked in log.pop("asked")]
 
     proxy.wait_until(found, f"a log of {model}")
     (only,) = found()
     return only
 
 
-def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_what_it_did(proxy, seed):
+def test_caller_pays_for_the_summary(proxy, seed):
     name = "by-answers"
     before = logged_of(proxy, "alone", id_of(answered(proxy, seed, ABOVE_SOFT_MARK, "alone")))
     answer = answered(proxy, seed, ABOVE_SOFT_MARK, name)
@@ -256,7 +231,7 @@ def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_w
 
 
 @pytest.mark.parametrize("key", ["sk-limited", "sk-spent", "sk-restricted"])
-def test_a_summary_that_its_caller_may_not_have_is_no_error_of_the_request(proxy, provider, seed, key):
+def test_forbidden_summary_fails_no_request(proxy, provider, seed, key):
     """Over the key's rate, over its budget, or by a model that it may not call."""
     outcome, reason = summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, "by-answers", key=key))
     assert (outcome, asked_for(provider, seed)) == ("failed", []), reason

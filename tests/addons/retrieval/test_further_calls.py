@@ -1,5 +1,6 @@
 """A further call, which brings what a model has retrieved, ends in an answer: through a real Router, streamed and not."""
 
+import copy
 import json
 import re
 
@@ -9,8 +10,11 @@ from litellm import Router
 from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
 
+from ctx_hooks.addons.retrieval.addon import further_fields
 from ctx_hooks.addons.retrieval.tool import NO_ROOM
 from ctx_hooks.hook import CtxHooks
+from ctx_hooks.litellm_compat.call import request_id_of, with_request_id
+from ctx_hooks.litellm_compat.logged import Figures
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
 
@@ -108,3 +112,27 @@ async def test_further_call_that_is_too_long_ends_in_an_answer(stream, refused_f
     assert reason == ["stop" if ending == DONE or stream else "length"]
     if ending == DONE:
         assert set(retrieved(requests[-1]["payload"]["messages"])) == {NO_ROOM}
+
+
+@pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
+def test_further_call_has_only_the_account(name):
+    auth = UserAPIKeyAuth(api_key="hashed", team_id="team", budget_reservation={"reserved_cost": 1.0})
+    own = {"user_api_key": "hashed", "tags": ["mine"], "spend_logs_metadata": {"own": 1}}
+    taken = {"user_api_key_budget_reservation": auth.budget_reservation, "compression_savings": Figures(tokens_saved=5)}
+    logged = {"spend_logs_metadata": {"ctx_hooks": Figures(attempt=0), "own": 1}}
+    fields = {"model": "group", "messages": [], "litellm_call_id": "first", "litellm_logging_obj": object()}
+    metadata = {**own, **taken, **logged, "user_api_key_auth": auth}
+    first = with_request_id({**fields, "deployment": object(), name: metadata})
+    before = copy.copy(first[name])
+    further = further_fields(first, {"stream": True})
+    assert further.keys() == {"model", "messages", "stream", "litellm_call_id", name}
+    assert further["litellm_call_id"] != "first"
+    assert request_id_of(with_request_id(further)) not in ("", request_id_of(first))
+    found = further[name]
+    assert {field: found[field] for field in own} == own
+    assert found.keys().isdisjoint(taken)
+    assert found["user_api_key_auth"] == auth.model_copy(update={"budget_reservation": None})
+    assert first[name] == before, "the first call is not logged yet"
+    assert first[name]["user_api_key_auth"].budget_reservation
+    of_another = {"compression_savings": {"tokens_saved": 7}}
+    assert further_fields({**first, name: of_another}, {})[name] == of_another

@@ -70,7 +70,7 @@ def comparable(value):
 @every_format
 @given(answered)
 @settings(max_examples=20)
-def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(fmt, replies):
+def test_streamed_and_whole_answers_become_the_same(fmt, replies):
     events, turns = shown(fmt, replies)
     wholes = [streams.whole(fmt, PAYLOAD, reply, 100, 0) for reply in replies]
     joined = FORMS[fmt].joined(wholes)
@@ -91,20 +91,11 @@ def test_stream_without_hidden_calls_is_unchanged(fmt, reply):
     stream = FORMS[fmt]()
     events = events_of(fmt, reply)
     before = copy.deepcopy(events)
-    seen = [s for event in events if (s := stream.seen(event)) is not None]
-    assert all(any(s is event for event in events) for s in seen)
-    assert [*seen, *stream.end()] == before
-    assert events == before
-
-
-@every_format
-def test_only_the_end_is_withheld(fmt):
-    """The end alone is: why the answer ended, and the usage, which two of the formats state behind that."""
     withheld = 1 if fmt == "openai-responses" else 2
-    stream = FORMS[fmt]()
-    seen = [stream.seen(event) for event in events_of(fmt, Reply("one two three", thinking="hm"))]
-    assert seen.index(None) == len(seen) - withheld
-    assert len(stream.end()) == withheld
+    seen = [stream.seen(event) for event in events]
+    assert all(shown is event for shown, event in zip(seen[:-withheld], events, strict=False))
+    assert seen[-withheld:] == [None] * withheld, "why the answer ended, and the usage, which two formats state behind that"
+    assert [*filter(None, seen), *stream.end()] == before == events
 
 
 def test_streamed_thinking_is_the_providers_own():
@@ -114,22 +105,6 @@ def test_streamed_thinking_is_the_providers_own():
         stream.seen({"id": "1", "choices": [{"delta": {"thinking_blocks": [{"type": "thinking", **piece}]}}]})
     first = {"type": "thinking", "thinking": "one two", "signature": "s"}
     assert stream.turn().messages[0]["thinking_blocks"] == [first, {"type": "thinking", "thinking": "three"}]
-
-
-@every_format
-def test_cut_off_turn_waits_for_nothing(fmt):
-    """A call in front of the cut may be half of one."""
-    field = {
-        "openai-chat": ("finish_reason", "length"),
-        "anthropic": ("stop_reason", "max_tokens"),
-        "openai-responses": ("status", "incomplete"),
-    }[fmt]
-    whole = streams.whole(fmt, PAYLOAD, Reply("text", calls=[Call(TOOL, {})]), 1, 0)
-    (whole["choices"][0] if fmt == "openai-chat" else whole)[field[0]] = field[1]
-    turn = FORMS[fmt].turn_of(whole)
-    assert turn.hidden
-    assert not turn.waits
-    assert json.dumps(FORMS[fmt].joined([whole])).count(f'"{field[1]}"') == 1
 
 
 @every_format
@@ -165,15 +140,6 @@ def test_unencrypted_reasoning_is_not_sent_back():
         sent = {"input": [*turn.messages, *results], "store": False}
         assert [item["type"] for item in turn.messages] == kinds
         assert violations("openai-responses", sent) == []
-
-
-@pytest.mark.parametrize("kind", ["custom_tool_call", "computer_call", "a call that is not known here"])
-def test_client_answers_calls_of_other_kinds(kind):
-    whole = streams.whole("openai-responses", {}, Reply(calls=[Call(TOOL, {})]), 1, 0)
-    whole["output"].append({"type": kind, "call_id": "own"})
-    turn = RESPONSES.turn_of(whole)
-    assert turn.hidden
-    assert not turn.waits
 
 
 def test_answer_does_not_end_in_reasoning():
@@ -213,16 +179,33 @@ def test_events_without_a_field_hide_the_call(lost):
     assert fault in shown
 
 
+REASONS = {
+    "openai-chat": ("finish_reason", "length"), "anthropic": ("stop_reason", "max_tokens"),
+    "openai-responses": ("status", "incomplete"),
+}  # fmt: skip
+
+
 @every_format
-@pytest.mark.parametrize("ids", [("", "own"), (None, "own"), ("own", "own")], ids=["empty", "none", "the client's"])
-def test_call_without_its_own_id_is_hidden(fmt, ids):
-    form, name = FORMS[fmt], "call_id" if fmt == "openai-responses" else "id"
-    whole = streams.whole(fmt, {}, Reply("text", calls=[Call(TOOL, {}), Call("read_file", {})]), 1, 0)
-    for part, call_id in zip(filter(form.call, form.parts(whole)), ids, strict=True):
-        part[name] = call_id
+@pytest.mark.parametrize(
+    "fault", ["cut off", ("", "own"), (None, "own"), ("own", "own"), "custom_tool_call", "computer_call", "unheard_call"]
+)
+def test_unfinished_or_mixed_turn_waits_for_nothing(fmt, fault):
+    """A call before the cut may be half of one; a call needs its own id; the client answers the calls of other kinds."""
+    form, (field, reason) = FORMS[fmt], REASONS[fmt]
+    own = [Call("read_file", {})] if isinstance(fault, tuple) else []
+    whole = streams.whole(fmt, {}, Reply("text", calls=[Call(TOOL, {}), *own]), 1, 0)
+    if isinstance(fault, tuple):
+        for part, call_id in zip(filter(form.call, form.parts(whole)), fault, strict=True):
+            part["call_id" if fmt == "openai-responses" else "id"] = call_id
+    elif fault == "cut off":
+        (whole["choices"][0] if fmt == "openai-chat" else whole)[field] = reason
+        assert json.dumps(form.joined([whole])).count(f'"{reason}"') == 1
+    elif fmt == "openai-responses":
+        whole["output"].append({"type": fault, "call_id": "own"})
+    else:
+        pytest.skip("an item of Responses")
     turn = form.turn_of(whole)
-    assert turn.hidden
-    assert not turn.waits
+    assert (len(turn.hidden), turn.waits) == (1, False)
     assert TOOL not in json.dumps(form.joined([whole]))
 
 
@@ -253,10 +236,6 @@ def test_repeated_call_has_its_last_arguments(fmt):
     assert turn.waits
 
 
-def test_deeply_nested_event_is_not_read():
-    assert data_of(b"data: " + b"[" * 100_000 + b"\n\n") is None
-
-
 @given(st.lists(st.sampled_from(["text", "結果\\n", ""]), min_size=1, max_size=5), st.data())
 @settings(max_examples=30)
 def test_bytes_cut_anywhere_give_the_same_events(texts, data):
@@ -270,3 +249,7 @@ def test_bytes_cut_anywhere_give_the_same_events(texts, data):
         whole = [event for i, event in enumerate(sent) if sum(map(len, sent[: i + 1])) <= end]
         assert found.startswith(b"".join(whole)[:-1]), "an event is shown with its last byte"
     assert found + b"".join(shown.end()) == stream
+
+
+def test_deeply_nested_event_is_not_read():
+    assert data_of(b"data: " + b"[" * 100_000 + b"\n\n") is None

@@ -101,6 +101,18 @@ async def test_leaving_client_ends_the_further_call():
     await asyncio.wait_for(left.wait(), 60)
 
 
+@pytest.mark.parametrize("said", ["Let me look.", ""])
+async def test_failed_further_call_leaves_what_was_said(said):
+    looks = streams.whole("openai-responses", ASKED, Reply(said, calls=[Call(TOOL, {"handle": "x"})]), 10, 0)
+    asked = Asked(ASKED, ConnectionError("the model is gone"))
+    if not said:
+        with pytest.raises(ConnectionError):
+            await asked.rounds.whole(looks)
+        return
+    shown = await asked.rounds.whole(looks)
+    assert (shown["status"], TOOL in json.dumps(shown), said in json.dumps(shown)) == ("incomplete", False, True)
+
+
 OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None} for name in (TOOL, "read_file"))
 
 

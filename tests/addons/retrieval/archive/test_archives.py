@@ -18,19 +18,14 @@ from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.store.shared_store import SharedStore
 
 
-async def test_text_is_there_before_and_after_it_is_written(one, tenant, settings):
-    texts = by_handle(tenant)
-    await asyncio.to_thread(one.store, asyncio.get_running_loop(), settings, tenant, texts)
-    assert await got(one, settings, tenant, texts) == texts
-    await settled(one)
-    assert await got(one, settings, tenant, texts) == texts
-
-
-async def test_another_worker_shares_the_store(worker, settings, backend):
+async def test_owner_gets_a_text_from_any_worker(worker, settings, backend):
     one, other = worker(), worker()
     tenant = one.tenant("key", "ann")
     texts = by_handle(tenant)
-    await stored(one, settings, tenant, texts)
+    await asyncio.to_thread(one.store, asyncio.get_running_loop(), settings, tenant, texts)
+    assert await got(one, settings, tenant, texts) == texts, "before it is written"
+    await settled(one)
+    assert await got(one, settings, tenant, texts) == texts
     assert await got(other, settings, tenant, texts) == ({} if backend == "process" else texts)
 
 

@@ -96,7 +96,7 @@ async def test_locked_file_delays_no_request(archive, tenant, settings, tmp_path
         assert await stored(archive, settings, tenant, {"d" * 12: "a text"}) == {"failed": 1}
 
 
-async def test_deleted_folder_is_made_again(archive, tenant, settings, tmp_path):
+async def test_lost_or_impossible_folder_fails_no_request(archive, tenant, settings, tmp_path):
     for n in range(3):
         handle = "bcd"[n] * 12
         await stored(archive, settings, tenant, {handle: "a text"})
@@ -104,20 +104,26 @@ async def test_deleted_folder_is_made_again(archive, tenant, settings, tmp_path)
         shutil.rmtree(tmp_path)
         assert await archive.get(settings, tenant, handle) is None
         assert not tmp_path.exists(), "reading makes no file"
+    tmp_path.write_text("no folder")
+    assert await stored(archive, settings, tenant, {"e" * 12: "a text"}) == {"failed": 1}
+    assert await archive.get(settings, tenant, "e" * 12) is None
 
 
 @pytest.mark.parametrize("held", [b"no file of SQLite's" * 1_000, b"SQLite format 3\0" + b"\xff" * 8_000, "damaged pages"])
-async def test_damaged_file_is_set_aside(archive, tenant, settings, tmp_path, held):
-    path = tmp_path / disk.FILE
+async def test_damaged_file_is_set_aside(archive, settings, tmp_path, held, caplog):
+    path, tenant = tmp_path / disk.FILE, archive.tenant("key", "ann-of-accounts")
     if held == "damaged pages":
         disk.write(tmp_path, NAME, {"b" * 12: b"x" * 20_000}, LATER, MANY_BYTES)
         whole = path.read_bytes()
         held = whole[:4_096] + b"\xff" * (len(whole) - 4_096)
     path.write_bytes(held)
-    texts = by_handle(tenant)
-    assert await stored(archive, settings, tenant, texts) == {"stored": len(texts)}
+    texts = by_handle(tenant, ["the piano is tuned", "a text"])
+    with caplog.at_level(0):
+        assert await stored(archive, settings, tenant, texts) == {"stored": len(texts)}
     assert await got(archive, settings, tenant, texts) == texts
     assert (tmp_path / disk.BROKEN).read_bytes() == held
+    said = [tenant.hex(), tenant_name(tenant), "ann-of-accounts", *texts, *texts.values()]
+    assert not [word for word in said if word in caplog.text]
 
 
 def test_damaged_file_goes_with_its_texts(tmp_path):
@@ -155,24 +161,6 @@ async def test_failed_store_is_not_read_for_seconds(tenant, settings, tmp_path, 
         assert await one.get(settings, tenant, "b" * 12) == found
 
 
-async def test_impossible_folder_fails_no_request(archive, tenant, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    settings = ArchiveSettings(path=str(tmp_path / "file" / "folder"))
-    assert await stored(archive, settings, tenant, by_handle(tenant, ["a text"])) == {"failed": 1}
-    assert await archive.get(settings, tenant, "b" * 12) is None
-
-
-async def test_log_names_neither_text_nor_owner(archive, settings, tmp_path, caplog):
-    (tmp_path / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
-    tenant = archive.tenant("key", "ann-of-accounts")
-    texts = by_handle(tenant, ["the piano is tuned"])
-    with caplog.at_level(0):
-        await got(archive, settings, tenant, texts)
-        await stored(archive, settings, tenant, texts)
-    said = [tenant.hex(), tenant_name(tenant), "ann-of-accounts", *texts, *texts.values()]
-    assert not [word for word in said if word in caplog.text]
-
-
 @pytest.mark.parametrize(("texts", "size_bytes", "max_bytes"), [(150, 200_000, 8_000_000), (700, 1_900, 600_000)])
 def test_file_stays_within_its_bound(tmp_path, texts, size_bytes, max_bytes):
     """Of two small texts on a page one lives longer: the page is not free when the other goes."""
@@ -185,12 +173,14 @@ def test_file_stays_within_its_bound(tmp_path, texts, size_bytes, max_bytes):
     assert kept.size_bytes >= 0.2 * max_bytes
 
 
-def test_deletion_leaves_nothing_of_a_tenant(tmp_path, monkeypatch):
+def test_deleted_and_expired_texts_leave_no_trace(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "BUSY_SECONDS", 0.01)
     other = tenant_name(tenant_key("team", "blue", b""))
     values = {f"{n:012}": b"the piano is tuned" * 1_000 for n in range(20)}
     disk.write(tmp_path, NAME, values, LATER, MANY_BYTES)
     disk.write(tmp_path, other, {"a" * 12: b"the violin is not"}, LATER, MANY_BYTES)
+    disk.write(tmp_path, other, {"old": b"the harp" * 100}, time.time() - 1, MANY_BYTES)
+    assert (disk.prune(tmp_path), disk.prune(tmp_path)) == (1, 0)
     with closing(sqlite3.connect(tmp_path / disk.FILE, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM texts").fetchone()
@@ -198,19 +188,9 @@ def test_deletion_leaves_nothing_of_a_tenant(tmp_path, monkeypatch):
             disk.delete(tmp_path, NAME)
     assert disk.delete(tmp_path, NAME) == 20
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert b"piano" not in held
-    assert NAME.encode() not in held
-    assert b"violin" in held
+    assert [word in held for word in (b"piano", b"harp", NAME.encode(), b"violin")] == [False, False, False, True]
     assert [stored.name for stored in disk.tenants(tmp_path)] == [other]
     assert disk.delete(tmp_path, NAME) == 0
-
-
-def test_prune_deletes_expired_texts_only(tmp_path):
-    disk.write(tmp_path, NAME, {"new": b"the violin"}, LATER, MANY_BYTES)
-    disk.write(tmp_path, NAME, {"old": b"the piano" * 100}, time.time() - 1, MANY_BYTES)
-    assert (disk.prune(tmp_path), disk.prune(tmp_path)) == (1, 0)
-    assert b"piano" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert disk.read(tmp_path, NAME, "new") == b"the violin"
 
 
 def test_files_belong_to_their_user(tmp_path):
@@ -240,14 +220,6 @@ def filled(folder):
             pass
 
 
-async def test_full_disk_keeps_whole_texts(small_disk, archive, tenant):
-    settings, kept = ArchiveSettings(path=str(small_disk)), by_handle(tenant, ["a text"])
-    await stored(archive, settings, tenant, kept)
-    filled(small_disk)
-    assert await stored(archive, settings, tenant, by_handle(tenant, [secrets.token_hex(50_000)])) == {"failed": 1}
-    assert await got(archive, settings, tenant, kept) == kept
-
-
 @pytest.mark.parametrize(("removed", "expires_at"), [(lambda folder: disk.delete(folder, NAME), LATER), (disk.prune, 1.0)])
 def test_full_disk_lets_texts_be_removed(small_disk, removed, expires_at):
     disk.write(small_disk, NAME, {"a" * 12: b"secret" * 50_000}, expires_at, MANY_BYTES)
@@ -256,9 +228,11 @@ def test_full_disk_lets_texts_be_removed(small_disk, removed, expires_at):
     assert b"secret" not in b"".join(path.read_bytes() for path in small_disk.glob(f"{disk.FILE}*"))
 
 
-def test_full_disk_lets_texts_expire(small_disk):
+def test_full_disk_keeps_whole_texts_until_they_expire(small_disk):
+    disk.write(small_disk, NAME, {"e" * 12: b"kept"}, LATER, MANY_BYTES)
     disk.write(small_disk, NAME, {letter * 12: b"old" * 30_000 for letter in "abcd"}, time.time() - 1, MANY_BYTES)
     filled(small_disk)
     with pytest.raises(sqlite3.OperationalError):
-        disk.write(small_disk, NAME, {"e" * 12: b"new" * 200_000}, LATER, MANY_BYTES)
-    assert disk.tenants(small_disk) == []
+        disk.write(small_disk, NAME, {"f" * 12: b"new" * 200_000}, LATER, MANY_BYTES)
+    assert [stored.texts for stored in disk.tenants(small_disk)] == [1]
+    assert disk.read(small_disk, NAME, "e" * 12) == b"kept"
