@@ -4,7 +4,6 @@ LiteLLM runs a pre-call hook only if the instance's own class defines it, so not
 """
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
@@ -68,7 +67,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             if request is not None and (request.call.is_routed or not is_proxy()):
                 with_id = with_id_outside_proxy(sent, request.format)
                 if with_id is not sent:
-                    request = replace(request, fields=with_id)
+                    request = request.with_fields(with_id)
                 return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, number))
             return sent
         self.flow.note_fault(sent)

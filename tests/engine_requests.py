@@ -58,7 +58,7 @@ def decided(request, target, limits=None):
 
 def by_size(request, target, limits=None):
     """Return the same of what is decided by the size alone, None where that is not enough."""
-    found = engine.decide_by_size(request, target, limits or Limits(target.window), request.bound(10**9).tokens)
+    found = engine.decide_by_size(request, target, limits or Limits(target.window), request.bound.tokens)
     return found and found[:2]
 
 

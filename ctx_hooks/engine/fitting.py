@@ -43,7 +43,7 @@ def with_newest_turns(request: Request, history: History, policy: Policy) -> Req
         return request
     continues, conversation = request.continues_stored_history, kept.messages.conversation()
     made, _ = message_rules.repair(conversation, continues=continues, language=policy.language)
-    return kept if made is conversation else replace(kept, fields={**kept.fields, **kept.changes(made)})
+    return kept if made is conversation else kept.with_fields({**kept.fields, **kept.changes(made)})
 
 
 def plan_attempt(request: Request, history: History, to: Target, limits: Limits) -> RetryPlan | None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -12,7 +11,6 @@ from ctx_hooks.compaction.history import History, MessageStats, from_newest_summ
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format, MessageReader
 from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of
-from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request.sizes import Bound, bound_of
@@ -43,34 +41,28 @@ MOST_MESSAGES = 10_000
 times what LiteLLM takes; sessions of this length have 500 messages for each time that their client would have compacted."""
 
 
-@dataclass(frozen=True)
 class Request:
-    """A request's format and fields, with cached readings. `fields` are the caller's: read, never changed.
+    """A request's format and fields, and what is read from them, each at its first use. It never changes the fields.
 
-    `items` are the messages or input items, `beside` the parts that are sent and counted beside them: system text, schemas
-    and tools. `continues_stored_history`: the provider keeps part of the conversation; `asks_for_truncation`: it may drop
-    the oldest items, and nobody else can (OpenAI).
+    Attributes:
+        items: the messages or input items.
+        beside: the parts that are sent and counted beside them: system text, schemas and tools.
+        continues_stored_history: whether the provider keeps part of the conversation.
+        asks_for_truncation: whether the provider may drop the oldest items; nobody else can drop stored ones (OpenAI).
     """
 
-    format: Format
-    fields: Mapping[str, Any]
-    call: Call = field(init=False, repr=False, compare=False)
-    wire: WireFormat = field(init=False, repr=False, compare=False)
-    items: Any = field(init=False, repr=False, compare=False)
-    beside: tuple[Any, ...] = field(init=False, repr=False, compare=False)
-    continues_stored_history: bool = field(init=False, repr=False, compare=False)
-    asks_for_truncation: bool = field(init=False, repr=False, compare=False)
+    def __init__(self, fmt: Format, fields: Mapping[str, Any]) -> None:
+        self.format, self.fields = fmt, fields
+        self.wire = wire = WIRE_FORMATS[fmt]
+        self.call = Call(fields)
+        self.items: Any = wire.items(fields.get(wire.messages_field))
+        self.beside: tuple[Any, ...] = (*wire.counted_values(fields), fields.get("tools"))
+        self.continues_stored_history = any(map(fields.get, STORED_HISTORY))
+        self.asks_for_truncation = fields.get("truncation") == "auto"
 
-    def __post_init__(self) -> None:
-        wire = WIRE_FORMATS[self.format]
-        vars(self).update(
-            wire=wire,
-            items=wire.items(self.fields.get(wire.messages_field)),
-            beside=(*wire.counted_values(self.fields), self.fields.get("tools")),
-            call=Call(self.fields),
-            continues_stored_history=any(map(self.fields.get, STORED_HISTORY)),
-            asks_for_truncation=self.fields.get("truncation") == "auto",
-        )
+    def with_fields(self, fields: Mapping[str, Any]) -> "Request":
+        """Return a request of the same format with other fields."""
+        return Request(self.format, fields)
 
     @cached_property
     def max_output_tokens(self) -> ProviderTokens | None:
@@ -99,18 +91,19 @@ class Request:
         """The messages, each read at its first use; raises MalformedConversationError if there are none."""
         return MessageReader(self.format, self.items, *preamble_of(*self.beside))
 
-    def bound(self, enough: int) -> Bound:
-        """Return an upper bound of the request's tokens; stop reading once it is above `enough`."""
-        return bound_of([self.items, *self.beside], enough)
+    @cached_property
+    def bound(self) -> Bound:
+        """An upper bound of the request's tokens."""
+        return bound_of([self.items, *self.beside])
 
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the messages. This reads all of them: call it in a thread."""
-        return bound_of([self.items], MOST_REQUEST_BYTES, most_values=math.inf).tokens
+        return bound_of([self.items], MOST_REQUEST_BYTES, math.inf).tokens
 
     def json_bytes(self, changes: Mapping[str, Any]) -> int:
         """Return the bytes of the JSON of its messages, system text and tools, with changed fields: call it in a thread."""
-        changed = self if not changes else replace(self, fields={**self.fields, **changes})
+        changed = self.with_fields({**self.fields, **changes}) if changes else self
         return len(compact_json([changed.items, *changed.beside]).encode("utf-8", "replace"))
 
     @property
@@ -142,7 +135,7 @@ class Request:
         """Return the request with only the messages of these indices, itself if it has no others."""
         if len(indices) == len(self.items):
             return self
-        return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in indices]})
+        return self.with_fields({**self.fields, self.wire.messages_field: [self.items[i] for i in indices]})
 
     def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
         """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""

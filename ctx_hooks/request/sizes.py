@@ -29,8 +29,8 @@ VALUE_TOKENS = 8
 """More than the overhead of a message, call or result, each of which has some fields."""
 MOST_MEDIA_TOKENS = 4_200
 """More than any image costs beside its base64 text: 4,128 at Google, 3,279 at Anthropic."""
-MOST_VALUES = 5_000
-"""About 3 ms of reading; a request of more values, such as a thousand messages, is counted in a thread."""
+MOST_VALUES, MOST_CHARS = 5_000, 8_000_000
+"""About 3 ms of reading, and the text of the largest windows. A request with more of either is counted in a thread."""
 
 
 class Bound(NamedTuple):
@@ -40,16 +40,16 @@ class Bound(NamedTuple):
     may_have_flags: bool
 
 
-def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> Bound:
+def bound_of(values: Iterable[Any], most_chars: int = MOST_CHARS, most_values: float = MOST_VALUES) -> Bound:
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
     A token has at least one byte, so the bytes of the JSON text bound its tokens. Fixed costs a message, and content that
-    costs more than its text, are added. A request with more characters than `enough` or more than `most_values` has a bound
-    above `enough`, and so has one with a value that JSON cannot represent.
+    costs more than its text, are added. The bound is above `most_chars` if the values have more characters, if they are more
+    than `most_values`, or if JSON cannot represent one.
     """
     row: list[Any] = list(values)
     whole, chars, held, media, has_flags = row, 0, len(row), 0, False
-    while row and held <= most_values and chars <= enough:
+    while row and held <= most_values and chars <= most_chars:
         below: list[Any] = []
         for value in row:
             if isinstance(value, str):
@@ -66,9 +66,9 @@ def bound_of(values: Iterable[Any], enough: int, most_values: float = MOST_VALUE
                 below += value.values()
         row = below
     try:
-        size = enough if row else len(orjson.dumps(whole))
+        size = most_chars if row else len(orjson.dumps(whole))
     except TypeError:  # a lone surrogate, a larger integer, an object
-        row, size = whole, enough
+        row, size = whole, most_chars
     return Bound(size + VALUE_TOKENS * held + MOST_MEDIA_TOKENS * media + 1, has_flags or bool(row))
 
 

@@ -14,10 +14,8 @@ from ctx_hooks.engine.engine import Decided
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Attempt, Limits, limits_of, sent_unchanged, with_counts
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.observations import LEAST_RATIO
 from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.request.request import Request, counted_history
-from ctx_hooks.request.sizes import Bound
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings, compression_deadline
 from ctx_hooks.runtime.warnings import warn_once
@@ -26,7 +24,6 @@ from ctx_hooks.serving.addons import Addons, Undecided
 from ctx_hooks.serving.running import Running
 from ctx_hooks.tokens.budget import SMALL_WINDOW_TOKENS
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import to_local
 
 T = TypeVar("T")
 
@@ -44,14 +41,12 @@ class Deciding:
     learned: Learned
     addons: Addons
 
-    async def decide(
-        self, request: Request, to: Target, bound: Bound | None = None, timings: Timings | None = None
-    ) -> Decision:
+    async def decide(self, request: Request, to: Target, timings: Timings | None = None) -> Decision:
         """Return the decision about an attempt, and remember the attempt.
 
         Raises nothing: after any failure a request that may be too long loses its oldest turns, with one warning. A retry
-        that would repeat the refused request is NotRetried. `to` has the number that its `RequestState` gives it. `bound`
-        is what `read_at` has returned, None after its failure; `timings` gets the time of each phase.
+        that would repeat the refused request is NotRetried. `to` has the number that its `RequestState` gives it.
+        `timings` gets the time of each phase.
         """
         timings = Timings() if timings is None else timings
         previous = self.running.of(to.request_id).attempts.last(to)
@@ -65,7 +60,7 @@ class Deciding:
             return NotRetried(reason=reason)
         try:
             with timings.phase("total"):
-                decision, attempt, *_ = await self._decided(request, to, previous, bound, timings)
+                decision, attempt, *_ = await self._decided(request, to, previous, timings)
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
         else:
@@ -77,14 +72,12 @@ class Deciding:
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
 
-    async def _decided(
-        self, request: Request, to: Target, previous: Attempt | None, bound: Bound | None, timings: Timings
-    ) -> Decided:
+    async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
         """Return the decision: by size if that is enough, by the last resort if the time is over or anything fails."""
         refused = previous if to.attempt else None
         undecided = Undecided(request, to, Limits(to.window, previous=refused), fits_by_size=False)
         try:
-            most_tokens = (bound or read_at(request, to)).tokens
+            most_tokens = request.bound.tokens
             if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
                 previous = await self.counted(request, to, previous, most_tokens)
                 refused = previous if to.attempt else None
@@ -148,11 +141,10 @@ class Deciding:
         request: Request,
         to: Target,
         options: Iterable[Target],
-        bound: Bound | None = None,
         timings: Timings | None = None,
     ) -> Decision:
         """Return the decision about an attempt before which fallbacks come: the first one that holds the request gets it."""
-        decision = await self.decide(request, replace(to, defers=True), bound, timings)
+        decision = await self.decide(request, replace(to, defers=True), timings)
         if not isinstance(decision, LeftToFallback):
             return decision
         for option in options:
@@ -161,9 +153,9 @@ class Deciding:
             work = partial(engine.holds, request, option, limits, deadline)
             # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
             with suppress(CompressionTimeoutError, MalformedConversationError):
-                if await off_loop(option, request.bound(LOOP_BYTES + 1).tokens, work, deadline):
+                if await off_loop(option, request.bound.tokens, work, deadline):
                     return replace(decision, reason=f"{option.group} gets all of it")
-        return await self.decide(request, replace(to, defers=False), bound, timings)
+        return await self.decide(request, replace(to, defers=False), timings)
 
     async def counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with its tokens counted, in the vocabulary of the model that refused it.
@@ -199,8 +191,3 @@ def _never_retried(to: Target, previous: Attempt | None) -> str:
 async def off_loop(to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False) -> T:
     """Run long work in a thread, and short work here."""
     return work() if most_tokens <= LOOP_BYTES else await pool.run(to.tenant, work, deadline, gives_way=gives_way)
-
-
-def read_at(request: Request, to: Target) -> Bound:
-    """Return the bound of a request's tokens, read as far as the window of its target makes a difference."""
-    return request.bound(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))

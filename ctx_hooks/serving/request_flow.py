@@ -33,7 +33,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.serving.addons import Addons, Core
-from ctx_hooks.serving.deciding import Deciding, read_at
+from ctx_hooks.serving.deciding import Deciding
 from ctx_hooks.serving.final_error import CODE, readable_error, small_window_error
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.running import Running
@@ -67,7 +67,7 @@ class RequestFlow:
             return without_request_key(request.fields)
         fields = without_request_key(with_request_id(request.fields, request.call))
         if group.policy.addon_names:
-            fields = dict((await self.addons.begun(replace(request, fields=fields), group)).fields)
+            fields = dict((await self.addons.begun(request.with_fields(fields), group)).fields)
         first = group.policy.fallbacks == "first"
         state = self.running.open(request_id_of(fields))
         state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()
@@ -81,7 +81,7 @@ class RequestFlow:
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
         if not checks_before_deployment():
             return fields
-        return await self.fitted_before_choice(replace(request, fields=fields), group)
+        return await self.fitted_before_choice(request.with_fields(fields), group)
 
     async def before_compaction(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request on the route for compaction: unchanged unless an add-on answers it."""
@@ -111,17 +111,15 @@ class RequestFlow:
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
-        to, bound, timings = state.numbered(to), None, Timings()
-        with failing_open("decides without the bound of a request"):
-            bound = read_at(request, to)
+        to, timings = state.numbered(to), Timings()
         if to.defers and to.group == state.group:
             options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
-            decision = await self.deciding.decide_before(request, to, options, bound, timings)
+            decision = await self.deciding.decide_before(request, to, options, timings)
             state.is_left |= isinstance(decision, LeftToFallback)
         else:  # what another group does not hold goes to the next one: retries on the requested group follow
             if to.defers and to.policy.mode != "enforce":
                 to = replace(to, defers=False)
-            decision = await self.deciding.decide(request, to, bound, timings)
+            decision = await self.deciding.decide(request, to, timings)
         attempt = state.attempts.last(to)
         try:
             self.recorder.decided(state, request, to, decision, attempt, timings)
@@ -140,7 +138,7 @@ class RequestFlow:
             raise as_overflow(attempt.refusal if attempt is not None else "", sent)
         sent |= decision.changes
         with failing_open("leaves the caller's flags in the messages"):
-            if not to.checked and (bound is None or bound.may_have_flags):  # what is fitted once more keeps the flags
+            if not to.checked and request.bound.may_have_flags:  # what is fitted once more keeps the flags
                 name = request.wire.messages_field
                 work = partial(without_flags, request.wire.items(sent.get(name)))
                 bare = await pool.run(to.tenant, work, Deadline())
@@ -200,7 +198,7 @@ class RequestFlow:
         group = target.of_group(Call(fields), self.policies, Call(fields).model_group)
         if request is None or group.policy.mode == "off" or not group.policy.addon_names:
             return dict(fields), False
-        begun = await self.addons.begun(replace(request, fields=with_request_id(fields, request.call)), group)
+        begun = await self.addons.begun(request.with_fields(with_request_id(fields, request.call)), group)
         sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
         if not is_answered:
             sent["litellm_metadata"] = fields.get("litellm_metadata")

@@ -1,7 +1,6 @@
 """A fifth format is one module and four entries: it is read, counted, compacted, repaired and written like the others."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from engine_requests import to
@@ -81,7 +80,7 @@ async def test_longer_request_is_compacted_by_all_rules():
 
 
 async def test_output_is_lowered_in_its_own_field():
-    request = replace(session(2), fields={**session(2).fields, "most_words": 90_000})
+    request = session(2).with_fields({**session(2).fields, "most_words": 90_000})
     decision = await RequestFlow().deciding.decide(request, to(20_000))
     assert isinstance(decision, Compressed)
     assert decision.changes.keys() == {"most_words"}

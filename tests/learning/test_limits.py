@@ -66,8 +66,8 @@ def test_waiting_raises_and_checking_lowers_what_stays_whole(window, factor):
 @pytest.mark.parametrize(("mean", "reserve"), [(1_000, 8_192), (1_100, 16_384), (2_100, 32_768)])
 def test_dynamic_reserve_follows_newest_messages(mean, reserve):
     dialogue = [{"role": "user", "content": "word " * (mean - 6 if n >= 10 else 1)} for n in range(20)]
-    history = counted_history(replace(REQUEST, fields={"messages": dialogue}), Counter(vocabulary_of("gpt-4o")))
-    request = replace(REQUEST, fields={"messages": dialogue})
+    history = counted_history(REQUEST.with_fields({"messages": dialogue}), Counter(vocabulary_of("gpt-4o")))
+    request = REQUEST.with_fields({"messages": dialogue})
     assert limits(200_000).budget_tokens(Policy(reserve="dynamic"), request, history) == 200_000 - reserve
 
 

@@ -90,7 +90,7 @@ def streamed(flow, fields, stream):
 async def test_named_add_on_takes_part_throughout(toy):
     settings = Settings(defaults={"retrieval": True})
     flow = RequestFlow(settings)
-    arranged = await flow.before_choice(replace(session(), fields={**session().fields, "metadata": {}}))
+    arranged = await flow.before_choice(session().with_fields({**session().fields, "metadata": {}}))
     sent = await decided(flow, arranged, retrieval=True)
     assert sent["sent"] == "openai/gpt-4o"
     assert await whole(flow, arranged, "answer") == "ANSWER"
@@ -149,7 +149,7 @@ async def test_broken_add_on_costs_no_request(made_by, caplog, monkeypatch):
     monkeypatch.setitem(addons.OWN, "retrieval", made_by)
     flow = RequestFlow(Settings(defaults={"retrieval": True}))
     fields = {**session().fields, "metadata": {}}
-    arranged = await flow.before_choice(replace(session(), fields=fields))
+    arranged = await flow.before_choice(session().with_fields(fields))
     assert arranged["messages"] == fields["messages"]
     assert Call(arranged).request_id
     plain, sent = await decided(RequestFlow(Settings())), await decided(flow, retrieval=True)

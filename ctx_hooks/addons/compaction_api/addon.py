@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Literal
@@ -80,7 +80,7 @@ class CompactionApi(Addon):
                 _tell(names_of(request.call, to), "refused", str(error))
                 raise refusal(str(error)) from None
             _tell(names_of(request.call, to), "opened")
-            request = replace(request, fields={**request.fields, "input": items})
+            request = request.with_fields({**request.fields, "input": items})
         is_route = request.call.call_type == ROUTE
         is_triggered = bool(items) and mapping_or_empty(items[-1]).get("type") == own.TRIGGER
         if not (is_route or is_triggered) or to.policy.mode != "enforce" or compacts_itself(to.group):
@@ -95,7 +95,7 @@ class CompactionApi(Addon):
         changes = {"input": [*said, own.asking(to.policy.language)], "store": False}
         if request.fields.get("tools"):
             changes["tool_choice"] = "none"
-        return replace(request, fields={**request.fields, **changes})
+        return request.with_fields({**request.fields, **changes})
 
     async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
         """Return the answer to a request for compaction, any other call's answer unchanged."""
