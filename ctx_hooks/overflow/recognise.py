@@ -6,13 +6,7 @@ from typing import Any
 
 from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of, inclusive, limit_bytes_of, output_figures_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
-from ctx_hooks.overflow.patterns.other_errors import (
-    NOT_OVERFLOW,
-    OTHER_CODE,
-    OTHER_STATUSES,
-    RATE_TOO_LARGE,
-    TOO_MANY_BYTES,
-)
+from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_CODE, OTHER_STATUSES, RATE_TOO_LARGE, TOO_MANY_BYTES
 from ctx_hooks.overflow.patterns.wordings import CODES, PATTERNS, Kind, Pattern, number
 from ctx_hooks.overflow.texts import OwnWords, first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens

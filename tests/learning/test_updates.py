@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 from engine_requests import attempted
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.observations import ANYONE, DeploymentStats, Observation
+from ctx_hooks.learning.observations import ANYONE, LARGEST_RATIO, LEAST_LIMIT_TOKENS, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.request.sizes import Uncounted
+from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 NOW = 1_000_000_000.0
 NOTHING = DeploymentStats()
@@ -147,14 +151,30 @@ def test_answers_raise_guessed_limit_below_refused_size(change, rises):
     assert (limit_of(stats) > 90_000) is rises
 
 
-@pytest.mark.parametrize(("attempt", "billed"), [
-    (replace(COUNTED, uncounted=UNSEEN), 120_000), (COUNTED, 400_000), (COUNTED, 190_000),
-    (attempted(40_000, 50_000, output_tokens=8_000), 50_000), (UNCOUNTED, 120_000),
-], ids=["with content of the provider's", "above the window", "far above the count", "window", "above the bound"],
-)  # fmt: skip
-def test_bill_beyond_counted_text_shows_nothing_accepted(attempt, billed):
+sizes = st.integers(1, 400_000)
+
+
+@given(sizes, sizes, sizes, st.booleans(), st.booleans())
+def test_bill_of_the_sent_request_shows_an_accepted_size(window, sent, billed, is_counted, is_whole):
     """A search that the provider runs is billed, and was never in the window."""
-    assert "accepted" not in values(updates.of_answer(NOTHING, attempt, billed, NOW))
+    attempt = attempted(window, sent, uncounted=Uncounted(holds_any=not is_whole))
+    most = sent * LARGEST_RATIO if is_counted else sent
+    attempt = attempt if is_counted else replace(attempt, sent_tokens=None, most_tokens=sent)
+    for tokens in (billed, window, int(most), window + 1, int(most) + 1):
+        accepted_tokens = values(updates.of_answer(NOTHING, attempt, tokens, NOW)).get("accepted")
+        assert accepted_tokens == ((tokens,) if is_whole and tokens <= min(most, window) else None)
+
+
+@given(sizes, st.integers(1, 9_000), st.integers(0, 250_000))
+def test_answer_cut_below_its_limit_shows_a_total(sent, answer, accepted_tokens):
+    """Not if a cap on the output may have ended it, or if the deployment has accepted more."""
+    billed, total = Billed(ProviderTokens(sent), output_tokens=ProviderTokens(answer)), sent + answer
+    is_cap = any(answer % unit in (0, 1, unit - 1) for unit in (1_000, 1_024))
+    is_sound = LEAST_LIMIT_TOKENS <= total < 200_000 and sent <= COUNTED.sent_tokens * LARGEST_RATIO
+    shows = is_sound and answer < COUNTED.output_tokens and not is_cap
+    for size in (accepted_tokens, total, total + 1):
+        found = updates.cut_total(accepted(size), COUNTED, billed, NOW)
+        assert found == (total if shows and size <= total else None)
 
 
 def test_count_without_reasoning_only_raises_ratio():

@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 from told_events import DECISION as DECIDED
 from told_events import FAILURE
 
-from ctx_hooks.telemetry.headers import (
-    DONE,
-    MOST_CHARS,
-    header_value,
-    of_failed,
-    of_ignored,
-    with_decision,
-)
+from ctx_hooks.telemetry.headers import DONE, MOST_CHARS, header_value, of_failed, of_ignored, with_decision
 
 NAMES = ("tokens-before", "tokens-after", "policy", "decision", "attempts")
 BEFORE, AFTER, POLICY, DECISION, ATTEMPTS = (f"{DONE}-{name}" for name in NAMES)
