@@ -7,9 +7,9 @@ from functools import partial
 
 import litellm
 import pytest
+from error_wordings import WORDINGS as UNWRITTEN
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from overflow_wordings_data import WORDINGS as UNWRITTEN
 
 from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.quoted import LEAST_WORDS, MOST_CHARS, PIECE_CHARS

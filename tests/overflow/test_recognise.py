@@ -6,14 +6,14 @@ from pathlib import Path
 
 import litellm
 import pytest
-from other_errors_data import OTHER_ERRORS
-from overflow_wordings_data import WORDINGS as UNWRITTEN
+from error_wordings import OTHER_ERRORS
+from error_wordings import WORDINGS as UNWRITTEN
 
 from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE, TOO_MANY_BYTES
 from ctx_hooks.overflow.patterns.wordings import number
-from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate, too_many_bytes
+from ctx_hooks.overflow.recognise import PATTERNS, misses_reasoning, recognise_overflow, too_large_for_rate, too_many_bytes
 from ctx_hooks.overflow.texts import plain
 from ctx_hooks.testing.behaviour import WORDINGS, error_body
 
@@ -300,3 +300,52 @@ def test_every_error_is_told_apart_by_its_status_body_and_provider(errors):
         for field in ("limit_tokens", "input_tokens", "requested_output_tokens"):
             if found and row[field] is not None:
                 assert getattr(found, field) == row[field], row["message"]
+
+
+DEEPSEEK = "The `reasoning_content` in the thinking mode must be passed back to the API."
+MOONSHOT = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 19"
+MISSING = [
+    DEEPSEEK,
+    "The reasoning content in the thinking mode must be passed back to the API.",
+    "The `content[].thinking` in the thinking mode must be passed back to the API.",
+    MOONSHOT,
+    f"{MOONSHOT} (request id: 202604230913188261227178268d9d624DV4QBl)",
+    "Missing `reasoning_content` field in the assistant message at message index 2. For more information, see https://api.example",
+    "messages[51]: assistant message with tool_calls must include reasoning_content",
+    f"Error from provider (Console): Upstream request failed: [invalid_request_error] {DEEPSEEK}",
+    "`reasoning_content` 必须返回给 API",
+    {"error": {"code": "400", "message": "Param Incorrect", "param": DEEPSEEK, "type": ""}},
+    {"code": 20015, "message": MOONSHOT, "data": None},
+    {"type": "error", "error": {"type": "invalid_request_error", "message": MOONSHOT}},
+    {
+        "error": {
+            "message": "Provider returned error",
+            "code": 400,
+            "metadata": {"raw": json.dumps({"error": {"message": DEEPSEEK}}), "provider_name": "DeepSeek"},
+        }
+    },
+]
+NOT_MISSING = [
+    "Unsupported parameter: reasoning_content is not supported in messages; remove it.",
+    "reasoning_content must not be included in the input messages",
+    "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens.",
+    "Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+    "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified",
+    "Invalid value for 'content': expected a string, got null.",
+    "",
+    {"error": {"message": "Internal error", "input": MOONSHOT}},
+]
+
+
+@pytest.mark.parametrize("said", MISSING, ids=str)
+def test_wording_is_recognised_and_no_overflow(said):
+    text = said if isinstance(said, str) else json.dumps(said)
+    error = litellm.BadRequestError(f"OpenAIException - {text}", "m", "openai")
+    assert misses_reasoning(said)
+    assert misses_reasoning(error)
+    assert recognise_overflow(error, status=400) is None
+
+
+@pytest.mark.parametrize("said", NOT_MISSING, ids=str)
+def test_other_refusals_are_left_alone(said):
+    assert not misses_reasoning(said)
