@@ -109,26 +109,24 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
 
     Any other answer, and a stream for which the plugin is off, is returned unchanged.
     """
-    if not hasattr(answer, "__anext__") or ends().mode(Call(kwargs)) != "enforce":
-        with failing_open("learns nothing from a retry"):
-            await ends().note_begun(kwargs)
-        return answer
-    unread: list[Any] = []
-    error = None
-    with failing_open("hands a stream on as it is"):
-        token = _ATTEMPT.set(kwargs)  # some providers' streams are opened only now
-        try:
-            found = await read_opening(answer, unread)
-        finally:
-            _ATTEMPT.reset(token)
-        if found is not None and await ends().note_failure(kwargs, found):
-            error = found
-    if error is None:
-        with failing_open("learns nothing from a retry"):
-            await ends().note_begun(kwargs)
-        return ReadAhead(answer, unread)
-    await close(answer)
-    raise as_overflow(error, kwargs) from error
+    if hasattr(answer, "__anext__") and ends().mode(Call(kwargs)) == "enforce":
+        unread: list[Any] = []
+        error = None
+        with failing_open("hands a stream on as it is"):
+            token = _ATTEMPT.set(kwargs)  # some providers' streams are opened only now
+            try:
+                found = await read_opening(answer, unread)
+            finally:
+                _ATTEMPT.reset(token)
+            if found is not None and await ends().note_failure(kwargs, found):
+                error = found
+        if error is not None:
+            await close(answer)
+            raise as_overflow(error, kwargs) from error
+        answer = ReadAhead(answer, unread)
+    with failing_open("learns nothing from a retry"):
+        await ends().note_begun(kwargs)
+    return answer
 
 
 def _routed(original: Any, ends: EndsOf) -> Any:

@@ -28,8 +28,6 @@ LEAST_WINDOW_TOKENS = 1_000
 
 
 SHARE = r"^\d{1,2}(\.\d+)? ?%$"
-Tokens: TypeAlias = Annotated[int, Field(ge=0)]
-Share: TypeAlias = Annotated[str, Field(pattern=SHARE)]
 """A share below 100 %, such as `8%`."""
 
 
@@ -88,12 +86,12 @@ class Policy(BaseModel):
         ge=0,
         description="Answer 400 to requests to a smaller window. Unset: warn below 32,000 (OpenClaw); 0: neither.",
     )
-    reserve: Annotated[Tokens | Share | Literal["dynamic", "output"] | None, is_amount("dynamic", "output", None)] = Field(
+    reserve: Annotated[int | str | None, is_amount("dynamic", "output", None)] = Field(
         None,
         description="What stays free for the answer: tokens, at most a quarter of the window; a share such as `8%`; "
         "`dynamic`, by the last ten messages; `output`, what is requested. Unset: 16,384 (pi), 8 % of small windows.",
     )
-    keep_recent: Annotated[Tokens | Share, is_amount()] = Field(
+    keep_recent: Annotated[int | str, is_amount()] = Field(
         20_000,
         description="What stays whole of the newest exchanges: tokens (pi: 20,000), at most 20 % of the budget; or a share.",
     )
