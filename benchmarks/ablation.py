@@ -37,7 +37,7 @@ from replaying import cache_share, requests
 from results import Session, grouped, sessions
 
 import ctx_hooks
-from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_texts
+from ctx_hooks.compaction import cut_points, pipeline, quoting, tool_texts
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -123,7 +123,7 @@ def parts() -> dict[str, Part]:
             extractive, SAID, lambda removed, room, _answers, language: said(removed, room, 0, language)
         ),
         "settled prefixes": _set(cut_points, "MOST_GENERATIONS", 0),
-        "quoting": _set(retrieval.Retrieval, "texts", lambda *_: {}, retrieval),
+        "quoting": _set(quoting.Quoting, "texts", lambda *_: {}, quoting),
     }
 
 

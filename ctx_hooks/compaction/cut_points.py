@@ -7,7 +7,7 @@ from functools import partial
 from itertools import accumulate
 
 from ctx_hooks.compaction.history import History, digest_of, request_points, settled_length
-from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
+from ctx_hooks.compaction.quoting import Share, Shares, asks
 from ctx_hooks.compaction.steps import long_request
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.budget import Budget

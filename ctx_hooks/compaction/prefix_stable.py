@@ -10,10 +10,10 @@ from functools import partial
 from sys import getsizeof
 
 from ctx_hooks import message_rules
-from ctx_hooks.compaction import pipeline, retrieval
+from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
-from ctx_hooks.compaction.retrieval import Retrieval
+from ctx_hooks.compaction.quoting import Quoting, added
 from ctx_hooks.compaction.steps import Outcome, Step, StepReport, long_request, oldest_turns, results
 from ctx_hooks.compaction.steps.results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
@@ -130,8 +130,8 @@ class _Assembly:
         since = list(map(self.arrived, range(start, len(self._history.index))))
         digest, share = self._digest(cut, compaction.summary), self._cut_points.share(cut)
         left_tokens = partial(self._cut_points.left_tokens, cut)
-        texts = Retrieval(self._history, start, compaction.messages, digest, budget, share, left_tokens).texts()
-        tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
+        texts = Quoting(self._history, start, compaction.messages, digest, budget, share, left_tokens).texts()
+        tail = (added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
         sent = replace(originals, messages=(*self._with_beside(compaction, cut), *tail))
         if self._history.tokens > budget.goal_tokens:  # what fits is not repaired: its provider may accept it
             sent = self._repaired(sent)

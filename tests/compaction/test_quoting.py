@@ -8,8 +8,7 @@ from strategies import called
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, history_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.retrieval import Retrieval, appended
-from ctx_hooks.compaction.retrieval_share import Share, Shares
+from ctx_hooks.compaction.quoting import Quoting, Share, Shares, appended
 from ctx_hooks.formats import WIRE_FORMATS, MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
@@ -64,7 +63,7 @@ def asked(messages, question):
     history = history_over([*messages, {"role": "user", "content": question}], BUDGET)
     length = len(messages)
     digest = digest_behind(b"", history.index[:length])
-    return Retrieval(history, length, (), digest, BUDGET, Share(300, 300)).texts()[length]
+    return Quoting(history, length, (), digest, BUDGET, Share(300, 300)).texts()[length]
 
 
 def test_lines_are_quoted_one_by_one():
@@ -141,7 +140,7 @@ def test_all_turns_stay_within_the_reserve(turns):
     budget = Budget(4_000, 8_000, Counter("cl100k_base"))
     history = history_over([*talk, *later], budget)
     share = Shares(history, budget).behind(len(talk), 4_000)
-    texts = Retrieval(history, len(talk), (), digest_behind(b"", history.index[: len(talk)]), budget, share).texts()
+    texts = Quoting(history, len(talk), (), digest_behind(b"", history.index[: len(talk)]), budget, share).texts()
     assert texts
     assert set(texts) <= set(range(len(talk), len(history.index), 2))
     given = sum(budget.counter.text(appended(text)) for text in texts.values())
