@@ -116,21 +116,6 @@ def test_provider_gets_broken_arguments_as_an_object(fmt, arguments):
     assert json.dumps(turn.messages).count("{}") == 1
 
 
-OURS, OWN = ({"type": "function", "name": name, "parameters": {}} for name in (TOOL, "read_file"))
-
-
-def test_responses_does_not_name_the_tool():
-    """It repeats the tools of its request, whether it calls any or not."""
-    payload = {"model": "served", "tools": [OWN, OURS]}
-    whole = streams.whole("openai-responses", payload, Reply("text"), 1, 0)
-    events = streams.response_events(whole)
-    seen, _ = shown_of("openai-responses", events)
-    answers = [RESPONSES.joined([whole]), *(e["response"] for e in seen if "response" in e)]
-    assert len(answers) == 4
-    assert all(answer["tools"] == [OWN] for answer in answers)
-    assert whole["tools"] == events[0]["response"]["tools"] == [OWN, OURS]
-
-
 def test_unencrypted_reasoning_is_not_sent_back():
     """A client that does not ask for encrypted reasoning gets none, and the provider keeps none."""
     reply = Reply("text", calls=[Call(TOOL, {})], thinking="hm")

@@ -129,6 +129,8 @@ async def test_answer_without_hidden_calls_loses_only_the_tool(tools):
     assert after == {name: value for name, value in before.items() if name != "tools"}
     assert getattr(shown, HIDDEN) == {"model_id": "m"}
     assert (shown is answer) is (tools is None or OURS not in tools)
+    events = await Asked(ASKED).streamed({**KNOWS, "tools": tools})
+    assert [event["response"]["tools"] for event in events if "response" in event] == [tools and [OWN]] * 3
 
 
 HEAD = {"id": "1", "created": 1, "model": "served"}
