@@ -10,7 +10,7 @@ Path: TypeAlias = tuple[str | int, ...]
 MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is data that a provider encrypted for itself: reasoning, or its own compaction."""
 ELIDED = "…"
-"""Reasoning in its shortest form. An empty one is refused, and LiteLLM drops a blank one on `/v1/messages`."""
+"""Text or reasoning in its shortest form: empty reasoning is refused, and LiteLLM drops a blank on `/v1/messages`."""
 PROVIDER_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
 """Types of blocks and items that contain a compaction made by Anthropic, OpenAI or Codex."""
 REMOVED_MESSAGE = {"en": "[ctx_hooks] An earlier message was removed here.", "zh": "[ctx_hooks] 此处移除了一条较早的消息。"}

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ctx_hooks.conversation.model import Media, Opaque, Part, Path, Text
-from ctx_hooks.conversation.placeholders import GAP
+from ctx_hooks.conversation.model import ELIDED, Media, Opaque, Part, Path, Text
 from ctx_hooks.formats import fields
 from ctx_hooks.formats.fields import MAPPINGS, media_of, opaque_of, text_or_empty
 
@@ -73,7 +72,7 @@ def write_parts(parts: Iterable[Part], write: Callable[[Part], Any]) -> list[Any
     written = []
     for part in listed:
         if isinstance(part, Opaque) and part.texts:
-            written.append(_with_texts(part.raw, {path: texts.get(id(path), GAP) for path in part.texts}))
+            written.append(_with_texts(part.raw, {path: texts.get(id(path), ELIDED) for path in part.texts}))
         elif id(part.raw) not in texts:
             written.append(write(part))
     return written

@@ -28,7 +28,7 @@ ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
-    """Return the tool message that answers `call`; chat has no error flag, the text says it."""
+    """Return the message that answers `call`; there is no flag of an error."""
     raw = {"role": "tool", "tool_call_id": call.id, "content": text}
     return Message("tool", (ToolResult(call.id, (Text(text),), is_error),), raw=raw)
 
@@ -55,7 +55,7 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
 
 
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
-    calls, legacy = [_call(call) for call in listed(raw.get("tool_calls"))], raw.get("function_call")
+    calls, legacy = map(_call, listed(raw.get("tool_calls"))), raw.get("function_call")
     return (*calls, _call_of("", legacy, legacy, "arguments")) if isinstance(legacy, MAPPINGS) else tuple(calls)
 
 
@@ -70,8 +70,9 @@ def _kind(raw: Mapping[str, Any]) -> str | None:
 
 def _call_of(call_id: str, tool: Mapping[str, Any], raw: Mapping[str, Any], field: str) -> ToolCall:
     arguments = tool.get(field)
-    is_missing = arguments is None and field == "input"  # of a custom call, whose input is a text
-    text = "" if is_missing else arguments if isinstance(arguments, str) else compact_json(arguments)
+    if arguments is None and field == "input":  # of a custom call, whose input is a text
+        arguments = ""
+    text = arguments if isinstance(arguments, str) else compact_json(arguments)
     return ToolCall(call_id, text_or_empty(tool.get("name")), text, raw)
 
 

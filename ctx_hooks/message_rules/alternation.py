@@ -27,8 +27,7 @@ def kept(before: Conversation, after: Conversation, language: Language = "en") -
 
 def alternating(before: Iterable[Turn | None], after: Conversation, language: Language = "en") -> Conversation:
     """Return `after` as `kept` does, from the turns of the messages before."""
-    # Google refuses a call behind the model's own turn, so no model placeholder is added if a call may follow it.
-    gemini = after.signs_parts
+    gemini = after.signs_parts  # it refuses a call behind the model's own turn: no placeholder of the model is added there
     turns = [turn for turn in before if turn is not None]
     said_in_turn = [turn for turn in turns if turn in OTHER]
     pairs = set(pairwise(turns))
@@ -65,9 +64,9 @@ def turn_of(message: Message) -> Turn | None:
         return "calls"
     if message.results or message.role == "tool":
         return "user" if message.text.strip() else "tool"
-    if message.role == "user":
-        return "user"
-    return "assistant" if message.role == "assistant" and not _is_reasoning(message) else None
+    if message.role == "assistant":
+        return None if _is_reasoning(message) else "assistant"
+    return "user" if message.role == "user" else None
 
 
 def _side(turn: Turn) -> Turn:

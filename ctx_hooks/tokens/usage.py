@@ -66,7 +66,7 @@ def used_hosted_tools(answer: Any) -> bool:
     noted += [(held, SEARCH_NOTES) for choice in choices for held in (choice, _held(choice.get("message")))]
     called = [str(getattr(kind, "value", kind) or "") for kind in blocks]
     is_called = any(n == "server_tool_use" or (n.endswith("_call") and n not in CALLERS_CALLS) for n in called)
-    return is_called or any(_says_something(held.get(name)) for held, names in noted for name in names)
+    return is_called or any(_says_something(held[name]) for held, names in noted for name in names if name in held)
 
 
 def was_cut_short(answer: Any) -> bool:
