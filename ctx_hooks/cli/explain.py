@@ -35,6 +35,9 @@ from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
+OF_PROCESS = {"backend": "disk", "path": None}
+"""The settings of an archive that is this process's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
@@ -225,7 +228,9 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
         entries = proxy.group_of(name) or [Listed(name, Deployment(name, {}), {})]
         reached = (of_deployment(e.deployment, proxy.resolved(e, **names), "explain", group=name) for e in entries)
         options.append(max(reached, key=attrgetter("window.tokens")))
-    decision = asyncio.run(RequestFlow().deciding.decide_before(received, _without_stores(target), options))
+    archive = target.policy.archive  # one of this process makes the same placeholders, and keeps nothing
+    policy = target.policy.model_copy(update={"archive": archive and archive.model_copy(update=OF_PROCESS)})
+    decision = asyncio.run(RequestFlow().deciding.decide_before(received, replace(target, policy=policy), options))
     own = [of_deployment(e.deployment, proxy.resolved(e, **names), "explain") for e in listed] or [target]
     widest = max(own, key=attrgetter("window.tokens"))
     if widest.window.tokens < (least := widest.policy.block_below_tokens or 0):
@@ -251,12 +256,3 @@ def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int | None
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
     hint = suggestion(name, known) or ("" if kind == "model group" else f"; without --{kind} you see what applies to it")
     return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{hint}")
-
-
-def _without_stores(target: Target) -> Target:
-    """Return the target with an archive of this process instead of any other: equal placeholders, and nothing is kept."""
-    archive = target.policy.archive
-    if archive is None:
-        return target
-    own = archive.model_copy(update={"backend": "disk", "path": None})
-    return replace(target, policy=target.policy.model_copy(update={"archive": own}))

@@ -19,13 +19,14 @@ TOOL = "read_file"
 def read_tool(fmt: Format) -> dict[str, Any]:
     """Return the definition of the tool that the sessions call."""
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    description = "Read a file and return its text."
-    if fmt == "anthropic":
-        return {"name": TOOL, "description": description, "input_schema": schema}
-    if fmt == "gemini":
-        return {"functionDeclarations": [{"name": TOOL, "description": description, "parametersJsonSchema": schema}]}
-    function = {"name": TOOL, "description": description, "parameters": schema}
-    return {"type": "function", "function": function} if fmt == "openai-chat" else {"type": "function", **function}
+    named = {"name": TOOL, "description": "Read a file and return its text."}
+    tools: dict[str, dict[str, Any]] = {
+        "openai-chat": {"type": "function", "function": {**named, "parameters": schema}},
+        "anthropic": {**named, "input_schema": schema},
+        "openai-responses": {"type": "function", **named, "parameters": schema},
+        "gemini": {"functionDeclarations": [{**named, "parametersJsonSchema": schema}]},
+    }
+    return tools[fmt]
 
 
 def source_text(rng: random.Random, chars: int) -> str:
@@ -59,16 +60,14 @@ def agent_session(
         said = f"I will look at {path} next."
         messages += exchange(fmt, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
     messages.append(asked(fmt, question))
-    payload: dict[str, Any] = {"model": model, "tools": [read_tool(fmt)]}
-    if fmt == "openai-chat":
-        payload["messages"] = [{"role": "system", "content": "You are a careful reviewer."}, *messages]
-    elif fmt == "anthropic":
-        payload |= {"messages": messages, "system": "You are a careful reviewer.", "max_tokens": 256}
-    elif fmt == "gemini":
-        payload |= {"contents": messages, "systemInstruction": {"parts": [{"text": "You are a careful reviewer."}]}}
-    else:
-        payload |= {"input": messages, "instructions": "You are a careful reviewer."}
-    return payload
+    told = "You are a careful reviewer."
+    fields: dict[str, dict[str, Any]] = {
+        "openai-chat": {"messages": [{"role": "system", "content": told}, *messages]},
+        "anthropic": {"messages": messages, "system": told, "max_tokens": 256},
+        "openai-responses": {"input": messages, "instructions": told},
+        "gemini": {"contents": messages, "systemInstruction": {"parts": [{"text": told}]}},
+    }
+    return {"model": model, "tools": [read_tool(fmt)], **fields[fmt]}
 
 
 def asked(fmt: Format, text: str) -> dict[str, Any]:

@@ -22,12 +22,8 @@ from typing_extensions import Self
 from ctx_hooks.testing.behaviour import ProviderSettings, Script
 from ctx_hooks.testing.provider import Protocol, create_app
 
-START_SECONDS = 120
-"""A proxy's first start on a busy machine takes up to a minute."""
-WAIT_SECONDS = 300
-"""It ends a test that waits in vain, and fails none on a busy machine."""
-PAUSE_SECONDS = 0.05
-STOP_SECONDS = 10
+START_SECONDS, WAIT_SECONDS, PAUSE_SECONDS, STOP_SECONDS = 120, 300, 0.05, 10
+"""Long enough for a busy machine, on which a proxy's first start takes up to a minute."""
 MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
 """The proxy refuses to start with a weak one."""
 LOOPBACK = httpx.Client(limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
@@ -102,10 +98,8 @@ class ProxyProcess:
 
     def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, program: Path | None = None) -> None:
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.headers = {"Authorization": f"Bearer {MASTER_KEY}"}
-        self._config = config
-        self._env = dict(env or {})
+        self.url, self.headers = f"http://127.0.0.1:{self.port}", {"Authorization": f"Bearer {MASTER_KEY}"}
+        self._config, self._env = config, dict(env or {})
         self._program = program or Path(sys.executable).with_name("litellm")
         self._folder = tempfile.TemporaryDirectory(prefix="ctx_hooks_")
         self._process: subprocess.Popen[bytes] | None = None

@@ -1,11 +1,14 @@
 """`ctx-hooks check` finds every mistake of a configuration, or prints what each model and team comes to."""
 
 import json
+import re
 
 import pytest
 import yaml
 
 from ctx_hooks.cli import main
+from ctx_hooks.cli.configuration import configuration_of
+from ctx_hooks.policy.resolve import Caller
 
 LISTED = {"litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]}}
 MODELS = [{"model_name": "m", "litellm_params": {"model": "openai/x"}}]
@@ -102,6 +105,10 @@ def test_wrong_configuration_fails(config, told_of, checked):
     assert "Input should" not in printed
 
 
+def test_mistakes_are_listed_in_json(checked):
+    assert len(checked(WRONG, as_json=True, code=1)["mistakes"]) == 2
+
+
 def test_wildcard_alias_or_database_names_a_group(checked):
     named = settings(models={"openai/gpt-4o": "observe", "four": "observe", "*": "observe"})
     checked({**WILD, **named, "router_settings": {"model_group_alias": {"four": "openai/gpt-4o"}}})
@@ -153,3 +160,42 @@ def test_clients_prints_settings_that_clients_can_read(tmp_path, capsys):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"model_list": MODELS}))
     assert main(asked) == 2
     assert "--probe" in capsys.readouterr().err
+
+
+def mistakes(settings):
+    return configuration_of({"callback_settings": {"ctx_hooks": settings}}).mistakes
+
+
+OTHER_SYSTEMS = {
+    "reserveTokens": "reserve", "keepRecentTokens": "keep_recent", "context_window_override": "max_input_tokens",
+    "contextTokens": "window_tokens", "historyLimit": "max_turns", "dmHistoryLimit": "max_turns",
+    "soft_trim_ratio": "tool_results", "hard_trim_ratio": "tool_results", "max_lines": "tool_results",
+    "max_overflow_compaction_attempts": "rescue_attempts", "TOOL_OUTPUT_MAX_LINES": "tool_results",
+    "TOOL_OUTPUT_MAX_BYTES": "tool_results", "TOOL_OUTPUT_DIR": "archive",
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_results", "TOOL_OUTPUT_RETENTION_DAYS": "archive",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), OTHER_SYSTEMS.items())
+def test_name_of_another_system_gets_a_valid_hint(name, field):
+    line, *_ = mistakes({"defaults": {name: 7}})
+    assert f"defaults.{name}: there is no such field; " in line
+    assert re.search(rf"`{field}[`:]", line)
+    for written in re.findall("write `(.+?)`", line):
+        assert not mistakes({"defaults": yaml.safe_load(written.replace("FOLDER", "/folder"))})
+
+
+@pytest.mark.parametrize(("settings", "hint"), [
+    ({"default": {}}, "default: there is no such field; did you mean 'defaults'?"),
+    ({"mode": "observe"}, "mode: there is no such field; it belongs under `defaults`"),
+    ({"teams": {"a": {"languag": "zh"}}}, "; did you mean 'language'?"),
+    ({"teams": {"a": {"tool_results": {"max_line": 9}}}}, "; did you mean 'max_lines'?"),
+    ({"defaults": {"archive": {"scoop": "team"}}}, "; did you mean 'scope'?"),
+    ({"defaults": "observed"}, "; did you mean 'observe'?"), ({"defaults": {"locked": ["mod"]}}, "; did you mean 'mode'?"),
+    ({"defaults": {"request_may_set": ["balance"]}}, "; did you mean 'balanced'?"),
+])  # fmt: skip
+def test_check_alone_suggests_spellings(settings, hint):
+    found = configuration_of({"callback_settings": {"ctx_hooks": settings}})
+    assert hint in " ".join(found.mistakes)
+    seen = found.policies.resolve(Caller(team_names=("a",))).ignored
+    assert not any(word in " ".join(seen) for word in ("did you mean", "write `"))

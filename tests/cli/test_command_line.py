@@ -190,13 +190,6 @@ def test_error_is_one_line_and_ends_with_2(words, arguments, here):
         assert (done.returncode, done.stderr, len(json.loads(done.stdout))) == (2, "", 1)
 
 
-def test_finding_a_mistake_ends_with_1(here):
-    for option in ([], ["--json"]):
-        done = here("check", "mistake.yaml", *option)
-        assert (done.returncode, done.stderr) == (1, "")
-        assert "defaults.reserve" in done.stdout
-
-
 def test_request_may_come_from_standard_input(inputs, here):
     piped = f"{sys.executable} -m ctx_hooks explain - --model gpt-4o < surrogate.json"
     done = run(inputs, piped, program=["sh", "-c"], PYTHONIOENCODING="ascii")
