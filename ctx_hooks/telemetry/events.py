@@ -115,7 +115,7 @@ class CompactionEvent:
 
 @dataclass(frozen=True, slots=True)
 class LimitEvent:
-    """A deployment has shown a limit to one tenant, beside its stated window. In provider tokens."""
+    """A deployment has shown a new limit to one tenant, beside its stated window. In provider tokens."""
 
     name: Literal["limit_learned"]
     deployment: str = field(metadata=shown("log"))
