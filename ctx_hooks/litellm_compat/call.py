@@ -143,7 +143,8 @@ class Call:
         named = (self.fields.get("litellm_session_id"), self.metadata.get("session_id"), own.get("session_id"))
         sessions = (*named, self.fields.get("user"), self.headers.get(SESSION_HEADER))
         session = next(filter(None, map(text_or_empty, sessions)), "")
-        account = self.account
+        policy, account = self.headers.get(HEADER, ""), self.account
+        too_long = [kind for kind, name in (("session", session), ("policy", policy)) if len(name) > LONGEST_NAME_CHARS]
         caller = self._callers[group, overrides] = Caller(
             group=_name(group),
             deployment=overrides,
@@ -154,8 +155,9 @@ class Call:
             team=_overrides(auth, "team_metadata"),
             key_names=tuple(filter(None, (account["key_alias"],))),
             key=_overrides(auth, "metadata"),
-            request_policy=_name(self.headers.get(HEADER, "")),
+            request_policy=_name(policy),
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
+            too_long=tuple(too_long),
         )
         return caller
 
@@ -245,7 +247,6 @@ def chosen_by_router(fields: Mapping[str, Any]) -> Any:
 
 
 def _name(text: str) -> str:
-    """Return the name, "" for one that is too long to match anything."""
     return text if len(text) <= LONGEST_NAME_CHARS else ""
 
 

@@ -38,7 +38,10 @@ _CHOSEN = "sessions."
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request, with the names that scopes match and the overrides in its metadata, as `as_text` has them."""
+    """The caller of a request, with the names that scopes match and the overrides in its metadata, as `as_text` has them.
+
+    `too_long` lists the kinds of names that were left out for their length.
+    """
 
     group: str = ""
     deployment: str = ""
@@ -51,6 +54,7 @@ class Caller:
     key: str = ""
     request_policy: str = ""
     request: str = ""
+    too_long: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class Policies:
 
     def _request(self, caller: Caller, policy: Policy) -> tuple[ReadScope, list[str]]:
         """Return the fields that the request sets and may set, and a message for each one that it may not."""
-        refused: list[str] = []
+        refused = [f"request: a {name} is too long to be one" for name in caller.too_long]
         # A field's name allows only the field, also if a policy has the same name.
         allowed = set(policy.request_may_set) - Policy.model_fields.keys()
         named = self._read("x-ctx-hooks", caller.request_policy)

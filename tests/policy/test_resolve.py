@@ -234,10 +234,14 @@ def test_a_nesting_without_end_is_no_crash():
         assert resolve({}, request=overrides).policy == Policy()
 
 
-def test_names_that_are_too_long_match_nothing():
+def test_names_that_are_too_long_match_nothing_and_are_told():
     long = "s:" + "x" * 1_000_000
-    caller = ask({"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}})
+    fields = {"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}}
+    caller = ask(fields)
     assert (caller.session, caller.request_policy) == ("", "")
+    found = Policies(Settings.model_validate(CHOSEN)).resolve(caller)
+    for kind in ("session", "policy"):
+        assert f"request: a {kind} is too long to be one" in found.ignored
 
 
 def test_memory_is_bounded_by_bytes_whatever_callers_send():
