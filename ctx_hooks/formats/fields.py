@@ -132,8 +132,8 @@ def text_or_empty(value: Any) -> str:
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
-    """Return `value` if it is a mapping, else an empty one."""
-    return value if isinstance(value, MAPPINGS) else {}
+    """Return `value` if it is a mapping, else an empty one. Most are None, for which `isinstance` takes long."""
+    return value if value is not None and isinstance(value, MAPPINGS) else {}
 
 
 def listed(value: Any) -> Sequence[Any]:
