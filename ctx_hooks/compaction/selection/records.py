@@ -61,9 +61,10 @@ def saved_line(text: str) -> tuple[int, int] | None:
 def _rows(text: str) -> list[tuple[int, int]]:
     """Return the rows below the header of a table."""
     lines = text.splitlines(keepends=True)
-    for delimiter in DELIMITERS:
+    header = next((line for line in lines if line.strip()), "")
+    for delimiter in filter(header.__contains__, DELIMITERS):
         counts = [line.count(delimiter) for line in lines if line.strip()]
-        if len(counts) > LEAST_RECORDS and counts[0] and counts.count(counts[0]) >= LEAST_SAME * len(counts):
+        if len(counts) > LEAST_RECORDS and counts.count(counts[0]) >= LEAST_SAME * len(counts):
             if delimiter == "," and counts[0] == 1:
                 return []  # prose and code have a comma in many lines
             ends = [0]
@@ -86,6 +87,8 @@ def _objects(text: str) -> list[tuple[int, int]]:
 
     A string that contains JSON is read as JSON: its quotes have more backslashes than those around it.
     """
+    if _RECORD.search(text) is None:
+        return []
     lists: list[list[tuple[int, int]]] = []
     containers = [_Container(0)]
     strings: list[tuple[int, int]] = []  # the backslashes before the quotes of open strings, and the containers around each
