@@ -27,6 +27,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.attempts import Limits
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
@@ -262,6 +263,12 @@ class TestWhatCompactingCosts:
         target = to(self.window_tokens, prices=NO_CACHE, compaction="cost_aware", summary={"model": "small"})
         decision, _ = decided(self.request, replace(target, writing_prices=writing))
         assert isinstance(decision, Compressed if compacts else Untouched)
+
+    def test_retry_asks_for_no_price(self):
+        target = to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE)
+        refused = replace(decided(self.request, target)[1], overflow=Overflow("input", "x"), failed=True)
+        decision, _ = decided(self.request, replace(target, attempt=1), Limits(target.window, previous=refused))
+        assert isinstance(decision, Compressed)
 
 
 @pytest.mark.parametrize(("source", "room", "is_whole"), [

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import engine_requests
 import pytest
-from engine_requests import NOW, sent, to, tokens_of
-from strategies import FIELDS, every_format
+from engine_requests import COUNTER, NOW, sent, to, tokens_of
+from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks.addons.retrieval import tool
+from ctx_hooks.compaction.history import message_stats
+from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried, Untouched
+from ctx_hooks.formats import MessageReader
 from ctx_hooks.learning.attempts import Limits, limits_of
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -21,7 +24,8 @@ from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import violations
-from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 STORED = {}
 OFFERING = ("openai-chat", "anthropic", "openai-responses")
@@ -132,3 +136,15 @@ def test_harmful_tool_is_not_offered(fmt, fields):
     assert STORED
     assert not found.offers
     assert RETRIEVE not in json.dumps(found.decision.changes[FIELDS[fmt]])
+
+
+@every_format
+@pytest.mark.parametrize(("ending", "given"), [("?", True), (".", False)])
+def test_question_behind_results_gets_earlier_text(fmt, ending, given):
+    """A client's reminder, new with each request, would be given another text each time."""
+    turn = spoken(fmt, "user", f"Who has tuned the piano{ending}")
+    index = message_stats(MessageReader(fmt, [*session(fmt, turns=3).items[:-1], turn]), COUNTER)
+    budget = Budget(LocalTokens(16_000), ProviderTokens(20_000), COUNTER)
+    assert not index[-2].is_request
+    assert asks(index, len(index) - 1, budget) == given
+    assert asks(index[-1:], 0, budget), "elsewhere no question is needed"

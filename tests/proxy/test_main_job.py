@@ -41,7 +41,7 @@ def seen_by_client(answer):
     return [*dict.fromkeys(named)], headers | dict.fromkeys(VARYING & headers.keys())
 
 
-@in_turn
+@pytest.mark.parametrize(("route", "stream"), [(r, n % 2 == 0) for n, r in enumerate(ALL.values())], ids=ALL)
 def test_request_known_as_too_long_is_fitted(route, stream, proxy, provider):
     answer = route.ask(proxy, group=route.fitted, stream=stream)
     assert answer.status_code == 200, answer.text

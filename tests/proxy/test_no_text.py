@@ -13,14 +13,14 @@ import httpx
 import pytest
 from marked import FAULT, MARK, marked_session, nested, recorded
 from prometheus_client.parser import text_string_to_metric_families
-from routes import CHAT, GEMINI, MESSAGES, RESPONSES
+from routes import CHAT, GEMINI, MESSAGES, RESPONSES, ROUTES
 
 from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.behaviour import WORDINGS, Wording
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
-ROUTES = (CHAT, MESSAGES, RESPONSES, GEMINI)
+FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
 ENDS = ("fitting", "compressed", "observed", "hopeless", "hasty")
 ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
 """Messages that are none, or cannot be read."""
@@ -49,7 +49,7 @@ def written(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(WORDINGS, "quoting", QUOTING)
         with recorded(folder) as (proxy, provider):
-            ends = [(route, end, (n + m) % 2 == 1) for n, route in enumerate(ROUTES) for m, end in enumerate(ENDS)]
+            ends = [(route, end, (n + m) % 2 == 1) for n, route in enumerate(FOUR) for m, end in enumerate(ENDS)]
             ends += [(route, end, end != "rescued") for route in ROUTES for end in ("rescued", "rescued-in-stream")]
             sessions = [route.post(proxy, {**marked_session(route, end), "stream": stream}) for route, end, stream in ends]
             faulty = marked_session(CHAT, "compressed")

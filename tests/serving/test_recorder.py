@@ -146,6 +146,16 @@ async def test_translated_retry_is_logged_once(heard):
     assert [event.attempt for event in heard] == [0, 1]
 
 
+async def test_unmarked_retry_is_recorded_as_retry(heard):
+    flow = RequestFlow(Settings())
+    fields = with_request_id(agent_session("openai-chat", turns=40))
+    target = replace(to(200_000), request_id=Call(fields).request_id)
+    await flow.before_attempt(Request("openai-chat", fields), target)
+    await flow.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
+    await flow.before_attempt(Request("openai-chat", fields), target)
+    assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
+
+
 async def test_fallback_counts_for_requested_group(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=1))

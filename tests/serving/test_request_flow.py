@@ -277,6 +277,17 @@ async def test_blocked_small_window_answers_400():
     assert refused.value.status_code == 400
 
 
+async def test_attempt_names_uncounted_content():
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA" + "Zq3x" * 2_000}
+    searched = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    sent, runner = session("openai-responses", turns=8), RequestFlow()
+    fields = {**sent.fields, "input": [sealed, searched, *sent.fields["input"]], "tools": [{"type": "web_search"}]}
+    await runner.deciding.decide(replace(sent, fields=fields), to(10_000))
+    uncounted = last_of(runner).uncounted
+    assert (uncounted.holds_any, uncounted.holds_hosted, uncounted.holds_unbilled) == (True, True, True)
+    assert last_of(runner).guessed_tokens >= 1_000, "the tool's definition"
+
+
 @pytest.mark.parametrize("used_hosted_tools", [False, True])
 async def test_bill_with_hosted_reading_teaches_no_ratio(used_hosted_tools):
     runner = await flow_after(session(turns=8), to(10_000))

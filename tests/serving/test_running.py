@@ -158,6 +158,8 @@ def test_answer_finds_attempt_by_its_deployment(both):
 
 def test_failure_of_one_attempt_leaves_the_other(both):
     failed = both.failed(Overflow("input", "x"), "too long", DeploymentName("m", "gpt"))
+    assert both.failed(None, "again", DeploymentName("m", "gpt")) is None, "it fails once"
+    assert (failed.overflow.kind, failed.refusal) == ("input", "too long")
     assert failed.to.deployment == "m:openai/gpt"
     assert both.last(MAIN.to).failed
     assert not both.last(SHADOW.to).failed
