@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import engine_requests
 import pytest
-from ctx_hooks.compaction.retrieval_share import asks
 from engine_requests import COUNTER, NOW, sent, to, tokens_of
 from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.compaction.history import message_stats
+from ctx_hooks.compaction.quoting import asks
 from ctx_hooks.conversation.handles import Retrievable, handle_of
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
