@@ -15,8 +15,7 @@ def groups(url):
         yield deployment(url, f"cursor-{mode}", "openai/served", max_input_tokens=4_000, ctx_hooks=policy)
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("mode", ["enforce", "off"])
+@pytest.mark.parametrize(("mode", "stream"), [("enforce", False), ("enforce", True), ("off", False)])
 def test_provider_gets_nothing_of_the_plugin(mode, stream, proxy, provider):
     """LiteLLM sends its own metadata there; the answer is read as chat, so no hidden tool can be offered."""
     metadata = {"ctx_hooks": {"language": "zh"}, "purpose": "a test"}

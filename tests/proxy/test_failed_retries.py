@@ -25,6 +25,7 @@ CASES = [
     if (n + m) % 2 == 0
 ]
 """Each fault on two routes, each route with two faults or more."""
+ANSWERED = [(route, ("whole", "streamed")[n % 2]) for n, route in enumerate(ROUTES)]
 KEPT_HEADERS = ("retry-after", "content-type", "x-litellm-attempted-fallbacks", "x-litellm-attempted-retries")
 
 
@@ -36,7 +37,7 @@ def elsewhere_groups(url):
     """Two groups for each case: one for a request that the server refuses first, one for the same case without that."""
     slow = [(route, "slow", 0) for route in ROUTES]
     others = [("chat", form, 0) for form in ("recovers", "falls-back", "overflows", "pair")]
-    for case in (*CASES, *((route, form, 0) for route in ROUTES for form in FORMS), *slow, *others):
+    for case in (*CASES, *((*case, 0) for case in ANSWERED), *slow, *others):
         for size in ("short", "long"):
             name = f"{group_of(*case)}-{size}"
             for model in (f"{name}-a", f"{name}-b") if case[1] == "pair" else (name,):
@@ -156,7 +157,7 @@ def test_failed_attempt_cools_only_its_deployment(size, proxy, server):
     assert failed not in {model for model, _ in server.asked}
 
 
-@pytest.mark.parametrize(("route", "form"), zip(ROUTES, ("whole", "streamed", "whole", "streamed"), strict=True))
+@pytest.mark.parametrize(("route", "form"), ANSWERED)
 def test_answered_retry_costs_what_first_answer_costs(route, form, proxy, server):
     direct, retried = (ask(proxy, (route, form, 0), size) for size in (SHORT, SIZE))
     assert [status for _, status in server.asked] == [200, 400, 200]

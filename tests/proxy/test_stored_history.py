@@ -40,8 +40,7 @@ def text_of(turn):
     return source_text(random.Random(turn), RESULT_CHARS)
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("model", ["unknown", "known"])
+@pytest.mark.parametrize(("model", "stream"), [("unknown", True), ("known", False)])
 def test_session_goes_on_past_window(model, stream, proxy, provider):
     run_session(proxy, f"files-{model}", stream=stream)
     records = provider.requests()
