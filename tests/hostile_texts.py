@@ -1,4 +1,4 @@
-"""Some fifty kinds of text that tools return, at any length, among them kinds that are slow to read or misleading.
+"""Kinds of text that tools return, at any length, among them kinds that are slow to read or misleading.
 
 >>> kinds["hex, lines"](10)
 'dc6486c479'
