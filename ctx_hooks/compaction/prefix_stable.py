@@ -14,10 +14,10 @@ from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.quoting import Quoting, added
-from ctx_hooks.compaction.steps import Outcome, Step, StepReport, long_request, oldest_turns, results
+from ctx_hooks.compaction.steps import Choice, Outcome, Step, StepReport, long_request, oldest_turns, results
 from ctx_hooks.compaction.steps.results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
-from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Choice, Forms, Summaries, WrittenSummary, is_current
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, Summaries, WrittenSummary, is_current
 from ctx_hooks.compaction.tool_texts import MOST_RESULTS
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation

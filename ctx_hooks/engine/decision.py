@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.formats.wire_format import WireFormat
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.telemetry.events import Outcome
 from ctx_hooks.tokens.units import ProviderTokens
 
@@ -63,6 +64,18 @@ class LeftToFallback(Decision):
 
 class NotRetried(Decision):
     """A retry that would be less than 5 % smaller than the refused request: it is not sent."""
+
+
+class Decided(NamedTuple):
+    """A decision, and the resulting attempt.
+
+    Attributes:
+        offers: whether the model is offered the tool that returns removed texts.
+    """
+
+    decision: Decision
+    attempt: Attempt
+    offers: bool = False
 
 
 def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:

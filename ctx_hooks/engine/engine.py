@@ -1,19 +1,20 @@
 """Pure functions that make one decision about one attempt. They get their inputs as arguments, frozen once an attempt."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
+from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import (
     Compressed,
-    Decision,
+    Decided,
     FailedOpen,
     Figures,
     GaveUp,
@@ -24,9 +25,9 @@ from ctx_hooks.engine.decision import (
 from ctx_hooks.formats.fields import items_of
 from ctx_hooks.learning.attempts import Attempt, Limits, attempt_at
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, RetryPlan, smaller_than
-from ctx_hooks.request.request import TRUNCATION, Request, counted_history, estimated_history
+from ctx_hooks.request.request import TRUNCATION, Request, counted_history
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import Deadline, Timings
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
@@ -34,18 +35,6 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_pro
 MOST_BYTE_ROUNDS = 8
 """Each round brings a request nearer to its goal in bytes; screenshots take one or two."""
 KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
-
-
-class Decided(NamedTuple):
-    """A decision, and the resulting attempt.
-
-    Attributes:
-        offers: whether the model is offered the tool that returns removed texts.
-    """
-
-    decision: Decision
-    attempt: Attempt
-    offers: bool = False
 
 
 def decide_by_size(request: Request, to: Target, limits: Limits, most_tokens: int) -> Decided | None:
@@ -100,10 +89,17 @@ def decide_by_last_resort(request: Request, to: Target, limits: Limits, reason: 
         messages, continues = asked.messages.conversation(), asked.continues_stored_history
         return last_resort.compress(messages, budget, continues=continues, skimmed=left)
 
-    measure, counter = partial(estimated_history, left_out=skimmed.tokens), Counter(vocabulary_of(to.model))
+    measure, counter = partial(_estimated_history, left_out=skimmed.tokens), Counter(vocabulary_of(to.model))
     decided = _decide(request.with_only(skimmed.kept), to, limits, counter, Timings(), measure, compress)
     is_cut = isinstance(decided.decision, (Compressed, GaveUp))
     return decided._replace(decision=replace(decided.decision, reason=reason)) if is_cut else decided
+
+
+def _estimated_history(request: Request, left_out: LocalTokens) -> History:
+    """Return the request's history with estimated figures, which teach nothing; `left_out` tokens are of other messages."""
+    conversation = request.messages.conversation()
+    preamble_tokens = LocalTokens(left_out + sum(map(last_resort.ESTIMATE.text, conversation.preamble)))
+    return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")
 
 
 def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, reason: str) -> Decided:
@@ -220,7 +216,7 @@ def _sent(
         if to.retrievable is not None and to.retrievable.tool is not None:
             changes |= request.with_tool(to.retrievable.tool)
     if changes and not to.attempt:
-        attempt = replace(attempt, rereads=fitting.rereads_in(to, history, budget))
+        attempt = replace(attempt, rereads=_rereads_in(to, history, budget))
     attempt = replace(
         attempt,
         sent_tokens=sent,
@@ -236,6 +232,14 @@ def _sent(
         changes |= request.with_output(output_tokens)
         attempt = replace(attempt, output_tokens=output_tokens)
     return _concluded(changes, outcome, plan, attempt)._replace(offers=offers)
+
+
+def _rereads_in(to: Target, history: History, budget: Budget) -> Mapping[str, int]:
+    """Return the newest answer's re-reads by tool, none if the search would take too long."""
+    try:
+        return rereads(history, fitting.thresholds_of(history, budget), to.summaries)
+    except CompressionTimeoutError:
+        return {}  # the request itself is fitted by now
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:

@@ -1,6 +1,5 @@
 """What an attempt may have, and a history compressed to it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ctx_hooks import message_rules
@@ -8,7 +7,6 @@ from ctx_hooks.compaction import cost
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, is_first_request, newest_turns
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.compaction.steps.results import least_capped_chars
 from ctx_hooks.conversation.handles import CutTexts
@@ -18,7 +16,6 @@ from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_outp
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import CompressionTimeoutError
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget
@@ -131,7 +128,7 @@ def compressed(limits: Limits, request: Request, history: History, to: Target, b
         mode=to.policy.mode,
     )
     emit(event)
-    thresholds = _thresholds(history, budget)
+    thresholds = thresholds_of(history, budget)
     if history.tokens > limits.window_less_error() or not _costs_more(history, thresholds, to):
         outcome, _ = compacted(history, thresholds, to.summaries)
     elif budget.policy.tool_results.apply == "always":
@@ -144,15 +141,8 @@ def compressed(limits: Limits, request: Request, history: History, to: Target, b
     return outcome
 
 
-def rereads_in(to: Target, history: History, budget: Budget) -> Mapping[str, int]:
-    """Return the newest answer's re-reads by tool, none if the search would take too long."""
-    try:
-        return rereads(history, _thresholds(history, budget), to.summaries)
-    except CompressionTimeoutError:
-        return {}  # the request itself is fitted by now
-
-
-def _thresholds(history: History, budget: Budget) -> Thresholds:
+def thresholds_of(history: History, budget: Budget) -> Thresholds:
+    """Return the sizes that a compaction of a history goes by."""
     return Thresholds(budget, budget.goal_tokens if is_first_request(history.index) else None)
 
 

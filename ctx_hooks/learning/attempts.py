@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.summary.model_written import Choice
+from ctx_hooks.compaction.steps import Choice
 from ctx_hooks.formats import Format
 from ctx_hooks.learning.observations import DeploymentStats
 from ctx_hooks.message_rules.reasoning import wants_reasoning

@@ -6,7 +6,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, MessageStats, from_newest_summary, history_of, message_stats
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format, MessageReader
@@ -16,7 +15,7 @@ from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request.sizes import Bound, bound_of
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ProviderTokens
 
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
@@ -181,10 +180,3 @@ def counted_history(request: Request, counter: Counter) -> History:
     """Return the history as `counter` counts it; raises MalformedConversationError and CompressionTimeoutError."""
     messages = request.messages
     return history_of(messages, message_stats(messages, counter), counter, continues=request.continues_stored_history)
-
-
-def estimated_history(request: Request, left_out: LocalTokens) -> History:
-    """Return the request's history with estimated figures, which teach nothing; `left_out` tokens are of other messages."""
-    conversation = request.messages.conversation()
-    preamble_tokens = LocalTokens(left_out + sum(map(last_resort.ESTIMATE.text, conversation.preamble)))
-    return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")

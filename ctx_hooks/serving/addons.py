@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from ctx_hooks.engine.engine import Decided
+from ctx_hooks.engine.decision import Decided
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Attempt, Limits
 from ctx_hooks.learning.learned import Learned

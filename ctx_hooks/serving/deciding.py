@@ -9,8 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
-from ctx_hooks.engine.engine import Decided
+from ctx_hooks.engine.decision import Decided, Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import Attempt, Limits, limits_of, sent_unchanged, with_counts
 from ctx_hooks.learning.learned import Learned

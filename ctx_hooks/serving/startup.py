@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ctx_hooks.litellm_compat.deployments import configuration, listed_deployment, names_redis
 from ctx_hooks.litellm_compat.errors import failing_open, on_fault
@@ -17,7 +18,6 @@ from ctx_hooks.policy.resolve import Caller, Policies, as_text, environment, swi
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import window_at
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.events import FaultEvent, StartEvent
@@ -25,6 +25,9 @@ from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.log import LOGGED, log_event
 from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import load_vocabularies
+
+if TYPE_CHECKING:
+    from ctx_hooks.serving.request_flow import RequestFlow
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -34,7 +37,7 @@ _ends: list[Callable[[], object]] = []
 """Events belong to the whole process: a second handler's sinks replace the first handler's."""
 
 
-def start(settings: Settings, mistakes: Sequence[str], flow: Callable[[], RequestFlow]) -> None:
+def start(settings: Settings, mistakes: Sequence[str], flow: "Callable[[], RequestFlow]") -> None:
     """Load everything that the first request would wait for; show the Router overflows that LiteLLM does not recognise.
 
     If the environment switches the plugin off, this does nothing. `mistakes` has a line for each mistake in the settings.

@@ -13,6 +13,8 @@ estimate."""
 
 ESTIMATE_ERROR_FRACTION = 0.05
 """How far an estimate in provider tokens may be off: the 95th percentile, with a learned factor."""
+CHARS_PER_TOKEN = 4
+"""English and code have three to five characters a token."""
 
 
 def to_provider(tokens: LocalTokens, factor: float) -> ProviderTokens:

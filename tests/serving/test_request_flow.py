@@ -282,7 +282,7 @@ async def test_attempt_names_uncounted_content():
     searched = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     sent, runner = session("openai-responses", turns=8), RequestFlow()
     fields = {**sent.fields, "input": [sealed, searched, *sent.fields["input"]], "tools": [{"type": "web_search"}]}
-    await runner.deciding.decide(replace(sent, fields=fields), to(10_000))
+    await runner.deciding.decide(sent.with_fields(fields), to(10_000))
     uncounted = last_of(runner).uncounted
     assert (uncounted.holds_any, uncounted.holds_hosted, uncounted.holds_unbilled) == (True, True, True)
     assert last_of(runner).guessed_tokens >= 1_000, "the tool's definition"

@@ -12,8 +12,7 @@ from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
 from ctx_hooks.conversation.handles import Retrievable
-from ctx_hooks.engine.decision import NotRetried
-from ctx_hooks.engine.engine import Decided
+from ctx_hooks.engine.decision import Decided, NotRetried
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, with_request_id
 from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
 from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, installed, proxy_router

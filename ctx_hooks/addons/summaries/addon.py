@@ -18,7 +18,7 @@ from ctx_hooks.addons.summaries.writing import Answer, ask, parts_of, payer_of, 
 from ctx_hooks.compaction.history import settled_length
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
-from ctx_hooks.engine.engine import Decided
+from ctx_hooks.engine.decision import Decided
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.deployments import deployments

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ctx_hooks.compaction.history import History, digest_of
-from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary, newest_within, prefixes
+from ctx_hooks.compaction.steps import Choice
+from ctx_hooks.compaction.summary.model_written import Summaries, WrittenSummary, newest_within, prefixes
 from ctx_hooks.conversation.model import Message, is_request
 from ctx_hooks.formats import MessageReader
 from ctx_hooks.formats.fields import unmarked

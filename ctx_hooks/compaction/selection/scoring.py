@@ -9,11 +9,11 @@ from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
-from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.texts.identifiers import identifiers, words_in
 from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.units import CHARS_PER_TOKEN
 
 PLACEHOLDER_TOKENS = 24
 """Cost of the placeholder above the kept lines of a part (22 in English and o200k_base; 40 in Chinese)."""

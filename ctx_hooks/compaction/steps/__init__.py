@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
@@ -29,6 +28,23 @@ class StepReport:
     tokens_saved: int
     messages_touched: int
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The form of the newest compaction in a request.
+
+    Attributes:
+        compaction: its digest.
+        prefix: the prefix of its summary, "" for the deterministic form.
+        length: how many messages of the history are compacted.
+        free_tokens: the local tokens that may come before the next compaction is due; None if that one begins with this one.
+    """
+
+    compaction: str
+    prefix: str
+    length: int
+    free_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from itertools import groupby
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import changes_nothing
-from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.compaction.tool_texts import call_of, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
@@ -17,7 +16,7 @@ from ctx_hooks.conversation.model import Message, ToolResult
 from ctx_hooks.policy.settings import Direction, Policy, ToolResultLimits
 from ctx_hooks.texts.pieces import error_lines, head_end, tail_start, utf8_bytes
 from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.units import LocalTokens
+from ctx_hooks.tokens.units import CHARS_PER_TOKEN, LocalTokens
 
 LEAST_ARRIVING_CHARS = 2_000
 """At least this much of a cut result is kept (OpenClaw)."""

@@ -19,6 +19,7 @@ from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
 from ctx_hooks.texts.statements import sentences, tells
 from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.units import CHARS_PER_TOKEN
 
 SUMMARY_FRACTION = 0.08
 MOST_SUMMARY_TOKENS = 3_000
@@ -37,8 +38,6 @@ BEGINNING_CHARS, END_CHARS = 200, 300
 COLONS = (":", "\uff1a")
 SHORTER_TOKENS, FILES_TOKENS = 400, 750
 """The records' size if there is no room for more, and the changed files' size if there is no room for that."""
-CHARS_PER_TOKEN = 4
-"""English and code have three to five characters a token."""
 LONGEST_ACKNOWLEDGEMENT_BYTES = 24
 """A line for "I see." would cost as much as a user's sentence, and separate the sentences around it."""
 ENTRY_CHARS = 3

@@ -1,7 +1,7 @@
 """Summaries that a model has written: the messages that they replace, and which one a compaction contains.
 
 A summary belongs to the first messages of a history, by their digest. Only a compaction adds it to a request. A compaction
-that was sent in one form is always sent in this form: `Choice` records it.
+that was sent in one form is always sent in this form: the `Choice` in its `Outcome` records it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,23 +49,6 @@ class Summaries:
 
 
 NO_SUMMARIES = Summaries()
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The form of the newest compaction in a request.
-
-    Attributes:
-        compaction: its digest.
-        prefix: the prefix of its summary, "" for the deterministic form.
-        length: how many messages of the history are compacted.
-        free_tokens: the local tokens that may come before the next compaction is due; None if that one begins with this one.
-    """
-
-    compaction: str
-    prefix: str
-    length: int
-    free_tokens: int | None = None
 
 
 def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tuple[bytes, ...]:

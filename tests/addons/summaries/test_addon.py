@@ -10,7 +10,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 from ctx_hooks.addons.summaries import addon
 from ctx_hooks.addons.summaries.addon import is_due
 from ctx_hooks.addons.summaries.stored import StoredSummaries
-from ctx_hooks.compaction.summary.model_written import Choice
+from ctx_hooks.compaction.steps import Choice
 from ctx_hooks.engine.decision import Compressed
 from ctx_hooks.learning.attempts import Attempt, Limits
 from ctx_hooks.litellm_compat.call import DeploymentName

@@ -6,7 +6,8 @@ import pytest
 
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.addons.summaries.stored import HANDLE, KEY_PREFIX, MOST_OF_A_CONVERSATION, StoredSummaries
-from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
+from ctx_hooks.compaction.steps import Choice
+from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.store.sealing import SECRET_VARIABLE, sealed, tenant_key
 from ctx_hooks.store.shared_store import SharedStore
 
