@@ -17,6 +17,8 @@ OUTCOME_CHARS = 200
 MOST_REASONS = 2
 ENDING_CHARS = 120
 """The longest quotation of the end of a call's output."""
+LAST_CHARS = 1_000
+"""The end of a structured text, in which the last phrase is looked for: behind it come the fields of its envelope."""
 OUTPUT = "\nOutput:\n"
 """Codex puts the time and the status before it."""
 TRACEBACK = "Traceback (most recent call last)"
@@ -35,6 +37,11 @@ _MARKUP = re.compile(r"(?:\s*</?[\w:.-]{1,80}(?:\s[^<>]{0,200})?>)+\s*|\W*")
 """A line of elements or signs without a word is no outcome."""
 _LABELLED = re.compile(r"[A-Z]\w*(?: \w+){0,3}: [\w.]+(?: \w+)?")
 """A line such as "Timeout limit: 30 seconds" after an output is the tool's own."""
+_QUOTED = re.compile(r"\\+[nrt\"/]+|\"|(?<=[=(,{\[])'|(?<=, )'|(?<!\\)'(?=[),}\]])|[{}\[\]]")
+"""What encloses the texts of JSON, of JSON in a string, and of an object that a program printed."""
+_ESCAPED = re.compile(r"\\+'")
+_PHRASE = re.compile(r"(?:[^\W\d_]{2,}[,.:;]? +){2}[\w(/]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
+"""Three words in a row; or six characters of a script that has no spaces between them."""
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
     re.IGNORECASE,
@@ -118,7 +125,17 @@ def _ending(text: str) -> str:
     if len(text) <= 2 * ENDS_CHARS and TRACEBACK not in text and len(whole := "; ".join(lines)) <= ENDING_CHARS:
         return whole
     line = lines[-1] if lines else ""
-    return line if len(line) <= ENDING_CHARS else placeholders.GAP + line[1 - ENDING_CHARS :]
+    if len(line) <= ENDING_CHARS:
+        return line
+    end = placeholders.GAP + line[1 - ENDING_CHARS :]
+    words = _last_words(text[-LAST_CHARS:]) if _QUOTED.search(line) else end
+    return words or ("" if "\\" in end else end)  # the fields of an envelope say nothing
+
+
+def _last_words(text: str) -> str:
+    """Return the last phrase in the end of a structured text on one line; "" if it has only names, figures and signs."""
+    said = [" ".join(piece.split()) for piece in _QUOTED.split(text) if _PHRASE.search(piece)]
+    return _ESCAPED.sub("'", said[-1])[:ENDING_CHARS].strip(" ,;:=(\\") if said else ""
 
 
 def _lines(text: str) -> list[str]:

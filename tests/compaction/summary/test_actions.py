@@ -1,5 +1,6 @@
 """What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
+import json
 import time
 
 import pytest
@@ -163,6 +164,31 @@ def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
 def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
     (action,) = actions_of(calls(("bash", {"command": "pytest -q"}, result)))
     assert action.outcome == outcome
+
+
+def in_envelopes(text, levels, *, is_printed):
+    """Return a result as servers wrap it: a field of JSON, in a string of JSON, in an object that a program prints."""
+    for _ in range(levels):
+        text = json.dumps(
+            {"content": [{"type": "text", "text": text, "annotations": None}], "isError": False}, ensure_ascii=False
+        )
+    return (
+        f"meta=None content=[TextContent(type='text', text={text!r}, annotations=None)] isError=False"
+        if is_printed
+        else text
+    )
+
+
+@pytest.mark.parametrize("is_printed", [False, True])
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("words", [
+    "Successfully wrote 38 lines to /srv/report.md", "Input validation error: 'hash' is a required property",
+    "The process 7 doesn't accept input", "已成功创建报告文件",
+])  # fmt: skip
+def test_ending_in_an_envelope_is_its_words(words, levels, is_printed):
+    result = in_envelopes("Row 1 of many rows. " * 30 + f"\n{words}", levels, is_printed=is_printed)
+    (action,) = actions_of(calls(("run_it", {"command": "x"}, result)))
+    assert action.outcome == words
 
 
 @pytest.mark.parametrize(("output", "why"), [
