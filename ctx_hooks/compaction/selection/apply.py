@@ -17,6 +17,8 @@ from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
 """The kept beginning of a text without kept segments: it says what the text was about."""
+LINE_FRACTION = 0.6
+"""A result stays whole if the line in its place is longer than this share of it: what is saved says less than the text."""
 _NO_LINES: frozenset[int] = frozenset()
 
 
@@ -49,7 +51,8 @@ class Shortener:
         part, source = message.parts[k], self._sources.get((i, k))
         if isinstance(part, ToolResult) and source is not None:
             short = _short_result(part, source, kept, self._calls[i, k], budget)
-            return with_text(part, short) if len(short) < len(source.text) else part
+            saves = len(short) < len(source.text) * (1 if kept else LINE_FRACTION)
+            return with_text(part, short) if saves else part
         if isinstance(part, Text) and source is not None:
             short = _short_text(part, source, message.role, kept | source.stays, budget)
             return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part

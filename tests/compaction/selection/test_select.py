@@ -38,6 +38,18 @@ def test_removed_results_leave_no_name_lists():
     assert sum(f"parse_{n}" in sent and f"holds parse_{n}" not in sent for n in range(60)) == 0
 
 
+def test_short_results_stay_where_their_line_saves_little():
+    note = "the written part went into the folder of all notes, and the index of the folder was made anew from it"
+    command = "python write_note.py " + "--with-everything " * 117
+    calls = [called(f"{'done ' * 40}{n}\n{note} {n}", f"c{n}", "bash", {"command": f"{command} {n}"}) for n in range(60)]
+    asked = [{"role": "user", "content": "go on"}, *(m for call in calls for m in call)]
+    came = {m["tool_call_id"]: m["content"] for m in asked if m["role"] == "tool"}
+    sent = ctx_hooks.compress(asked, format="openai-chat", budget_tokens=4_000).messages
+    kept = {m["tool_call_id"]: m["content"] for m in sent if m["role"] == "tool"}
+    assert 0 < len(kept) < len(came)
+    assert all(text == came[i] or len(text) <= 0.6 * len(came[i]) for i, text in kept.items())
+
+
 def test_a_patch_of_a_thirtieth_of_the_budget_stays_whole_in_an_older_call():
     patch = "*** Begin Patch\n" + "".join(f"+ line {n} of the patch\n" for n in range(80)) + "*** End Patch"
     messages = session([filler(n) for n in range(20)], "Now change it.")
