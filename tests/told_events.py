@@ -35,6 +35,7 @@ ANSWER = ctx_hooks.AnswerEvent(
 )  # fmt: skip
 FAILURE = ctx_hooks.FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
 OVERFLOW = ctx_hooks.OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
+REJECTION = ctx_hooks.RejectionEvent("rejection", 1_700_000_000.5, CALL, "enforce", "compressed", "400")
 SUMMARY = ctx_hooks.SummaryEvent(
     name="summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", messages=40, calls=2,
     outcome="accepted", reason="", dollars=0.004, milliseconds=2_500.0,
@@ -53,6 +54,7 @@ EVENTS = [
     DECISION,
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30), ANSWER,
     replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None, rereads={"read": 2}), FAILURE, OVERFLOW,
+    REJECTION,
     ctx_hooks.LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     SUMMARY,
     replace(SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", dollars=None),

@@ -18,6 +18,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.serving.running import RequestState
 from ctx_hooks.telemetry.events import (
+    CHANGED,
     UNCHANGED,
     AnswerEvent,
     CallNames,
@@ -25,6 +26,7 @@ from ctx_hooks.telemetry.events import (
     FailureEvent,
     IgnoredEvent,
     OverflowEvent,
+    RejectionEvent,
     Trigger,
 )
 from ctx_hooks.telemetry.headers import of_failed, with_decision
@@ -36,6 +38,8 @@ from ctx_hooks.tokens.usage import Billed
 
 LONGEST_CLIENT_CHARS = 60
 """The first product of a user agent with its version, as `claude-cli/2.1.197`; platform and build follow it."""
+INVALID = (400, 422)
+"""The statuses of a request that a provider does not accept as it is."""
 
 
 class Recorder:
@@ -96,6 +100,13 @@ class Recorder:
             said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
             self._tell(call, OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said))
 
+    def rejected(self, state: RequestState, call: Call, status: int) -> None:
+        """Record that the provider refused a request's last attempt with a status that names no size, if it was changed."""
+        decided = state.decided
+        if decided is not None and decided.decision in CHANGED and status in INVALID:
+            event = RejectionEvent("rejection", time.time(), decided.call, decided.mode, decided.decision, str(status))
+            self._tell(call, event)
+
     def failed(self, state: RequestState, call: Call) -> None:
         """Record that a request ended in a refusal as too long."""
         decided, state.decided = state.decided, None
@@ -118,7 +129,7 @@ class Recorder:
             emit(event)
             write_notes(logged, *notes_of(event, attempt.to.prices))
 
-    def _tell(self, call: Call, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
+    def _tell(self, call: Call, event: DecisionEvent | OverflowEvent | RejectionEvent | FailureEvent) -> None:
         if call.span is not None:
             self._spans.run(record_on, call.span, event)
         emit(event)

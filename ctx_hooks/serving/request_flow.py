@@ -168,6 +168,9 @@ class RequestFlow:
         noted = await self.failed(call.request_id, overflow, text_of(error), call.named_deployment) if is_sent else None
         if overflow is None and retry_of(fields)[0]:
             state.retry_error = error
+        if noted and overflow is None and mode == "enforce":
+            with failing_open("keeps no record of a refusal"):
+                self.recorder.rejected(state, call, getattr(error, "status_code", 0))
         if noted and overflow:
             state.retry_error = None
             with failing_open("keeps no record of a refusal"):

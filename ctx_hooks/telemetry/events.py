@@ -29,6 +29,9 @@ CHOSEN = (deployment_at(("call.deployment",)),)
 ATTEMPTS = counter("attempts", "Attempts that were sent", ("decision", "trigger", *OF_CALLER), unless="failed")
 REQUESTS = counter("requests", "Requests by their outcome, each once", ("decision", *OF_CALLER))
 OVERFLOWS = counter("overflows", "Attempts that a provider refused as too long", ("kind", *OF_CALLER))
+REJECTIONS = counter(
+    "rejections", "Changed requests that a provider refused as invalid, not as too long", ("status", *OF_CALLER)
+)
 SAVED_TOKENS = counter("saved_provider_tokens", "Input tokens that bills were lowered by", OF_CALLER)
 SPENT_TOKENS = counter("spent_provider_tokens", "Input tokens that bills were raised by", OF_CALLER, scale=-1.0)
 SAVED_DOLLARS = counter("saved_dollars", "Dollars that bills were lowered by", OF_CALLER)
@@ -60,6 +63,8 @@ IGNORED = counter("ignored_settings", "Requests of which a scope's settings were
 
 Outcome = Literal["fits", "over_budget", "fallback", "output_lowered", "compressed", "retried", "failed", "failed_open"]
 """The outcome of a request, in the same words in every report; `docs/telemetry.md` explains each."""
+CHANGED: frozenset[Outcome] = frozenset({"output_lowered", "compressed", "retried"})
+"""The outcomes of a request that is sent changed."""
 UNCHANGED: frozenset[Outcome] = frozenset({"fits", "over_budget"})
 """The outcomes of a request that is sent to its own model as the client sent it."""
 Trigger = Literal["none", "budget", "overflow", "output", "timeout"]
@@ -167,6 +172,16 @@ class OverflowEvent(RequestEvent):
     kind: str = field(metadata=shown(OVERFLOWS, span="overflow.kind"))
     limit_tokens: int | None = field(metadata=shown(span="overflow.limit_tokens"))
     refused_tokens: int | None = field(metadata=shown(span="overflow.refused_tokens"))
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionEvent(RequestEvent):
+    """A provider refused a changed request as invalid, not as too long: the change may be at fault."""
+
+    name: Literal["rejection"]
+    mode: Mode
+    decision: Outcome = field(metadata=shown("log", "span"))
+    status: str = field(metadata=shown("log", REJECTIONS, span="rejection.status"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ Event: TypeAlias = (
     | events.LimitEvent
     | events.DecisionEvent
     | events.OverflowEvent
+    | events.RejectionEvent
     | events.AnswerEvent
     | events.FailureEvent
     | events.SummaryEvent

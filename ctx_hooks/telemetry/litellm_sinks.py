@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
+from ctx_hooks.telemetry.events import CHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, RejectionEvent
 from ctx_hooks.telemetry.figures import figures_for
 
 SOURCE = "ctx_hooks"
-TAGGED = frozenset({"output_lowered", "compressed", "retried"})
-"""The outcomes of answered requests that were sent changed. LiteLLM sums spend by tag, so there are only these."""
 
 
 def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mapping[str, Any]:
@@ -26,7 +24,7 @@ def notes_of(
     """
     known = figures_for("spend", event)
     if event.mode == "enforce":
-        tags = (f"{SOURCE}:{event.decision}",) if event.decision in TAGGED else ()
+        tags = (f"{SOURCE}:{event.decision}",) if event.decision in CHANGED else ()  # LiteLLM sums spend by tag
         return known, _savings(event, prices), tags
     return {"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ()
 
@@ -53,8 +51,8 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
     }
 
 
-def record_on(span: Any, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
-    """Add a decision or an overflow to LiteLLM's span as an event; set the request's state so far as attributes.
+def record_on(span: Any, event: DecisionEvent | OverflowEvent | RejectionEvent | FailureEvent) -> None:
+    """Add a decision or a refusal to LiteLLM's span as an event; set the request's state so far as attributes.
 
     If a name of OpenTelemetry's GenAI conventions has the same meaning, it is used; ours begin with `ctx_hooks.`.
     """
@@ -72,7 +70,7 @@ def record_on(span: Any, event: DecisionEvent | OverflowEvent | FailureEvent) ->
     elif event.name == "overflow":
         found["error.type"] = "context_window_exceeded"
     attributes = {name: value for name, value in found.items() if value not in (None, "")}
-    if event.name != "overflow":
+    if event.name not in ("overflow", "rejection"):
         span.set_attributes(attributes)
     if event.name != "failure":
         span.add_event(f"ctx_hooks.{event.name}", attributes | spent)

@@ -156,6 +156,24 @@ async def test_unmarked_retry_is_recorded_as_retry(heard):
     assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
 
 
+@pytest.mark.parametrize(("window_tokens", "error", "expected"), [
+    (12_000, litellm.BadRequestError("messages.3: tool_use ids must be unique", "m", "p"), [("compressed", "400")]),
+    (200_000, litellm.BadRequestError("messages.3: tool_use ids must be unique", "m", "p"), []),
+    (12_000, litellm.RateLimitError("slow down", "m", "p"), []),
+    (12_000, litellm.ContextWindowExceededError("prompt is too long: 9000 tokens > 8000 maximum", "m", "p"), []),
+], ids=["changed", "unchanged", "rate limit", "too long"])  # fmt: skip
+async def test_invalid_changed_request_is_recorded(window_tokens, error, expected, monkeypatch):
+    monkeypatch.setattr("ctx_hooks.serving.request_flow.passed_pre_call_hook", lambda _call: True)
+    rejections, flow = [], RequestFlow(Settings())
+    end = on("rejection", rejections.append)
+    fields = with_request_id(agent_session("openai-chat", turns=40))
+    await flow.before_attempt(Request("openai-chat", fields), replace(to(window_tokens), request_id=Call(fields).request_id))
+    await flow.note_failure(fields, error)
+    await flow.note_failure(fields, error)
+    end()
+    assert [(event.decision, event.status) for event in rejections] == expected
+
+
 async def test_fallback_counts_for_requested_group(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=1))

@@ -22,7 +22,8 @@ MOST_REQUESTS = 20_000
 """Requests of about 5 KB; older ones are forgotten."""
 MOST_NOTES = 200
 POLL_SECONDS = 0.5
-LINES = {"decision": "cyan", "overflow": "yellow", "failure": "red", "fault": "red", "limit_learned": "magenta"}
+LINES = {"decision": "cyan", "overflow": "yellow", "limit_learned": "magenta"}
+LINES |= dict.fromkeys(("rejection", "failure", "fault"), "red")
 COLOURS = {"fits": "green", "failed": "red", "failed_open": "red", "fallback": "blue"}
 
 

@@ -18,6 +18,7 @@ MOST_ROWS = 12
 """Rows of a table; further names share one row."""
 WORDS = {
     "overflow": "Attempts that a provider refused as too long",
+    "rejection": "Changed requests that a provider refused as invalid",
     "limit_learned": "Limits learned from providers",
     "summary": "Summaries requested from a model",
     "retrieval": "Calls of the retrieval tool",
