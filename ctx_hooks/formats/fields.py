@@ -65,6 +65,13 @@ def compact_json(value: Any) -> str:
     return _COMPACT.encode(value)
 
 
+def json_of(value: Any) -> bytes:
+    """Return any value as compact JSON; raises RecursionError or ValueError if it is nested too deeply."""
+    with suppress(TypeError):  # lone surrogates, huge integers and foreign objects, which the standard library accepts
+        return orjson.dumps(value)
+    return compact_json(value).encode("utf-8", "surrogatepass")
+
+
 def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
     """Return the texts before the messages, one for each block or tool, and the number of cache markers; no text is sent."""
     blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
@@ -74,10 +81,8 @@ def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
 def _counted_text(block: Any) -> str:
     if isinstance(block, str):
         return block
-    with suppress(TypeError):  # lone surrogates, huge integers and foreign objects, which the standard library accepts
-        return orjson.dumps(block).decode()
     try:
-        return compact_json(block)
+        return json_of(block).decode("utf-8", "surrogatepass")
     except (RecursionError, ValueError):
         raise MalformedConversationError("the system text or a tool is nested too deeply to be read") from None
 

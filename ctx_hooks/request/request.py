@@ -9,7 +9,7 @@ from typing import Any
 from ctx_hooks.compaction.history import History, MessageStats, from_newest_summary, history_of, message_stats
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format, MessageReader
-from ctx_hooks.formats.fields import compact_json, copied, mapping_or_empty, preamble_of
+from ctx_hooks.formats.fields import copied, json_of, mapping_or_empty, preamble_of
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request.sizes import Bound, bound_of
@@ -98,12 +98,12 @@ class Request:
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the messages. This reads all of them: call it in a thread."""
-        return bound_of([self.items], MOST_REQUEST_BYTES, math.inf).tokens
+        return min(_bytes_of([self.items]), MOST_REQUEST_BYTES)
 
     def json_bytes(self, changes: Mapping[str, Any]) -> int:
         """Return the bytes of the JSON of its messages, system text and tools, with changed fields: call it in a thread."""
         changed = self.with_fields({**self.fields, **changes}) if changes else self
-        return len(compact_json([changed.items, *changed.beside]).encode("utf-8", "replace"))
+        return len(json_of([changed.items, *changed.beside]))
 
     @property
     def is_too_long(self) -> bool:
@@ -113,8 +113,7 @@ class Request:
     @property
     def is_too_large(self) -> bool:
         """The same for its size. This may read the whole request: call it in a thread for a long one."""
-        values = [self.items, *self.beside]
-        return self.is_too_long or bound_of(values, MOST_REQUEST_BYTES, math.inf).tokens > MOST_REQUEST_BYTES
+        return self.is_too_long or _bytes_of([self.items, *self.beside]) > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field of the messages with a copy of `conversation`."""
@@ -151,6 +150,11 @@ class Request:
     def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tools field with one more tool at its end, so that the client's cached prefix stays valid."""
         return {"tools": [*(self.fields.get("tools") or ()), copied(definition)]}
+
+
+def _bytes_of(values: Sequence[Any]) -> int:
+    """Return about the bytes of values, also of lone surrogates and huge integers; UNREAD if they have many more."""
+    return bound_of(values, MOST_REQUEST_BYTES, math.inf, json_of).tokens
 
 
 def format_of(fields: Mapping[str, Any]) -> Format:

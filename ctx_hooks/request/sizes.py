@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,9 @@ VALUE_TOKENS = 8
 MOST_MEDIA_TOKENS = 4_200
 """More than any image costs beside its base64 text: 4,128 at Google, 3,279 at Anthropic."""
 MOST_VALUES, MOST_CHARS = 5_000, 8_000_000
-"""About 3 ms of reading, and the text of the largest windows. A request with more of either is counted in a thread."""
+"""About 3 ms of reading, and the text of nearly all windows. A request with more of either is counted in a thread."""
+UNREAD = sys.maxsize // 2
+"""More than the tokens of any window."""
 
 
 class Bound(NamedTuple):
@@ -40,12 +43,17 @@ class Bound(NamedTuple):
     may_have_flags: bool
 
 
-def bound_of(values: Iterable[Any], most_chars: int = MOST_CHARS, most_values: float = MOST_VALUES) -> Bound:
+def bound_of(
+    values: Iterable[Any],
+    most_chars: int = MOST_CHARS,
+    most_values: float = MOST_VALUES,
+    write: Callable[[Any], bytes] = orjson.dumps,
+) -> Bound:
     """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
     A token has at least one byte, so the bytes of the JSON text bound its tokens. Fixed costs a message, and content that
-    costs more than its text, are added. The bound is above `most_chars` if the values have more characters, if they are more
-    than `most_values`, or if JSON cannot represent one.
+    costs more than its text, are added. The bound is at least UNREAD if the values have more than `most_chars`
+    characters, if they are more than `most_values`, or if `write` cannot make JSON of them.
     """
     row: list[Any] = list(values)
     whole, chars, held, media, has_flags = row, 0, len(row), 0, False
@@ -66,9 +74,9 @@ def bound_of(values: Iterable[Any], most_chars: int = MOST_CHARS, most_values: f
                 below += value.values()
         row = below
     try:
-        size = most_chars if row else len(orjson.dumps(whole))
-    except TypeError:  # a lone surrogate, a larger integer, an object
-        row, size = whole, most_chars
+        size = UNREAD if row else len(write(whole))
+    except (TypeError, ValueError, RecursionError):  # a lone surrogate, a larger integer, an object, a deep value
+        row, size = whole, UNREAD
     return Bound(size + VALUE_TOKENS * held + MOST_MEDIA_TOKENS * media + 1, has_flags or bool(row))
 
 
