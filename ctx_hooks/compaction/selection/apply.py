@@ -106,10 +106,7 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
 def kept_segments(
     text: str, placeholder: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], *, in_place: bool = False
 ) -> str:
-    """Return the kept segments of `text` in order, with a mark at each gap.
-
-    The placeholder comes before all of them, or replaces the first gap (`in_place`).
-    """
+    """Return the kept segments of `text`, a mark at each gap, and the placeholder above or `in_place` of the first gap."""
     pieces = [] if in_place else [placeholder, "\n"]
     mark = placeholder if in_place else placeholders.GAP
     before = -1

@@ -32,8 +32,6 @@ _PATH = re.compile(r"[\w./\\-]{0,110}\.\w{1,10}\b")
 _ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s")
 NAME_LINES = 3
 """The first lines of a block, which may contain its name."""
-LEAST_HEADINGS = 2
-"""A single line like a file's heading may be a comment; several divide the text."""
 
 
 class _Line(NamedTuple):
@@ -51,13 +49,8 @@ def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
     """
     most = max(LEAST_PIECE_CHARS, most_chars)
     lines = _lines(text, most)
-    if not lines:
-        return ()
-    starts = sorted({0, *_starts(lines)})
-    spans: list[tuple[int, int]] = []
-    for first, behind in pairwise([*starts, len(lines)]):
-        spans += _split(lines[first:behind], most)
-    return tuple(spans)
+    starts = sorted({0, *_starts(lines), len(lines)})
+    return tuple(span for first, behind in pairwise(starts) for span in _split(lines[first:behind], most))
 
 
 def block_segments(text: str, most_chars: int, apart: Sequence[tuple[int, int]] = ()) -> Segments:
@@ -141,49 +134,36 @@ def enclosed(text: str) -> list[tuple[int, int, str]]:
 
 
 def _headings(lines: Sequence[_Line]) -> list[int]:
-    """Return the numbers of the lines that are files' headings; a single one divides nothing."""
+    """Return the numbers of the lines that are files' headings; a single one may be a comment and divides nothing."""
     found = [n for n, line in enumerate(lines) if line.text[:1] in _HEADING_MARKS and _FILE_HEADING.fullmatch(line.text)]
-    return found if len(found) >= LEAST_HEADINGS else []
+    return found if len(found) > 1 else []
 
 
 def _enclosed(lines: Sequence[_Line]) -> Iterator[tuple[int, int, str]]:
     """Yield the first and last line of each opened and closed block, and its tag or fence."""
-    closings = _closings(lines)
-    n = 0
-    while n < len(lines):
-        tag, end = _end_of(lines, n, closings)
-        if end is not None:
-            yield n, end, tag
-        n = n + 1 if end is None else end + 1
+    closings: dict[str, list[int]] = {}
+    for n, line in enumerate(lines):
+        for closing in _CLOSING.finditer(line.text) if "</" in line.text else ():
+            closings.setdefault(closing[1].lower(), []).append(n)
+        if line.text in FENCES:
+            closings.setdefault(line.text, []).append(n)
+    behind = 0
+    for n, line in enumerate(lines):
+        opening = _OPENING.match(line.text) if line.text[:1] == "<" else None
+        if n < behind or not (opening or line.text.startswith(FENCES)):
+            continue
+        tag = opening[1].lower() if opening else line.text[:3]
+        ends = closings.get(tag, [])
+        at = bisect_right(ends, n - 1 if opening else n)  # an element may close on its own line
+        if at < len(ends):
+            yield n, ends[at], tag
+            behind = ends[at] + 1
 
 
 def _is_title(lines: Sequence[_Line], n: int) -> bool:
     """Whether line `n`, above a block, is its title: a path or a line that ends in a colon."""
     text = lines[n].text
     return len(text) <= LONGEST_NAME_CHARS and (text.endswith(":") or _PATH.fullmatch(text.strip("*`#: ")) is not None)
-
-
-def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
-    """Return the closing lines, by the name of the element, or the fence."""
-    found: dict[str, list[int]] = {}
-    for n, line in enumerate(lines):
-        for closing in _CLOSING.finditer(line.text) if "</" in line.text else ():
-            found.setdefault(closing[1].lower(), []).append(n)
-        if line.text in FENCES:
-            found.setdefault(line.text, []).append(n)
-    return found
-
-
-def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> tuple[str, int | None]:
-    """Return the tag or fence that line `n` opens, and the line that closes it; None if none does."""
-    text = lines[n].text
-    opening = _OPENING.match(text) if text[:1] == "<" else None
-    if opening is None and not text.startswith(FENCES):
-        return "", None
-    tag, first = (text[:3], n + 1) if opening is None else (opening[1].lower(), n)
-    ends = closings.get(tag, [])
-    at = bisect_right(ends, first - 1)
-    return tag, ends[at] if at < len(ends) else None
 
 
 def _split(lines: Sequence[_Line], most: int) -> Iterator[tuple[int, int]]:

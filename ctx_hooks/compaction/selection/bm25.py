@@ -39,10 +39,7 @@ _hashes: ContentCache[array[int]] = ContentCache()
 
 
 def hashes_of(text: str) -> array[int]:
-    """Return Python's hash of each stem of `text`, in order.
-
-    It has 64 bits and a key of the process, so two stems never share one, by chance or by intent.
-    """
+    """Return Python's hash of each stem of `text`, in order; with 64 bits and a key of the process no two share one."""
     return array("q", map(hash, stems(text)))
 
 
@@ -52,10 +49,7 @@ def remembered_hashes_of(text: str) -> array[int]:
 
 
 def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDArray[np.float64]:
-    """Return one score a text, in order; 0 if neither the text nor its neighbours have a word of the request.
-
-    The time is linear in the texts' length, times the logarithm of the request's.
-    """
+    """Return one score a text, in order; 0 if neither the text nor its neighbours have a word of the request."""
     wanted = np.array([hash(stem) for stem in dict.fromkeys(stems(request))], np.int64)
     total = len(texts)
     if not (len(wanted) and total):
@@ -85,13 +79,7 @@ def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDAr
 
 
 def rarity(holding: int, texts: int) -> float:
-    """Return the inverse document frequency of a word in `holding` of `texts` texts, which is its weight.
-
-    It is Lucene's variant with 1 added: above zero even for a word in every text.
-
-    >>> rarity(1, 100) > rarity(50, 100) > rarity(100, 100) > 0
-    True
-    """
+    """Return the inverse document frequency of a word in `holding` of `texts` texts (Lucene's variant, above zero)."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeAlias
 
 LEAST_RECORDS, MOST_RECORDS = 3, 5_000
 MOST_RECORD_CHARS = 4_000
@@ -28,10 +28,8 @@ _SAVED = re.compile(r"\b(?:saved|stored|written|available)\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\b(?:full|whole|complete|entire|original|remaining)\b.*[\w.:]?[/\\][\w.-]+", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class _Container:
-    start: int
-    children: list[tuple[int, int]] = field(default_factory=list)
+_Container: TypeAlias = tuple[int, list[tuple[int, int]]]
+"""The start of an array, an object or a string with JSON, and the spans of its records."""
 
 
 def record_spans(text: str) -> list[tuple[int, int]]:
@@ -90,7 +88,7 @@ def _objects(text: str) -> list[tuple[int, int]]:
     if _RECORD.search(text) is None:
         return []
     lists: list[list[tuple[int, int]]] = []
-    containers = [_Container(0)]
+    containers: list[_Container] = [(0, [])]
     strings: list[tuple[int, int]] = []  # the backslashes before the quotes of open strings, and the containers around each
     quiet: int | None = None
     for token in _TOKEN.finditer(text):
@@ -101,21 +99,21 @@ def _objects(text: str) -> list[tuple[int, int]]:
             enclosing = [n for n, (count, _) in enumerate(strings) if count == slashes]
             if enclosing:
                 depth = strings[enclosing[0]][1]
-                lists += [c.children for c in containers[depth:]]
+                lists += [records for _, records in containers[depth:]]
                 del containers[depth:], strings[enclosing[0] :]
             elif _JSON.match(text, token.end()):
                 strings.append((slashes, len(containers)))
-                containers.append(_Container(token.end()))
+                containers.append((token.end(), []))
             else:
                 quiet = slashes
         elif mark in "[{":
-            containers.append(_Container(token.start()))
+            containers.append((token.start(), []))
         elif len(containers) > 1 + (strings[-1][1] if strings else 0):
-            closed = containers.pop()
-            lists.append(closed.children)
-            if _RECORD.match(text, closed.start):
-                containers[-1].children.append((closed.start, token.end()))
-    lists += [c.children for c in containers]
+            start, records = containers.pop()
+            lists.append(records)
+            if _RECORD.match(text, start):
+                containers[-1][1].append((start, token.end()))
+    lists += [records for _, records in containers]
     fitting = [c for c in lists if len(c) >= LEAST_RECORDS and max(b - a for a, b in c) <= MOST_RECORD_CHARS]
     best: Sequence[tuple[int, int]] = max(fitting, key=lambda c: sum(b - a for a, b in c), default=())
     ends = [found.end() if (found := _ENDS.match(text, end)) else end for _, end in best]

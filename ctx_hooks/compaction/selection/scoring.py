@@ -38,19 +38,14 @@ USED_VALUE = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A part that may keep some of its lines.
-
-    Attributes:
-        segments: the units of the text that are kept or removed whole: lines, or blocks of a user's pasted text.
-        tokens_per_char: the mean of the text, for estimates of a line's tokens.
-        stays: the numbers of the segments that stay with their exchange: the user's own words, or ends of an answer.
-    """
+    """A part that may keep some of its segments: spans of lines, or blocks of a user's pasted text."""
 
     position: Position
     text: str
     segments: Segments
     tokens_per_char: float
     stays: frozenset[int] = frozenset()
+    """The segments that stay with their exchange: the user's own words, or ends of an answer."""
 
     def tokens(self, span: tuple[int, int]) -> float:
         """Return the estimated cost of the segment at `span`, with the mark beside it."""
@@ -59,22 +54,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An older exchange: all of it, some lines, only its frame, or nothing is kept.
-
-    Attributes:
-        frame_tokens: about the tokens of its frame, without any line: short arguments, placeholders.
-        whole_tokens: the tokens of the whole exchange.
-        sources: the parts that its lines come from.
-        spoken: whether it is plain dialogue, without calls or results.
-        is_answer: whether it is an answer of which at least the frame stays.
-    """
+    """An older exchange: all of it, some lines, only its frame (short arguments, placeholders), or nothing is kept."""
 
     messages: range
     frame_tokens: float
     whole_tokens: float
     sources: tuple[Source, ...]
     spoken: bool
+    """Whether it is plain dialogue, without calls or results."""
     is_answer: bool = False
+    """Whether it is an answer of which at least the frame stays."""
 
 
 def short_arguments(call: ToolCall, budget: Budget) -> str:

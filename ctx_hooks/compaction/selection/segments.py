@@ -30,15 +30,12 @@ _NUMBERED = re.compile(r"\s{0,8}\d{1,6}(?:→|:|\t|\||\. ) ?")
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The pieces of a text, each kept or removed whole: spans of lines, pieces of very long lines, groups of short ones.
-
-    Attributes:
-        bounds: the start of each segment, and the end of the last one: they cover the text.
-        records: the numbers of the segments that are records of a structured text; the others are before and after them.
-    """
+    """The pieces of a text, each kept or removed whole: spans of lines, pieces of very long lines, groups of short ones."""
 
     bounds: array[int]
+    """The start of each segment, and the end of the last one: they cover the text."""
     records: range = range(0)
+    """The numbers of the segments that are records of a structured text; the others are before and after them."""
 
     @property
     def spans(self) -> list[tuple[int, int]]:

@@ -39,17 +39,12 @@ attempt, since only whole lines can go."""
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The kept parts of the older exchanges; the rest goes.
-
-    Attributes:
-        whole: exchanges that stay unchanged, each as the range of its messages.
-        shortened: exchanges that keep their frame and some of their lines.
-        lines: the numbers of the kept lines of shortened exchanges, by position of their part.
-    """
+    """The exchanges that stay unchanged and those that keep their frame, each as the range of its messages."""
 
     whole: frozenset[range]
     shortened: frozenset[range]
     lines: Mapping[Position, frozenset[int]]
+    """The numbers of the kept segments of shortened exchanges, by position of their part."""
 
 
 class Selector:

@@ -1,11 +1,9 @@
 """Users' words stay unchanged: the spans of users' older messages that no step may remove.
 
-All words stay up to a share of the goal. Beyond it, form and repetition separate typed text from pasted text and from the
-client's wrapping: a long element or fence, or one that opens in several messages, is not typed. In a long text, typed parts
-are the sentences at either end, directives, and prose among lines that are none. A list stays or goes whole.
-
-Directives and statements with a figure, a name or a place stay first, the newest before the older. Then other words and
-repeated directives; last come other repeated texts.
+All words stay up to a share of the goal. Beyond it, form separates typed text from pasted text and from the client's
+wrapping: a long element or fence, or one that opens in several messages, is not typed. In a long text, typed parts are the
+sentences at either end, directives, and prose among lines that are none. A list stays or goes whole. Directives and
+statements with a figure, a name or a place stay first, the newest before the older.
 """
 
 import re
@@ -41,16 +39,14 @@ EDGE_SENTENCES = 3
 MOST_PROSE_FRACTION = 0.2
 """In a text with less prose the prose is the user's."""
 REPEATED_TIMES = 3
-"""A text repeated so often is a habit, such as "go on", and no news; an element in so many messages is the client's."""
-TELLING, SAID, OWN, REST, REPEATED = range(5)
-"""Ranks: short directives and statements; other short texts; the user's part of a long text; the rest of it; repetitions."""
+"""An element in so many messages is the client's."""
+TELLING, SAID, OWN, REST = range(4)
+"""Ranks: short directives and statements; other short texts; the user's part of a long text; the rest of it."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """Elements and fences for text that users paste."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
-
-
 _CODE = re.compile(r"^(?://|/\*|\*/|<!--|--\s)|[;{}(\[,]$")
 """Lines of code: a comment, or with an end that no sentence has. Directives in them are not the user's."""
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
@@ -70,9 +66,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
 
     A repeated text stays only at its last place. A corrected statement stays only if its correction stays.
     """
-    said = list(_said(conversation))
-    times = Occurrences(text for _, text in said)
-    texts = {position: text for text, position in {text: position for position, text in said}.items()}
+    texts = {position: text for text, position in {text: position for position, text in _said(conversation)}.items()}
     typed = _typed_spans(texts)
     free = free_tokens(conversation, budget)
     uses_tools = any(m.calls or m.results for m in conversation.messages)
@@ -92,8 +86,7 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     found: list[_Piece] = []
     for position, text in texts.items():
         most_chars = LARGEST_WHOLE_FRACTION * room_tokens / tokens_per_char[position]
-        opens, repeated = position[0] < answered, times[text] >= REPEATED_TIMES
-        found += _pieces(position, text, typed[position], most_chars, opens=opens, repeated=repeated)
+        found += _pieces(position, text, typed[position], most_chars, opens=position[0] < answered)
     stated = [p for p in found if p.rank == TELLING]
     corrected = corrections([texts[p.position][p.start : p.end] for p in stated])
     corrections_of = {stated[n]._replace(rank=SAID): stated[later] for n, later in corrected.items()}
@@ -156,12 +149,13 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     return typed
 
 
-def _pieces(
-    position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool, repeated: bool
-) -> Iterator[_Piece]:
+def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool) -> Iterator[_Piece]:
     """Yield the spans of a text that may stay. In the opening clients enclose the user's words in elements."""
     if chars_of(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
-        yield from _short_pieces(position, text, typed, repeated=repeated)
+        for a, b in typed:
+            for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else sentences(text, a, b):
+                says_more = directs(text, start, end) or tells(text, start, end)
+                yield _Piece(TELLING if says_more else SAID, position, start, end)
         return
     longest = dict.fromkeys(FENCES, LONGEST_SENTENCE_CHARS) | dict.fromkeys(FILE_TAGS, 0)
     long = [found for found in enclosed(text) if found[1] - found[0] > longest.get(found[2], LONGEST_TYPED_CHARS)]
@@ -195,17 +189,6 @@ def _is_prose(line: str) -> bool:
     """Whether a line looks like a sentence: it begins with a letter that is not small and ends like one."""
     is_ended = line.endswith(("。", "！", "？")) or (line.endswith((".", "!", "?")) and line.count(" ") > 1)
     return is_ended and line[0].isalpha() and not line[0].islower()
-
-
-def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool) -> Iterator[_Piece]:
-    """Yield the spans of a short text that may stay: the whole, or the sentences of a longer one."""
-    for a, b in typed:
-        for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else sentences(text, a, b):
-            if directs(text, start, end):
-                rank = SAID if repeated else TELLING
-            else:
-                rank = REPEATED if repeated else TELLING if tells(text, start, end) else SAID
-            yield _Piece(rank, position, start, end)
 
 
 def _without(spans: Spans, gone: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:

@@ -54,25 +54,20 @@ _PATCHED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One call and how it went.
-
-    Attributes:
-        kind: whether it changed files, read, ran something, or stated a plan.
-        what: the call in one line: a command, or the tool with its arguments.
-        files: the files that it changed or read.
-        outcome: how it ended: an exit status and its reason, or the last output of a run; "" if not known.
-        failed: whether it ended badly.
-        index: the index of the message that made the call.
-        commands: the words of each command that it ran, without what pipelines do with its output.
-    """
+    """One call and how it went."""
 
     kind: Kind
     what: str
+    """The call in one line: a command, or the tool with its arguments."""
     files: tuple[str, ...]
+    """The files that it changed or read."""
     outcome: str
+    """How it ended: an exit status and its reason, or the last output of a run; "" if not known."""
     failed: bool
     index: int
+    """The index of the message that made the call."""
     commands: tuple[tuple[str, ...], ...]
+    """The words of each command that it ran, without what pipelines do with its output."""
 
 
 _actions: ContentCache[Action] = ContentCache()
@@ -101,13 +96,8 @@ def action_of(call: ToolCall, result: ToolResult | None) -> Action:
 
 
 def _action_bytes(action: Action) -> int:
-    texts = (
-        action.what,
-        action.outcome,
-        *action.files,
-        *(word for command in action.commands for word in command),
-    )
-    return getsizeof(action) + getsizeof(action.files) + sum(map(getsizeof, texts))
+    words = (word for command in action.commands for word in command)
+    return sum(map(getsizeof, (action, action.what, action.outcome, action.files, *action.files, *words)))
 
 
 def _action_of(call: ToolCall, result: ToolResult | None) -> Action:

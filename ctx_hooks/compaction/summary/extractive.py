@@ -1,8 +1,7 @@
-"""The deterministic records that replace removed exchanges: words in order, actions and their outcome.
+"""The entries of the deterministic records that replace removed exchanges: words in order, actions and their outcome.
 
-Entries are chosen from all removed text, newest first; each is in the record of its own gap. A record may be part of a
-user's message, so everything in it is quoted. The line above a quotation names its source; no quoted text can imitate it.
-Users' words are quoted whole, as far as `user_words` has room for them.
+A record may be part of a user's message, so everything in it is quoted. The line above a quotation names its source; no
+quoted text can imitate it. Users' words are quoted whole, as far as `user_words` has room for them.
 """
 
 from bisect import bisect_right
@@ -50,19 +49,14 @@ Entry: TypeAlias = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The messages that records replace.
-
-    Attributes:
-        messages: all messages of the conversation.
-        gaps: the ranges of the removed ones, in order.
-        words: the spans of users' texts that stay, by index of the message and of the part in it.
-        actions: the actions in removed and in kept messages: a kept one may have fixed a failure.
-    """
+    """The removed messages that records replace, as gaps in all messages of a conversation."""
 
     messages: Sequence[Message]
     gaps: Sequence[range]
     words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+    """The spans of users' texts that stay, by index of the message and of the part in it."""
     actions: Sequence[Action]
+    """The actions in removed and in kept messages: these may have the last run of a command."""
 
     def gap(self, i: int) -> int:
         """Return the number of the gap of the message `i`, -1 if it was not removed."""

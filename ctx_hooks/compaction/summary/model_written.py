@@ -17,16 +17,7 @@ CURRENT_FRACTION = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """A model's accepted summary.
-
-    Attributes:
-        prefix: the digest of the messages that it replaces, in hexadecimal.
-        length: how many messages of the history these are.
-        text: the model's text.
-
-    >>> WrittenSummary("5f2c", 40, "## Goal: tune the piano.").length
-    40
-    """
+    """A model's accepted summary of the first `length` messages of a history; `prefix` is their digest in hexadecimal."""
 
     prefix: str
     length: int
@@ -35,29 +26,22 @@ class WrittenSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """The known summaries of one conversation, frozen for one attempt.
-
-    Attributes:
-        conversation: the key of the conversation; "" if no model summarises it.
-        written: the summaries, by prefix.
-        chosen: the form of each compaction, by its digest: the prefix of its summary, "" for the deterministic form.
-    """
+    """The known summaries of one conversation, by prefix, frozen for one attempt."""
 
     conversation: str = ""
+    """The key of the conversation; "" if no model summarises it."""
     written: Mapping[str, WrittenSummary] = field(default_factory=dict)
     chosen: Mapping[str, str] = field(default_factory=dict)
+    """The form of each compaction, by its digest: the prefix of its summary, "" for the deterministic form."""
 
 
 NO_SUMMARIES = Summaries()
 
 
 def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tuple[bytes, ...]:
-    """Return for each length the digest of the first messages, without cache markers: clients move these.
+    """Return for each length the digest of the first messages behind `start`, without cache markers: clients move these.
 
-    Args:
-        history: the conversation as the client sent it.
-        start: the digest of all else that the digests depend on.
-        with_system: whether they depend on the text of system messages, as the bytes of a compaction do.
+    `with_system`: whether they depend on the text of system messages, as the bytes of a compaction do.
     """
 
     def said(stats: MessageStats, item: Any) -> MessageStats:
@@ -95,8 +79,8 @@ class Forms:
     def summary_of(self, length: int, base_length: int | None) -> WrittenSummary | None:
         """Return the summary in a compaction of the first `length` messages, None for the deterministic form.
 
-        A sent compaction keeps its form. A compaction after one with a current summary begins with this summary: the prompt
-        cache has it. `base_length` is the length of the one before, None without one.
+        A sent compaction keeps its form. One after a compaction, of `base_length` messages, with a current summary begins
+        with this summary: the prompt cache has it.
         """
         if not self._summaries.written or self.digest(length) in self._summaries.chosen:
             return self.held(length)

@@ -61,10 +61,9 @@ def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, wr
 
 
 def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str]:
-    """Yield the archive's transcript: texts, calls and results in order, each under a line with its source.
+    """Yield the archive's transcript: original texts, calls and results in order, each under a line with its source.
 
-    It has the original texts, with a mark before every line, so no text can imitate another source's line. Media and
-    reasoning are left out: media are no text, and reasoning is only for its own model.
+    A mark before every line keeps a text from imitating another source's line.
     """
     calls = call_names(messages)
     for i, message in enumerate(messages):
@@ -84,11 +83,7 @@ def _marked(text: str) -> str:
 
 
 def gaps_of(gone: Collection[int]) -> tuple[range, ...]:
-    """Return the runs of consecutive indices, in order.
-
-    >>> gaps_of({7, 2, 3, 4})
-    (range(2, 5), range(7, 8))
-    """
+    """Return the runs of consecutive indices, in order."""
     starts = sorted(i for i in gone if i - 1 not in gone)
     stops = sorted(i + 1 for i in gone if i + 1 not in gone)
     return tuple(map(range, starts, stops))
@@ -106,14 +101,8 @@ def with_records(
     Directly after a user's words a record joins the same message, unless another user's message follows. Before a user's
     words it joins that message if nobody or the assistant spoke last. So it has no neighbour of its own role. Else it is a
     separate message: the assistant's before a user's words, otherwise a user's. Pinned and settled messages and those of
-    other agents stay unchanged. A provider's own compaction already replaces the messages before it.
-
-    Args:
-        conversation: the whole conversation.
-        forms: the shortened forms of some of its messages, by index.
-        gone: the indices of the removed messages.
-        records: the records by the gap that each fills.
-        language: the language of the line that ends a record before a user's words.
+    other agents stay unchanged. A provider's own compaction already replaces the messages before it. `forms` are the
+    shortened forms of some messages by index, `gone` the indices of the removed ones.
     """
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
     replaced = conversation.newest_replacement
@@ -125,9 +114,9 @@ def with_records(
         is_asked = behind is not None and is_request(behind)
         text = texts.get(i)
         if text and may_add and not is_asked:
-            sent[-1] = _behind(sent[-1], text)
+            sent[-1] = _with_text(sent[-1], behind=f"\n{text}")
         elif text and behind is not None and _is_open(behind) and speaker in ("", "assistant"):
-            behind = _opened(behind, f"{text}\n{placeholders.line('end', language)}\n")
+            behind = _with_text(behind, before=f"{text}\n{placeholders.line('end', language)}\n")
         elif text:
             sent.append(codec.new_message("assistant" if is_asked and speaker else "user", text))
         if behind is not None:
@@ -141,15 +130,8 @@ def _is_open(message: Message) -> bool:
     return is_request(message) and not (message.results or stays(message)) and message.name is None
 
 
-def _opened(message: Message, text: str) -> Message:
-    """Return the user's message with `text` before the user's words, in the form of its content."""
+def _with_text(message: Message, before: str = "", behind: str = "") -> Message:
+    """Return the user's message with text before or behind the user's words, in the form of its content."""
     if isinstance(message.raw.get("content"), str):
-        return message.with_parts((Text(f"{text}\n{message.text}"),))
-    return message.with_parts((Text(text), *message.parts))
-
-
-def _behind(message: Message, text: str) -> Message:
-    """Return the user's message with `text` after the user's words, in the form of its content."""
-    if isinstance(message.raw.get("content"), str):
-        return message.with_parts((Text(f"{message.text}\n\n{text}"),))
-    return message.with_parts((*message.parts, Text(f"\n{text}")))
+        return message.with_parts((Text("\n".join(filter(None, (before, message.text, behind)))),))
+    return message.with_parts((*[Text(before)] * bool(before), *message.parts, *[Text(behind)] * bool(behind)))
