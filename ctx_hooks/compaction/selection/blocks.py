@@ -43,10 +43,7 @@ class _Line(NamedTuple):
 
 
 def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
-    """Return the spans of files under headings, fenced code and elements, else of paragraphs; they cover `text`.
-
-    A block of more than `most_chars` is split at line ends, so that a part of it can stay.
-    """
+    """Return the spans of files, fences and elements, else of paragraphs, in pieces of `most_chars`; they cover `text`."""
     most = max(LEAST_PIECE_CHARS, most_chars)
     lines = _lines(text, most)
     starts = sorted({0, *_starts(lines), len(lines)})

@@ -81,10 +81,7 @@ def _items(text: str) -> list[tuple[int, int]]:
 
 
 def _objects(text: str) -> list[tuple[int, int]]:
-    """Return the records of the list of objects in JSON that covers most of the text and has none that is too large.
-
-    A string that contains JSON is read as JSON: its quotes have more backslashes than those around it.
-    """
+    """Return the records of the list of objects that covers most of the text; a string that contains JSON is read, too."""
     if _RECORD.search(text) is None:
         return []
     lists: list[list[tuple[int, int]]] = []

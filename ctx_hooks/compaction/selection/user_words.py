@@ -1,4 +1,4 @@
-"""Users' words stay unchanged: the spans of users' older messages that no step may remove.
+"""The words that stay: spans of users' older messages that no step may remove, and ends of the assistant's answers.
 
 All words stay up to a share of the goal. Beyond it, form separates typed text from pasted text and from the client's
 wrapping: a long element or fence, or one that opens in several messages, is not typed. In a long text, typed parts are the
@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, blocks, enclosed
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Text, is_question, is_request
+from ctx_hooks.texts.pieces import head_end, tail_start
 from ctx_hooks.texts.statements import LONGEST_SENTENCE_CHARS, corrections, directs, sentences, tells
 from ctx_hooks.tokens.budget import Budget
 
@@ -47,6 +48,10 @@ NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
+ANSWERS_FRACTION = 0.15
+"""The answers' share of the goal's free room in a conversation of calls and results; with dialogue proportionally less."""
+END_CHARS = 400
+"""The kept length at either end of a long answer: its subject, and its question or conclusion."""
 _CODE = re.compile(r"^(?://|/\*|\*/|<!--|--\s)|[;{}(\[,]$")
 """Lines of code: a comment, or with an end that no sentence has. Directives in them are not the user's."""
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
@@ -62,10 +67,7 @@ class _Piece(NamedTuple):
 
 
 def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
-    """Return the kept spans of users' older texts, in order, by position of the text; texts without any are left out.
-
-    A repeated text stays only at its last place. A corrected statement stays only if its correction stays.
-    """
+    """Return the kept spans of users' older texts: repeated ones at their last place, corrected ones with the correction."""
     texts = {position: text for text, position in {text: position for position, text in _said(conversation)}.items()}
     typed = _typed_spans(texts)
     free = free_tokens(conversation, budget)
@@ -212,3 +214,40 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
         else:
             joined.append((start, end))
     return tuple(joined)
+
+
+def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
+    """Return the ends of the assistant's older answers that close a turn: nobody can follow questions without answers.
+
+    They are .005 to .03 of agents' contexts. In plain dialogue they are half of it: there `select.py` chooses.
+    """
+    older = conversation.older_exchanges
+    tokens = [budget.counter.messages((conversation.messages[i] for i in e), conversation.format) for e in older]
+    used_tokens = sum(tokens[n] for n, exchange in enumerate(older) if _uses_tools(conversation, exchange))
+    room_tokens = ANSWERS_FRACTION * used_tokens / max(1, sum(tokens)) * free_tokens(conversation, budget)
+    kept: dict[Position, Spans] = {}
+    for position, text in _answers(conversation):
+        head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
+        spans = ((0, head), (tail, len(text))) if head < tail else ((0, len(text)),)
+        price = chars_of(spans) * budget.counter.text(text) / len(text)
+        if price <= room_tokens:
+            room_tokens -= price
+            kept[position] = spans
+    return kept
+
+
+def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
+    """Yield the texts that end the assistant's turns, newest first."""
+    messages = conversation.messages
+    for exchange in reversed(conversation.older_exchanges):
+        behind = exchange.stop
+        if behind == len(messages) or not is_request(messages[behind]) or _uses_tools(conversation, exchange):
+            continue
+        for i in exchange:
+            for k, part in enumerate(messages[i].parts if messages[i].role == "assistant" else ()):
+                if isinstance(part, Text) and part.text.strip() and not (part.is_cut or part.is_signed):
+                    yield (i, k), part.text
+
+
+def _uses_tools(conversation: Conversation, exchange: range) -> bool:
+    return any(conversation.messages[i].calls or conversation.messages[i].results for i in exchange)

@@ -161,11 +161,7 @@ def _newest(entries: Sequence[Entry], room_chars: float) -> tuple[list[Entry], f
 
 
 def _said(removed: Removed, room_chars: float, answers_chars: float, language: Language) -> tuple[list[Entry], float]:
-    """Return the words of users and assistant, in order, and the remaining characters of the room.
-
-    Users' words use no room. The assistant's texts that end a turn may also use `answers_chars`; they come first, then the
-    newest others.
-    """
+    """Return the words of users, which use no room, and of the assistant: first ends of turns, also in `answers_chars`."""
     places = [i for gap in removed.gaps for i in gap]
     words = {i: text for i in places if (text := _words_of(i, removed))}
     turns = accumulate(is_request(m) for m in removed.messages)
@@ -196,10 +192,7 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
 
 
 def reported(text: str, *, calls: bool) -> str:
-    """Return the sentences of the assistant that report: not those that end in a colon, nor the last one before `calls`.
-
-    These announce what follows, which is not there.
-    """
+    """Return the sentences that report; one that ends in a colon and the last before `calls` only announce."""
     found = [text[a:b].strip() for a, b in sentences(text, 0, len(text)) if any(map(str.isalpha, text[a:b]))]
     found = found[:-1] if calls else found
     return " ".join(sentence for sentence in found if not sentence.rstrip("*_ ").endswith(COLONS))

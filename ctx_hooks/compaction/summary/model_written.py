@@ -39,10 +39,7 @@ NO_SUMMARIES = Summaries()
 
 
 def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tuple[bytes, ...]:
-    """Return for each length the digest of the first messages behind `start`, without cache markers: clients move these.
-
-    `with_system`: whether they depend on the text of system messages, as the bytes of a compaction do.
-    """
+    """Return for each length the digest of the first messages, without cache markers; with system texts if asked for."""
 
     def said(stats: MessageStats, item: Any) -> MessageStats:
         if stats.role == "system" and not with_system:

@@ -63,10 +63,7 @@ _SOURCE = re.compile(r"[ \t>+-]{0,12}\d{1,7} ?[|│]|[+-]\s")
 
 
 def outcome_of(result: ToolResult | None, kind: str) -> tuple[bool, str]:
-    """Return whether a call of this kind ended badly, and how, in one line.
-
-    Without a status printed errors count: those of a run, and those with which the result of a change begins.
-    """
+    """Return whether a call ended badly, by its status or else by what it prints, and how it ended, in one line."""
     if result is None:
         return False, ""
     text = result.original_text

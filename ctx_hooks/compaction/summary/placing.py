@@ -17,10 +17,7 @@ from ctx_hooks.tokens.budget import Budget
 def extractive_records(
     removed: Removed, budget: Budget, most_tokens: float = MOST_SUMMARY_TOKENS, files_tokens: int = 0
 ) -> dict[range, str]:
-    """Return the records by gap: a heading, and what was said, changed, failing, run, planned and read there.
-
-    They have at most `most_tokens` beside users' words, and always the newest changed files up to `files_tokens`.
-    """
+    """Return the records by gap, in `most_tokens` beside users' words and the newest changed files up to `files_tokens`."""
     return _headed(sections(removed, budget, most_tokens, files_tokens), removed, budget)
 
 
@@ -61,10 +58,7 @@ def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, wr
 
 
 def _transcript(messages: Sequence[Message], language: Language) -> Iterator[str]:
-    """Yield the archive's transcript: original texts, calls and results in order, each under a line with its source.
-
-    A mark before every line keeps a text from imitating another source's line.
-    """
+    """Yield the archive's transcript: original texts, calls and results; no line of theirs can imitate a source's line."""
     calls = call_names(messages)
     for i, message in enumerate(messages):
         for k, part in enumerate(message.parts):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import called, texts
 
 import ctx_hooks
-from ctx_hooks.compaction.selection.answers import ANSWERS_FRACTION, answers
+from ctx_hooks.compaction.selection.user_words import ANSWERS_FRACTION, answers
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
