@@ -31,8 +31,8 @@ def chat_content(conversation: Conversation) -> Iterator[Change]:
         elif raw.get("tool_calls") == []:
             yield i, replace(message, edited=True), "tool_calls is empty"
         elif message.role == "assistant":
-            functions = [call.raw["function"] for call in message.calls if call.raw and call.raw.get("function")]
-            if any(not isinstance(function.get("arguments"), str) for function in functions):
+            functions = [(call.raw or {}).get("function") for call in message.calls]
+            if any(f is not None and not isinstance(f.get("arguments"), str) for f in functions):
                 yield i, replace(message, edited=True), "arguments are no string"
 
 

@@ -72,6 +72,7 @@ def test_output_of_a_stored_call_stays():
 
 
 ASKED = {"role": "user", "content": "q"}
+TOLD = {"role": "tool", "tool_call_id": "c", "content": "r"}
 
 
 @pytest.mark.parametrize(("fmt", "messages", "kept"), [
@@ -80,8 +81,12 @@ ASKED = {"role": "user", "content": "q"}
         "openai-chat", [ASKED, {"role": "assistant", "content": "a", "tool_calls": []}],
         [ASKED, {"role": "assistant", "content": "a"}],
     ),
+    (
+        "openai-chat", [ASKED, {"role": "assistant", "content": "a", "tool_calls": [{"id": "c", "function": {}}]}, TOLD],
+        [ASKED, {"role": "assistant", "content": "a", "tool_calls": [{"id": "c", "function": {"arguments": "null"}}]}, TOLD],
+    ),
     ("openai-responses", [ASKED, {"type": "reasoning", "id": "rs", "summary": []}], [ASKED]),
-], ids=["null content", "empty calls", "reasoning without its item"])  # fmt: skip
+], ids=["null content", "empty calls", "a call without arguments", "reasoning without its item"])  # fmt: skip
 def test_content_is_made_acceptable(fmt, messages, kept):
     assert ctx_hooks.repair(messages, format=fmt).messages == kept
 
