@@ -78,7 +78,8 @@ async def opened_stores(config: Configuration, needs_redis: str = "") -> AsyncIt
 def _client(fields: Mapping[str, Any]) -> Any:
     """Return a client by a configuration's fields and the environment's, None if they name no Redis."""
     stated = {n.removeprefix(ENVIRONMENT).lower(): v for n, v in os.environ.items() if n.startswith(ENVIRONMENT)}
-    named = {name: plain_text(str(value)) for name, value in {**stated, **fields}.items()}
+    texts = {name: plain_text(str(value)) for name, value in {**stated, **fields}.items()}
+    named = {name: text for name, text in texts.items() if text}  # a variable that is not set, or is empty, says nothing
     try:
         if named.keys() == {"url"}:
             return Redis.from_url(named["url"], socket_timeout=TIMEOUT_SECONDS)

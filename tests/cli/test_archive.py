@@ -111,6 +111,14 @@ def test_folder_is_named_without_a_backend(stored, tmp_path, monkeypatch, capsys
     assert text in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("empty", ["REDIS_HOST", "REDIS_PORT", "REDIS_URL"])
+def test_empty_variable_names_no_redis(tmp_path, monkeypatch, capsys, empty):
+    monkeypatch.setenv(empty, "")
+    (tmp_path / "config.yaml").write_text("router_settings: {redis_host: os.environ/NOT_SET}")
+    assert main(["archive", "ls", "--config", str(tmp_path / "config.yaml")]) == 2
+    assert "names a Redis" in capsys.readouterr().err
+
+
 @on_disk
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_unusable_store_is_named(run, tmp_path, capsys, is_folder):  # noqa: ARG001 - it writes the configuration
