@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import re
 import tempfile
@@ -33,10 +34,10 @@ from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.processes import MASTER_KEY
 
-KEYS = ("codex", "claude-code", "opencode", "pi", "qwen-code", "gemini-cli")
+KEYS = ("codex", "claude-code", "opencode", "pi", "qwen-code", "kimi-code", "cline", "gemini-cli")
 WINDOW_TOKENS = 60_000
-LEAST_SUMMARY_TOKENS = 3_000
-"""A shorter request for a summary is for a title."""
+LEAST_HISTORY_TOKENS = 20_000
+"""A request without tools before one of this size is for a title, later ones are for summaries."""
 ALIASES = {"gemini-3.1-pro-preview-customtools": "gemini-cli-unknown"}
 """Gemini CLI compacts with a model of its own choice."""
 HEAD = "| client | finished | overflows | client compacted | proxy compacted |\n|---|---|---|---|---|"
@@ -44,15 +45,23 @@ HEAD = "| client | finished | overflows | client compacted | proxy compacted |\n
 
 def with_settings(client: Client, printed: str) -> Client:
     """Return a client whose environment or file has its section of the printed settings too."""
-    place, body = printed.split(f"## {client.name}: ")[1].split("\n\n", maxsplit=1)[0].split("\n", 1)
+    place, body = printed.split(f"## {client.name}: ")[1].split("\n## ", maxsplit=1)[0].split("\n", 1)
     if place == "environment":
         printed_names = dict(re.findall(r"export (\w+)=(.*)", body))
         return dataclasses.replace(client, environment={**printed_names, **client.environment})
     path, text = next((path, text) for path, text in client.files.items() if Path(path).name == Path(place.split()[0]).name)
-    if path.endswith(".toml"):
-        added = "\n".join(line for line in body.splitlines() if not line.startswith("model ="))
-        return dataclasses.replace(client, files={**client.files, path: f"{added}\n{text}"})
-    return dataclasses.replace(client, files={**client.files, path: json.dumps(merged(json.loads(body), json.loads(text)))})
+    both = joined_tables(body, text) if path.endswith(".toml") else json.dumps(merged(json.loads(body), json.loads(text)))
+    return dataclasses.replace(client, files={**client.files, path: both})
+
+
+def joined_tables(printed: str, own: str) -> str:
+    """Return TOML with the keys and tables of both: of two equal tables the printed stays, of two equal keys the own."""
+    (keys, *tables), (own_keys, *own_tables) = (re.split(r"^(?=\[)", text, flags=re.MULTILINE) for text in (printed, own))
+    names = {line.split("=")[0] for line in own_keys.splitlines()}
+    added = [line for line in keys.splitlines() if line.split("=")[0] not in names]
+    titles = {table.splitlines()[0] for table in tables}
+    kept = [table for table in own_tables if table.splitlines()[0] not in titles]
+    return "\n".join([own_keys, *added, *kept, *tables])
 
 
 def merged(printed: Any, own: Any) -> Any:
@@ -72,9 +81,11 @@ def printed_for(client: Client, config: Mapping[str, Any], url: str) -> str:
 
 def cells(records: Sequence[Mapping[str, Any]], *, is_done: bool) -> tuple[Any, ...]:
     """Return how a session ended, its overflows, the client's own compactions, and the requests that the proxy compacted."""
-    large = [r["payload"] for r in records if r["input_tokens"] > LEAST_SUMMARY_TOKENS and r["status"] == 200]
-    own = sum(reader(payload) is None or asks_for_summary(payload) for payload in large)
-    return "yes" if is_done else "no", figures(records).overflows, own, sum(MARK in json.dumps(each) for each in large)
+    answered = [record for record in records if record["status"] == 200]
+    largest = itertools.accumulate((record["input_tokens"] for record in answered), max)
+    later = [r["payload"] for r, tokens in zip(answered, largest, strict=True) if tokens > LEAST_HISTORY_TOKENS]
+    own = sum(reader(payload) is None or asks_for_summary(payload) for payload in later)
+    return "yes" if is_done else "no", figures(records).overflows, own, sum(MARK in json.dumps(each) for each in later)
 
 
 def main() -> None:

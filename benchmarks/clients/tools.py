@@ -10,6 +10,7 @@ READERS = (
     "read_file",
     "Read",
     "read",
+    "read_files",
     "exec_command",
     "shell_command",
     "shell",
@@ -76,7 +77,10 @@ def _value(name: str, schema: Mapping[str, Any], path: str) -> Any:
     if kind == "object":
         return _object(schema, path)
     if kind == "array":
-        return ["cat", path] if name in COMMANDS else []
+        if name in COMMANDS:
+            return ["cat", path]
+        items = schema.get("items") or {}
+        return [_object(items, path)] if items.get("type") == "object" else []
     if kind in {"integer", "number"}:
         return schema.get("minimum", 1)
     if kind == "boolean":

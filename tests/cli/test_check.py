@@ -151,7 +151,11 @@ def test_clients_prints_settings_that_clients_can_read(tmp_path, capsys):
     codex = tomllib.loads(sections["Codex"])
     assert codex["model_context_window"] == 200_000
     assert codex["model_auto_compact_token_limit"] < 200_000 - 16_384
-    assert tomllib.loads(sections["Kimi Code"])["models"]["large"]["max_context_size"] == 200_000
+    kimi = tomllib.loads(sections["Kimi Code"])
+    assert kimi["models"]["large"]["max_context_size"] == 200_000
+    assert kimi["loop_control"]["reserved_context_size"] == 200_000 - codex["model_auto_compact_token_limit"]
+    cline = json.loads(sections["cline"])["providers"]["openai-compatible"]["settings"]
+    assert int(0.9 * cline["contextWindow"]) <= codex["model_auto_compact_token_limit"]
     for name in ("opencode", "pi", "qwen-code", "Gemini CLI"):
         assert json.loads(sections[name])
     assert "unknown" not in printed
