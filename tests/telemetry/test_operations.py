@@ -141,6 +141,39 @@ def test_alerts_fire_if_the_day_before_had_no_series(tmp_path):
     run_promtool(tmp_path, [{"interval": "5m", "input_series": bad, "alert_rule_test": list(expected(fired))}])
 
 
+def growing(name, labels, *, before=0, after=0):
+    """Return a counter of the model `local` that grows by these figures in five minutes of a day and of two hours."""
+    values = f"0+{before}x288 {before * 288 + after}+{after}x23" if before else f"_x288 {after}+{after}x24"
+    return {"series": f'ctx_hooks_{name}{{requested_model="local",{labels}}}', "values": values}
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    ("cached", "rereads", "fired"),
+    [(500, 10, ("CtxHooksCacheShareFalls", "CtxHooksRereadsRise")), (890, 3, ())],
+    ids=["worse than observed", "like the observed"],
+)
+@pytest.mark.parametrize("are_others_observed", [True, False])
+def test_enforced_requests_of_a_first_day_are_compared_with_observed_ones(
+    cached, rereads, fired, are_others_observed, tmp_path
+):
+    """A pilot beside a hundred times as many observed requests, or everybody after an observed day."""
+    after = 1 if are_others_observed else 0
+    observed = {
+        "requests_total": 5000,
+        "cached_prompt_tokens_total": 90_000,
+        "uncached_prompt_tokens_total": 10_000,
+        "rereads_total": 200,
+    }
+    enforced = {"requests_total": 50, "cached_prompt_tokens_total": cached, "uncached_prompt_tokens_total": 1000 - cached}
+    grown = [growing(name, 'mode="observe"', before=rate, after=rate * after) for name, rate in observed.items()]
+    grown += [growing(name, 'mode="enforce"', after=rate) for name, rate in enforced.items()]
+    grown.append(growing("rereads_total", 'mode="enforce"', after=rereads))
+    alerts = list(expected({name: [{"requested_model": "local"}] for name in fired}))
+    asked = [alert for alert in alerts if alert["alertname"] in ("CtxHooksCacheShareFalls", "CtxHooksRereadsRise")]
+    run_promtool(tmp_path, [{"interval": "5m", "input_series": grown, "alert_rule_test": asked}])
+
+
 @needs_promtool
 @pytest.mark.parametrize("missing", [12])
 def test_no_alert_fires_after_a_gap_in_the_scrapes(missing, tmp_path):
