@@ -13,6 +13,8 @@ Words = Mapping[Language, str]
 MARK = "[ctx_hooks]"
 """Every placeholder starts with it, for the model. The code decides nothing by it: any text may contain it."""
 GAP = "…"
+ENTRY = "- "
+"""The beginning of each entry of a record."""
 MISSING_RESULT: Words = {
     "en": "[No result was recorded for this call; it may have run.]",
     "zh": "[此调用没有记录任何结果,但可能已经执行。]",

@@ -143,7 +143,7 @@ def _by_gap(removed: Removed, found: Mapping[str, Sequence[Entry]], language: La
     for section, title in placeholders.SUMMARY_SECTIONS[language].items():
         for gap, entries in groupby(found.get(section, ()), key=lambda entry: removed.gap(entry[0])):
             lines[gap] += [f"{title}:"] * bool(title)
-            lines[gap] += [f"- {text}" for _, text in entries]
+            lines[gap] += [f"{placeholders.ENTRY}{text}" for _, text in entries]
     return lines
 
 

@@ -49,7 +49,8 @@ _STATUS = re.compile(
 _TROUBLE = re.compile(
     r"^\s*(?:Error|ERROR|error|fatal|FAILED|Traceback|panic)\b|\bTraceback \(most recent call last\)|"
     r"^\w*make(?:\[\d+\])?: \*\*\*|"
-    r"^\s*<\w{0,20}error>|^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
+    r"^\s*<\w{0,20}error>|\bis_?Error[\\\"']{0,9}\s?[:=]\s?[tT]rue\b|^(?:---? )?FAIL\b|"
+    r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
     re.MULTILINE,
 )
 _LOCATED = re.compile(

@@ -46,7 +46,8 @@ def _headed(found: Sequence[Sequence[str]], removed: Removed, budget: Budget, wr
     for n, end in pairwise([*recorded, len(found)]):
         there = [removed.messages[i] for gap in removed.gaps[n:end] for i in gap]
         messages = [m for m in there if m.text not in REMOVED_MESSAGE.values()]
-        below: Below = "summary" if written and n == newest else "record" if found[n] else "nothing"
+        quotes = bool(found[n]) and found[n][0].startswith(placeholders.ENTRY)  # lists have titles of their own
+        below: Below = "summary" if written and n == newest else "record" if quotes else "nothing"
         whole = budget.reference("\n\n".join(_transcript(messages, language))) if budget.archives else None
         first_line = placeholders.dropped(len(messages), language, whole, is_scattered=end - n > 1, below=below)
         lines = [first_line, *found[n]]

@@ -166,11 +166,11 @@ def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
     assert action.outcome == outcome
 
 
-def in_envelopes(text, levels, *, is_printed):
+def in_envelopes(text, levels, *, is_printed, is_error=False):
     """Return a result as servers wrap it: a field of JSON, in a string of JSON, in an object that a program prints."""
     for _ in range(levels):
         text = json.dumps(
-            {"content": [{"type": "text", "text": text, "annotations": None}], "isError": False}, ensure_ascii=False
+            {"content": [{"type": "text", "text": text, "annotations": None}], "isError": is_error}, ensure_ascii=False
         )
     return (
         f"meta=None content=[TextContent(type='text', text={text!r}, annotations=None)] isError=False"
@@ -189,6 +189,14 @@ def test_ending_in_an_envelope_is_its_words(words, levels, is_printed):
     result = in_envelopes("Row 1 of many rows. " * 30 + f"\n{words}", levels, is_printed=is_printed)
     (action,) = actions_of(calls(("run_it", {"command": "x"}, result)))
     assert action.outcome == words
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_error_in_an_envelope_is_a_failure(levels):
+    for is_error in (True, False):
+        result = in_envelopes("No such note: the list has none of that name", levels, is_printed=True, is_error=is_error)
+        (action,) = actions_of(calls(("run_it", {"command": "x"}, result)))
+        assert (action.failed, action.outcome) == (is_error, "No such note: the list has none of that name")
 
 
 @pytest.mark.parametrize(("output", "why"), [
@@ -285,6 +293,7 @@ def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     removed = Removed(run, [range(len(run))], {}, actions_of(run))
     budget = Budget(12_000, 24_000, Counter("o200k_base"))
     (told,) = extractive_records(removed, budget, most_tokens=0, files_tokens=FILES_TOKENS).values()
+    assert "Quoted" not in told, "nothing is quoted"
     assert all(f"/{n}.ts" in told for n in range(20))
 
 
