@@ -109,7 +109,7 @@ def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, 
     """
     received, beside = json_bytes(request.items), json_bytes(request.beside)
     limit = to.window.tokens
-    if to.attempt and previous is not None and previous.overflow is not None:
+    if previous is not None and previous.overflow is not None:
         limit = min(limit, previous.overflow.limit_tokens or limit)
     most = min(limit * last_resort.BYTES_PER_TOKEN, int((received + beside) * BLIND_FRACTIONS[0] ** to.attempt))
     items = request.items if isinstance(request.items, (list, tuple)) else []
@@ -177,7 +177,7 @@ def _fitted(
     refused, tool_tokens = limits.previous, plan.most_tokens - budget.goal_tokens
     if refused is not None and not plan.remedies:
         smaller = smaller_than(refused.sent_tokens)
-        if outcome.tokens_after + (tool_tokens if outcome.offers else 0) > smaller:
+        if outcome.tokens_after + tool_tokens > smaller:
             budget = budget.with_goal(min(budget.goal_tokens, LocalTokens(max(1, smaller - tool_tokens))))
             outcome = compress(budget)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
@@ -252,8 +252,7 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
         return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)
     if changes:
         return Decided(Compressed(changes, figures, outcome.steps), attempt)
-    reason = "nothing to do" if sent <= most else "a compaction would cost more than it saves"
-    return Decided(Untouched(figures=figures, reason=reason), attempt)
+    return Decided(Untouched(figures=figures, reason="a compaction would cost more than it saves"), attempt)
 
 
 def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:

@@ -70,7 +70,7 @@ def plan_attempt(request: Request, history: History, to: Target, limits: Limits)
     if said is not None and said.kind == "bytes":
         most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
     cut_newest = plan.cut_newest or limits.window.source in ("learned", "refusal")
-    return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest, most_bytes=most_bytes)
+    return replace(plan, most_tokens=most, cut_newest=cut_newest, most_bytes=most_bytes)
 
 
 def budget_of(to: Target, limits: Limits, plan: RetryPlan, counter: Counter) -> Budget:

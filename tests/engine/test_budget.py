@@ -1,6 +1,7 @@
 """What does not fit is sent within the budget, and what fits goes on as it came."""
 
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import get_args
 
@@ -18,18 +19,25 @@ from engine_requests import (
     to,
     tokens_of,
 )
-from strategies import FIELDS, called, every_format, spoken, tool_round
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import FIELDS, FORMATS, called, every_format, spoken, tool_round
 
 import ctx_hooks
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import WritingPrices
+from ctx_hooks.compaction.last_resort import BYTES_PER_TOKEN
+from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
+from ctx_hooks.engine.decision import Compressed, FailedOpen, GaveUp, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.attempts import Limits
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter
@@ -227,6 +235,7 @@ def test_no_strategy_sends_more_than_the_window(compaction, margin):
     assert found.changes == full.changes
 
 
+PLAIN = {(fmt, turns): session(fmt, turns) for fmt in FORMATS for turns in (1, 8)}
 DEAR_MODEL = WritingPrices(read=10.0, written=10.0)
 
 
@@ -248,6 +257,7 @@ class TestWhatCompactingCosts:
         assert bool(decision.changes) == compacts
         assert isinstance(decision, Compressed if compacts else Untouched)
         assert (attempt.sent_tokens < self.size) == compacts
+        assert ("cost more" in decision.reason) != compacts
 
     def test_window_is_compared_in_provider_tokens(self):
         """The local tokens are below the window's figure; the provider counts 1.3 for each of them."""
@@ -278,6 +288,53 @@ def test_deferring_request_is_whole_up_to_window(source, room, is_whole):
     """A larger fallback holds it whole; the window has room for the estimate's error and for a usual answer."""
     request = session(turns=20)
     window = int(tokens_of(request) * 1.05 / 0.99 * room)
-    decision, _ = decided(request, replace(to(reserve="50%"), defers=True, window=Window(window, source)))
+    target = replace(to(reserve="50%"), window=Window(window, source))
+    decision, _ = decided(request, replace(target, defers=True))
     assert isinstance(decision, Untouched) is is_whole
     assert not decision.changes
+    assert engine.holds(request, target, Limits(target.window), Deadline(60)) is is_whole
+
+
+@given(share=st.floats(0.1, 0.9), factor=st.sampled_from([0.8, 1.0, 1.3]), observes=st.booleans())
+def test_listeners_hear_figures_of_decision(share, factor, observes):
+    request, heard = TestWhatCompactingCosts.request, []
+    window = Window(int(TestWhatCompactingCosts.size * factor * share), "model_info")
+    with ExitStack() as ends:
+        for name in ("before_compaction", "after_compaction"):
+            ends.callback(on(name, heard.append))
+        decision, _ = decided(request, to(window.tokens, mode="observe" if observes else "enforce"), Limits(window, factor))
+    before, after = heard
+    figures = decision.figures
+    assert (before.tokens_before, before.budget_tokens) == (figures.tokens_before, figures.budget_tokens)
+    assert before.tokens_after is None
+    assert before.reserve_tokens == figures.window_tokens - figures.budget_tokens
+    assert before.usage_fraction * window.tokens == pytest.approx(figures.tokens_before)
+    made = {"tokens_after": figures.tokens_after, "steps": tuple(step.name for step in decision.steps)}
+    touched = sum(step.messages_touched for step in decision.steps)
+    assert after == replace(before, name="after_compaction", messages_touched=touched, **made)
+
+
+@every_format
+@given(
+    limit=st.none() | st.integers(1, 30_000),
+    number=st.integers(0, 3),
+    window_tokens=st.integers(1, 30_000),
+    turns=st.sampled_from([1, 8]),
+)
+def test_plain_cut_keeps_named_limit(fmt, limit, number, window_tokens, turns):
+    """A retry has at most the limit that the refusal names, and always less than the attempt before it."""
+    request, target = PLAIN[fmt, turns], to(window_tokens, attempt=number)
+    refused = replace(decided(request, to())[1], overflow=Overflow("input", "x", limit)) if number else None
+    decision, attempt = engine.decide_by_plain_cut(request, target, refused, "failed")[:2]
+    most = min(window_tokens, limit or window_tokens) if number else window_tokens
+    whole = json_bytes(request.items) + json_bytes(request.beside)
+    most_bytes = min(most * BYTES_PER_TOKEN, whole * BLIND_FRACTIONS[0] ** number)
+    kept = sent(request, decision).items
+    assert list(kept) == plain_cut(request.items, int(most_bytes) - json_bytes(request.beside))
+    if whole <= most_bytes:
+        assert isinstance(decision, FailedOpen)
+    if not isinstance(decision, FailedOpen):
+        assert decision.figures.budget_tokens == most
+        assert decision.figures.tokens_before - decision.figures.tokens_after == decision.steps[0].tokens_saved > 0
+        assert decision.steps[0].messages_touched == len(request.items) - len(kept)
+    assert attempt.sent_tokens == (json_bytes(request.beside) + json_bytes(kept)) // BYTES_PER_TOKEN

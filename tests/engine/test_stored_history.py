@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from engine_requests import decided, session, to, tokens_of
+from engine_requests import decided, sent, session, to, tokens_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctx_hooks.engine.decision import Compressed, NotRetried
 from ctx_hooks.learning.attempts import limits_of
@@ -48,6 +50,21 @@ class TestAfterARefusal:
         assert isinstance(decision, NotRetried)
         assert attempt.spent
         assert attempt.stored
+
+    @given(asks=st.booleans(), share=st.floats(0.1, 40), kind=st.sampled_from(["input", "input_plus_output"]))
+    def test_attempt_says_whether_provider_truncates(self, asks, share, kind):
+        """The first retry asks for it; a later one may only shorten new text."""
+        request, previous = continued(**({"truncation": "auto"} if asks else {})), None
+        size = tokens_of(request)
+        for number in range(3):
+            target = to(int(size * share) + 1_000, attempt=number)
+            decision, attempt = decided(request, target, limits(target, previous))
+            if isinstance(decision, NotRetried):
+                assert number > 0
+                return
+            assert attempt.truncates == (sent(request, decision).fields.get("truncation") == "auto")
+            assert attempt.truncates or number != 1
+            previous = replace(attempt, overflow=Overflow(kind, "x"), failed=True, first_tokens=size)
 
     def test_too_large_output_is_lowered(self):
         request = continued(max_output_tokens=60_000)

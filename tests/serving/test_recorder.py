@@ -8,8 +8,6 @@ from engine_requests import attempted
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.engine.decision import Compressed, FailedOpen, Figures, GaveUp, NotRetried, Untouched, outcome_of
-from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.overflow.recognise import Overflow
@@ -34,7 +32,6 @@ def priced(attempt, prices):
 SENT = priced(attempted(10_000, 4_000, received_tokens=9_000, factor=1.1), PRICES)
 RETRY = replace(SENT.to, attempt=1)
 BILL = Billed(4_400)
-FIGURES = Figures(9_900, 4_400, 4_000, 10_000)
 
 
 def saved(event):
@@ -207,24 +204,3 @@ async def test_request_ends_in_one_failure_event(heard):
     assert sent > 1
     assert heard[-1].attempts == sent
     assert flow.running.of(target.request_id).headers["x-ctx-hooks-decision"] == "failed"
-
-
-MESSAGES = {"messages": []}
-ABOVE_BUDGET = Figures(9_000, 9_000, 8_000, 10_000)
-
-
-@pytest.mark.parametrize(("decision", "attempt", "outcome"), [
-    (Untouched(reason="fits"), 0, "fits"), (Compressed({"max_tokens": 5}, None, ()), 0, "output_lowered"),
-    (Compressed({"max_tokens": 5, "thinking": {"type": "disabled"}}, None, ()), 0, "output_lowered"),
-    (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
-    (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
-    (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
-    (GaveUp(figures=ABOVE_BUDGET, reason="above"), 0, "over_budget"),
-    (Untouched(figures=ABOVE_BUDGET, reason="nothing pays"), 0, "over_budget"),
-    (Untouched(reason="fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, reason="above"), 1, "retried"),
-    (Compressed({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
-    (FailedOpen(reason="failed: KeyError"), 0, "failed_open"),
-])  # fmt: skip
-def test_each_decision_has_one_outcome(decision, attempt, outcome):
-    fmt = "gemini" if "config" in decision.changes else "anthropic"
-    assert outcome_of(decision, attempt, WIRE_FORMATS[fmt]) == outcome
