@@ -1,9 +1,9 @@
-"""The time of compressing 150,000 tokens to 32,000: cold, and with all but the last turn seen before.
+"""The time of compressing 150,000 tokens to 32,000: cold, with all but the last turn seen before, between two compactions.
 
     uv run --group bench python benchmarks/speed.py [FILE.jsonl...]
 
-Without a file a generated agent session is used. Each figure is the least processor time of several repeats; the ratio to
-litellm.compress on the same messages is comparable between machines.
+Without a file a generated agent session is used. Each figure is the least processor time of several repeats; its share of
+what litellm.compress takes for the same messages is comparable between machines.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,26 +64,26 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path)
     arguments = parser.parse_args()
     ctx_hooks.compress([{"role": "user", "content": "load the vocabulary"}], format="openai-chat", budget_tokens=1)
-    print(
-        f"{'session':40}{'mode':8}{'cold ms':>9}{'warm ms':>9}{'litellm.compress':>18}{'ratio cold':>12}{'ratio warm':>12}"
-    )
+    kinds = ("cold", "warm", "between")
+    print(f"{'session':40}{'litellm ms':>12}" + "".join(f"{f'{kind} ms':>12}{'share':>8}" for kind in kinds))
     for name, fmt, messages in sessions(arguments.paths):
         try:
             theirs = least(lambda m=messages, f=fmt: litellm_compress(m, None, f, BUDGET_TOKENS), lambda: None)
         except AttributeError:
             theirs = float("nan")  # it fails on messages whose content is null
-        for mode, options in (("fit", {}), ("replay", {"target_tokens": "auto"})):
+        fit = partial(ctx_hooks.compress, format=fmt, budget_tokens=BUDGET_TOKENS)
+        session = partial(fit, target_tokens="auto")
 
-            def compress(found: list[Any], fmt: str = fmt, options: dict[str, Any] = options) -> object:
-                return ctx_hooks.compress(found, format=fmt, budget_tokens=BUDGET_TOKENS, **options)
+        def seen_by(call: Callable[[list[Any]], object], found: list[Any] = messages) -> None:
+            content_cache.clear_all()
+            call(found[:-2])
 
-            def seen_before(found: list[Any] = messages, call: Callable[..., object] = compress) -> None:
-                content_cache.clear_all()
-                call(found[:-2])
-
-            cold = least(lambda m=messages, c=compress: c(m), content_cache.clear_all)
-            warm = least(lambda m=messages, c=compress: c(m), seen_before)
-            print(f"{name:40}{mode:8}{cold:9.1f}{warm:9.1f}{theirs:18.1f}{theirs / cold:12.1f}{theirs / warm:12.1f}")
+        ours = (
+            least(partial(fit, messages), content_cache.clear_all),
+            least(partial(fit, messages), partial(seen_by, fit)),
+            least(partial(session, messages), partial(seen_by, session)),
+        )
+        print(f"{name:40}{theirs:12.1f}" + "".join(f"{spent:12.1f}{spent / theirs:8.2f}" for spent in ours))
 
 
 if __name__ == "__main__":
