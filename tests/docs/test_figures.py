@@ -10,6 +10,8 @@ from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import cut_points
+from ctx_hooks.compaction.selection import user_words
+from ctx_hooks.compaction.steps import long_request
 from ctx_hooks.learning import learned, observations
 from ctx_hooks.litellm_compat import stream_events
 from ctx_hooks.overflow import retry_plan, texts
@@ -46,6 +48,10 @@ SAYS = [
     ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
     ("addons", f"The texts of one turn, {rounds.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
+    ("how_it_works", f"up to {cut_points.MOST_WORDS_FRACTION} of the budget beside fixed text"),
+    ("how_it_works", f"without tools {user_words.DIALOGUE_WORDS_FRACTION} of the target"),
+    ("how_it_works", f"above {long_request.REQUEST_FRACTION} of the budget beside fixed text"),
+    ("how_it_works", f"if it stands in {WORDS[user_words.REPEATED_TIMES]} messages"),
     ("how_it_works", f"the median of the last {observations.REMEMBERED}"),
     ("how_it_works", f"up to {cut_points.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
     ("policies", f"overrides of more than {resolve.LONGEST_OVERRIDES_CHARS:,} characters"),
@@ -59,7 +65,7 @@ IN_WORDS = {
     "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
     "at most a quarter of the window": budget.LARGEST_RESERVE_FRACTION == 0.25,
     "forgotten after a day": observations.RULES["limit"].kept_seconds == DAY,
-    "down to half of the window": observations.OTHERS_FLOOR_FRACTION == 0.5,
+    "counts as at least half of the window": observations.OTHERS_FLOOR_FRACTION == 0.5,
     "know each other's ratios within ten seconds": learned.WRITE_SECONDS + learned.REFRESH_SECONDS < 10,
     "the mean size of the last ten messages": budget.DYNAMIC_MESSAGES == 10,
 }
