@@ -338,3 +338,19 @@ def test_plain_cut_keeps_named_limit(fmt, limit, number, window_tokens, turns):
         assert decision.figures.tokens_before - decision.figures.tokens_after == decision.steps[0].tokens_saved > 0
         assert decision.steps[0].messages_touched == len(request.items) - len(kept)
     assert attempt.sent_tokens == (json_bytes(request.beside) + json_bytes(kept)) // BYTES_PER_TOKEN
+
+
+@every_format
+@pytest.mark.parametrize(("window_tokens", "found"), [(12_000, {"read_file": 1}), (400_000, {})])
+def test_only_first_attempt_counts_rereads_of_removed_results(fmt, window_tokens, found):
+    begun = session(fmt, turns=1).fields
+    items = [spoken(fmt, "user", "Read the files.")]
+    for n in [*range(30), 0]:
+        result = f"file {n}: " + "a line of it\n" * 300
+        items += tool_round(fmt, [(f"call_{len(items)}", result)], name="read_file", arguments={"path": f"src/file_{n}.py"})
+    request = Request(fmt, {**begun, FIELDS[fmt]: items})
+    _, first = decided(request, to(window_tokens))
+    assert first.rereads == found
+    refused = replace(first, overflow=Overflow("input", "x"), failed=True, first_tokens=first.sent_tokens)
+    retry = to(window_tokens, attempt=1)
+    assert decided(request, retry, Limits(retry.window, previous=refused))[1].rereads == {}
