@@ -259,7 +259,9 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
         return replace(window, tokens=named, source="refusal") if named < window.tokens else window
     refused = to_provider(sent, factor)
     first = to_provider(previous.first_tokens or sent, factor)
-    is_learned = window.source == "learned" and window.tokens < refused
+    # An accepted size just below the refused one makes that the limit; a second refusal contradicts it.
+    is_below = window.tokens < refused or (number == 1 and window.tokens == refused)
+    is_learned = window.source == "learned" and is_below
     limit = window.tokens if is_learned else limit_for_retry(overflow, refused, first, number)
     if overflow.limit_tokens is None:
         limit = min(limit, refused)  # a share of the first size may be above what was refused since

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ctx_hooks.learning.attempts import ANSWER_FRACTION, Limits, attempt_at, limits_of, sent_unchanged, with_counts
 from ctx_hooks.learning.observations import DAY_SECONDS, DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, NO_BOUND, limit_for_retry
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, NO_BOUND, limit_for_retry
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.tokens.budget import Window
@@ -146,11 +146,13 @@ def test_retry_leaves_room_for_what_only_the_provider_sees():
     assert limits_of(to(100_000, attempt=1), DeploymentStats(), NOW, all_hidden).window.tokens == 0
 
 
-def test_retry_keeps_a_learned_limit_below_the_refused_size():
+@pytest.mark.parametrize(("sent", "number", "tokens"), [
+    (80_000, 1, 50_000), (40_000, 1, 24_000), (50_000, 1, 50_000), (50_000, 2, 50_000 * BLIND_FRACTIONS[1]),
+], ids=["above it", "below it", "an accepted size is as large", "refused again"])  # fmt: skip
+def test_first_retry_keeps_a_learned_limit(sent, number, tokens):
     learned = stats_of(("limit", "ann", 50_000, 80_000, 1))
-    for sent, tokens in ((80_000, 50_000), (40_000, 24_000)):
-        refused = attempted(100_000, sent, deployment=to().deployment, overflow=Overflow("input", "x"), failed=True)
-        assert limits_of(to(100_000, attempt=1), learned, NOW, refused).window.tokens == tokens
+    refused = attempted(100_000, sent, deployment=to().deployment, overflow=Overflow("input", "x"), failed=True)
+    assert limits_of(to(100_000, attempt=number), learned, NOW, refused).window.tokens == tokens
 
 
 def test_guess_never_exceeds_a_size_refused_since():
