@@ -58,6 +58,7 @@ class Request:
         self.beside: tuple[Any, ...] = (*wire.counted_values(fields), fields.get("tools"))
         self.continues_stored_history = any(map(fields.get, STORED_HISTORY))
         self.asks_for_truncation = fields.get("truncation") == "auto"
+        self._messages: MessageReader | None = None
 
     def with_fields(self, fields: Mapping[str, Any]) -> "Request":
         """Return a request of the same format with other fields."""
@@ -85,10 +86,13 @@ class Request:
         budget = mapping_or_empty(self.fields.get("thinking")).get("budget_tokens")
         return ProviderTokens(budget + LEAST_ANSWER_TOKENS if isinstance(budget, int) and budget > 0 else 0)
 
-    @cached_property
+    @property
     def messages(self) -> MessageReader:
         """The messages, each read at its first use; raises MalformedConversationError if there are none."""
-        return MessageReader(self.format, self.items, *preamble_of(*self.beside))
+        # Before Python 3.12 a `cached_property` has one lock: the event loop would wait for another request's thread.
+        if self._messages is None:
+            self._messages = MessageReader(self.format, self.items, *preamble_of(*self.beside))
+        return self._messages
 
     @cached_property
     def bound(self) -> Bound:

@@ -30,8 +30,8 @@ VALUE_TOKENS = 8
 """More than the overhead of a message, call or result, each of which has some fields."""
 MOST_MEDIA_TOKENS = 4_200
 """More than any image costs beside its base64 text: 4,128 at Google, 3,279 at Anthropic."""
-MOST_VALUES, MOST_CHARS = 5_000, 8_000_000
-"""About 3 ms of reading, and the text of nearly all windows. A request with more of either is counted in a thread."""
+MOST_VALUES, MOST_CHARS = 5_000, 1_000_000
+"""About 3 ms of reading each, and at least the tokens of nearly all windows. A request with more is counted in a thread."""
 UNREAD = sys.maxsize // 2
 """More than the tokens of any window."""
 
@@ -74,7 +74,7 @@ def bound_of(
                 below += value.values()
         row = below
     try:
-        size = UNREAD if row else len(write(whole))
+        size = UNREAD if row or chars > most_chars else len(write(whole))
     except (TypeError, ValueError, RecursionError):  # a lone surrogate, a larger integer, an object, a deep value
         row, size = whole, UNREAD
     return Bound(size + VALUE_TOKENS * held + MOST_MEDIA_TOKENS * media + 1, has_flags or bool(row))

@@ -4,6 +4,8 @@ import base64
 import json
 import random
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -118,7 +120,7 @@ def test_bound_of_session_is_near_its_bytes(fmt):
 
 
 HUGE = {
-    "one text": {"messages": [{"role": "user", "content": "読" * 10_000_000}]},
+    "one text": {"messages": [{"role": "user", "content": "x" * 1_000_001}]},
     "many messages": {"messages": [{"role": "user", "content": "hi"}] * 100_000},
     "many numbers": {"messages": [{"role": "user", "content": [{"type": "x", "v": [1.5] * 3_000_000}]}]},
     "tools": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"name": "t", "description": "d" * 50_000}] * 600},
@@ -130,6 +132,27 @@ def test_huge_request_is_bounded_quickly(body):
     request = request_with("openai-chat", body)
     assert lines_run(lambda: request.bound) < 200_000  # it looks at 5,000 values
     assert request.bound.tokens > 10_485_760  # the largest window in LiteLLM's list
+
+
+class Slow:
+    """A content that is copied once its event is set."""
+
+    def __init__(self):
+        self.goes_on = Event()
+
+    def __deepcopy__(self, _):
+        assert self.goes_on.wait(10)
+        return "hi"
+
+
+def test_requests_are_read_beside_each_other():
+    slow = Slow()
+    waiting, other = (request_with("openai-chat", {"messages": [{"role": "user", "content": x}]}) for x in (slow, "hi"))
+    with ThreadPoolExecutor() as threads:
+        read = [threads.submit(lambda request=request: request.messages) for request in (waiting, other)]
+        assert read[1].result(5).items == [{"role": "user", "content": "hi"}]
+        slow.goes_on.set()
+    assert read[0].result().items == read[1].result().items
 
 
 @pytest.mark.parametrize(("messages", "expected"), [
