@@ -1,7 +1,7 @@
 """The pieces of the older exchanges that could be kept, the cost of each, and their order: by names, for their tokens."""
 
 from collections import Counter as Occurrences
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -130,6 +130,10 @@ def _item(
     return Item(exchange, max(1.0, frame), whole, found, spoken, is_answer)
 
 
+NEWEST_NAMES = 24
+"""So many of the names used last count more in every segment that has them: an edit needs the text around them."""
+
+
 class Row(NamedTuple):
     """A segment: the number of its exchange, its part, its number in the part, and its cost."""
 
@@ -139,8 +143,9 @@ class Row(NamedTuple):
     tokens: float
 
 
-def rows_of(items: Iterable[tuple[int, Item]], used: Collection[str]) -> list[Row]:
-    """Return the segments with names, most value for their tokens first; the assistant has `used` some of the names."""
+def rows_of(items: Iterable[tuple[int, Item]], used: Sequence[str]) -> list[Row]:
+    """Return the segments with names, most value for their tokens first; the assistant has `used` these, newest first."""
+    known, newest = frozenset(used), frozenset(used[:NEWEST_NAMES])
     named: list[tuple[Row, frozenset[str]]] = []
     for n, item in items:
         for source in item.sources:
@@ -149,6 +154,9 @@ def rows_of(items: Iterable[tuple[int, Item]], used: Collection[str]) -> list[Ro
                 if found := names.intersection(words):
                     named.append((Row(n, source.position, k, source.tokens(spans[k])), found))
     holding = Occurrences(name for _, found in named for name in found)
-    values = {name: (USED_VALUE if name in used else 1.0) / times for name, times in holding.items()}
+    values = {
+        name: (USED_VALUE if name in known else 1.0) / times + (USED_VALUE / times**0.5 if name in newest else 0.0)
+        for name, times in holding.items()
+    }
     worth = {row: sum(sorted(values[name] for name in found)) / row.tokens for row, found in named}
     return sorted(worth, key=lambda row: -worth[row])

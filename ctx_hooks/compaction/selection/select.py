@@ -144,11 +144,11 @@ class Selector:
         ranked = sorted(zip(scores, spoken, texts, strict=True), reverse=True)
         yield from (n for score, n, text in ranked if score > 0 and newest.get(text) == n)
 
-    def _used_names(self) -> frozenset[str]:
-        """Return the names that the assistant has used."""
-        said = (part for m in self._conversation.messages if m.role == "assistant" for part in m.parts)
+    def _used_names(self) -> list[str]:
+        """Return the names that the assistant has used, newest first."""
+        said = (p for m in reversed(self._conversation.messages) if m.role == "assistant" for p in reversed(m.parts))
         texts = (p.arguments if isinstance(p, ToolCall) else p.text for p in said if isinstance(p, (Text, ToolCall)))
-        return frozenset(name for text in texts for name in identifiers(text))
+        return list(dict.fromkeys(name for text in texts for name in sorted(identifiers(text))))
 
 
 def _newest(prices: Mapping[int, float], room_tokens: float, *, may_exceed: bool = False) -> tuple[int, ...]:
