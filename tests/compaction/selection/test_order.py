@@ -83,7 +83,7 @@ def test_names_that_few_lines_have_are_worth_more():
 def test_used_names_are_worth_more():
     items = items_with(["a_10"], ["d_40 and so on, for some words more than there"], ["d_40 and so on, for some words"])
     assert in_order(items)[0] == (0, 0)
-    assert in_order(items, used={"d_40"})[0] == (2, 0)
+    assert in_order(items, used=["d_40"])[0] == (2, 0)
 
 
 @every_format
