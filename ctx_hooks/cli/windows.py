@@ -4,7 +4,7 @@ Sources of `check --probe`: `max_model_len` of a model's card in `/v1/models` (v
 `entrypoints/openai/protocol.py`), `default_generation_settings.n_ctx` of `/props` (llama.cpp, `tools/server/README.md`),
 `context_length` of a loaded model in `/api/ps` and `num_ctx` among the parameters of `/api/show` (Ollama, `docs/api.md`),
 `max_input_tokens` of `/info` (TGI). Sources of `clients`: the documentation of Codex, opencode, pi and qwen-code; Kimi Code
-2.1.0 itself, which reserves 50,000 tokens unless told, and cline 3.0.65, which compacts at 90 % of its `contextWindow`;
+2.1.0 itself, which reserves 50,000 tokens by default, and cline 3.0.65, which compacts at 90 % of its `contextWindow`;
 Claude Code 2.1.197, whose `CLAUDE_CODE_AUTO_COMPACT_WINDOW` is at least 100,000, and `CLAUDE_AUTOCOMPACT_PCT_OVERRIDE` a
 share of it less 20,000; `tokenLimits.ts` of Gemini CLI, which takes every model to hold 1,048,576 tokens.
 """
@@ -142,7 +142,7 @@ def _window_of(client: httpx.Client, base: str, entry: Listed) -> tuple[int | No
     set_to = NUM_CTX.search(str(shown.get("parameters") or ""))
     if set_to is not None:
         return int(set_to[1]), "/api/show"
-    if shown.get("model_info"):  # the model's own maximum; Ollama serves less unless it is told
+    if shown.get("model_info"):  # the model's own maximum; Ollama serves less by default
         return None, "Ollama: the model is not loaded and states no num_ctx"
     info = mapping_or_empty(_json(client, "GET", f"{root}/info"))
     most = info.get("max_input_tokens") or info.get("max_input_length")

@@ -47,7 +47,7 @@ def decide_by_size(request: Request, to: Target, limits: Limits, most_tokens: in
     # A token has at least one character of the bound.
     if to.policy.repair == "always" or fitting.may_cut(to.policy, limits.window.tokens, most_tokens):
         return None
-    return _unchanged(request, attempt_at(request, to, limits, most_tokens=most_tokens), "fits by its size alone")
+    return _unchanged(request, attempt_at(request, to, limits, most_tokens=most_tokens), "fits by its size")
 
 
 def decide(request: Request, to: Target, limits: Limits, deadline: Deadline, timings: Timings) -> Decided:

@@ -29,8 +29,8 @@ def with_decision(
     words += [f"{field}={tokens}{asked}" for field, tokens in output_limits.items()]
     if is_changed and event.reason and event.decision in ("compressed", "retried"):
         words.append(f"reason={event.reason}")
-    told = {DONE: header_value(words), f"{DONE}-attempts": str(event.attempt + 1), **_declared(event)}
-    return {**headers, **told} if is_changed else {**told, **headers}
+    reported = {DONE: header_value(words), f"{DONE}-attempts": str(event.attempt + 1), **_declared(event)}
+    return {**headers, **reported} if is_changed else {**reported, **headers}
 
 
 def of_unrecorded(outcome: Outcome, reason: str = "") -> dict[str, str]:

@@ -31,27 +31,27 @@ def log_event(event: Any) -> None:
     end = "outcome" if "outcome" in figures else "decision"
     if not logger.isEnabledFor(logging.INFO) or figures.get(end) in NO_END:
         return
-    told: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures.get(end)}
+    shown: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures.get(end)}
     for name, value in figures.items():
         if isinstance(value, Billed):
-            told |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
+            shown |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
         elif name == "milliseconds":
-            told[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
+            shown[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
         elif isinstance(value, tuple):
-            told[name] = f"{len(value)} ({', '.join(value)})" if value else ""
+            shown[name] = f"{len(value)} ({', '.join(value)})" if value else ""
         else:
-            told[name] = value
+            shown[name] = value
     call = getattr(event, "call", CallNames())
-    told |= {
+    shown |= {
         "call_id": call.call_id or call.request_id,
         "model_group": call.model_group,
         "team": call.team_alias or call.team_id,
         "key": call.key_alias,
         "client": call.client,
-        "deployment": call.deployment or told.get("deployment"),
+        "deployment": call.deployment or shown.get("deployment"),
     }
-    told = {name: value for name, value in told.items() if value not in (None, "")}
-    logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
+    shown = {name: value for name, value in shown.items() if value not in (None, "")}
+    logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in shown.items()), extra={"ctx_hooks": shown})
 
 
 def _word(value: object) -> str:

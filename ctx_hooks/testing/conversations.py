@@ -60,12 +60,12 @@ def agent_session(
         said = f"I will look at {path} next."
         messages += exchange(fmt, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
     messages.append(asked(fmt, question))
-    told = "You are a careful reviewer."
+    instructions = "You are a careful reviewer."
     fields: dict[str, dict[str, Any]] = {
-        "openai-chat": {"messages": [{"role": "system", "content": told}, *messages]},
-        "anthropic": {"messages": messages, "system": told, "max_tokens": 256},
-        "openai-responses": {"input": messages, "instructions": told},
-        "gemini": {"contents": messages, "systemInstruction": {"parts": [{"text": told}]}},
+        "openai-chat": {"messages": [{"role": "system", "content": instructions}, *messages]},
+        "anthropic": {"messages": messages, "system": instructions, "max_tokens": 256},
+        "openai-responses": {"input": messages, "instructions": instructions},
+        "gemini": {"contents": messages, "systemInstruction": {"parts": [{"text": instructions}]}},
     }
     return {"model": model, "tools": [read_tool(fmt)], **fields[fmt]}
 

@@ -1,6 +1,6 @@
 """Local servers with protocols of their own: Ollama, and Text Generation Inference as Predibase serves it.
 
-Ollama has lines of JSON, arguments as objects, and pairs calls and results by their order alone. Text Generation Inference
+Ollama has lines of JSON, arguments as objects, and pairs calls and results only by their order. Text Generation Inference
 has one prompt, and a stream whose refusal is an event of a 200 answer.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.provider import Payload, Protocol
+from protocols.openai_messages import json_line
 
 Form = Callable[[str], dict[str, Any]]
 """What an answer says, in the shape of a path."""
@@ -86,12 +87,8 @@ def _whole(form: Form, payload: Payload, reply: Reply, tokens: int, _cached: int
 
 def _lines(form: Form, payload: Payload, reply: Reply, tokens: int, _cached: int) -> Iterator[str]:
     for word in reply.text.split(" "):
-        yield _line({**_head(payload), **form(word + " "), "done": False})
-    yield _line({**_head(payload), **form(""), **_end(tokens)})
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value) + "\n"
+        yield json_line({**_head(payload), **form(word + " "), "done": False})
+    yield json_line({**_head(payload), **form(""), **_end(tokens)})
 
 
 CHAT = Protocol(
@@ -102,7 +99,7 @@ CHAT = Protocol(
     refused=lambda message: {"error": message},
     whole=partial(_whole, _said),
     stream=partial(_lines, _said),
-    failed=lambda _payload, body, _settings: [_line(body)],
+    failed=lambda _payload, body, _settings: [json_line(body)],
     media_type="application/x-ndjson",
 )
 GENERATE = replace(

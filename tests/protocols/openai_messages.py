@@ -33,24 +33,24 @@ def _whole(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> dict[s
 
 
 def _events(_payload: Payload, reply: Reply, tokens: int, _cached: int) -> Iterator[str]:
-    yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
-    yield _sent({"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}})
+    yield json_line({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
+    yield json_line({"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}})
     for word in reply.text.split(" "):
         content = {"message": {"content": {"text": word + " "}}}
-        yield _sent({"type": "content-delta", "index": 0, "delta": content})
-    yield _sent({"type": "content-end", "index": 0})
-    yield _sent({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": _usage(tokens)}})
+        yield json_line({"type": "content-delta", "index": 0, "delta": content})
+    yield json_line({"type": "content-end", "index": 0})
+    yield json_line({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": _usage(tokens)}})
 
 
 def _failed(_payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
     if settings.refused_after_opening:
-        yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
+        yield json_line({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
     delta = {"finish_reason": "ERROR", "error": body["message"], "usage": _usage(0)}
-    yield _sent({"type": "message-end", "delta": delta})
+    yield json_line({"type": "message-end", "delta": delta})
 
 
-def _sent(event: Payload) -> str:
-    """Return an event as it is sent to who accepts JSON and no server-sent events, as LiteLLM does."""
+def json_line(event: Any) -> str:
+    """Return an event as a line of JSON: some servers send these, Cohere to who accepts no server-sent events."""
     return json.dumps(event) + "\n"
 
 

@@ -34,7 +34,7 @@ _QUOTATION_MARKS = "\"'\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u3
 _AROUND_QUOTED = "*_ .\u3002"
 _AROUND = f"{_AROUND_QUOTED}{_QUOTATION_MARKS}-=`:\uff1a()"
 _NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
-"""What models write into a section that they were told to leave out."""
+"""What models write into a section that they were asked to leave out."""
 LEAST_DIGITS = 3
 """A smaller figure counts what the text lists, or numbers it: "two of 12 tests"."""
 _WORD = re.compile(r"[a-z0-9]+")

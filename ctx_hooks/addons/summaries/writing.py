@@ -152,7 +152,7 @@ def payer_of(call: Call) -> Any:
     """Return the account that pays for a summary of this request; None if LiteLLM has none, or not what a call needs."""
     auth = call.auth if proxy_router() is not None else None
     if auth is None:
-        warn_once("summaries are written in the proxy alone, which knows whose budget they are on: none are written here")
+        warn_once("summaries are written only in the proxy, which knows whose budget they are on: none are written here")
     return None if any(name.fault for name in SUMMARY_CALL) else auth
 
 

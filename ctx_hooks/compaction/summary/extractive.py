@@ -169,17 +169,17 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     closing = set({turn: i for turn, i in spoken if removed.messages[i].text.strip()}.values())
     texts = {i: removed.messages[i].text.strip() for i in places if removed.messages[i].role == "assistant"}
     answers = [i for i, text in texts.items() if text and not _acknowledges(removed, i)]
-    told: set[str] = set()
+    quoted: set[str] = set()
     for i in sorted(answers, key=lambda i: (i not in closing, -i)):
         entry = ends_of(reported(texts[i], calls=bool(removed.messages[i].calls)))
         chars = len(entry) + ENTRY_CHARS
-        if not entry or entry in told or chars > room_chars + answers_chars * (i in closing):
+        if not entry or entry in quoted or chars > room_chars + answers_chars * (i in closing):
             continue
         extra_chars = min(chars, answers_chars) * (i in closing)
         answers_chars -= extra_chars
         room_chars -= chars - extra_chars
         words[i] = entry
-        told.add(entry)
+        quoted.add(entry)
 
     def source_of(i: int) -> tuple[int, str, int]:
         message = removed.messages[i]

@@ -77,8 +77,8 @@ def outcome_of(result: ToolResult | None, kind: str) -> tuple[bool, str]:
         return False, _ending(text) if kind == "ran" else ""
     why = (executes and _reason(text)) or _ending(text)
     tally = _newest(filter(_TALLY.search, _lines(text))) if executes else ""
-    told = f"({tally})" if tally and tally not in why else ""
-    return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS], told)))
+    counted = f"({tally})" if tally and tally not in why else ""
+    return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS], counted)))
 
 
 def _status(text: str) -> str:
@@ -115,11 +115,11 @@ def _with_next(text: str, start: int, line: str) -> str:
 def _ending(text: str) -> str:
     """Return a run's tallies and a bad last line, else a short result on one line, or the last line of a longer one."""
     lines = _lines(text)
-    told = [line for line in lines if _TALLY.search(line)]
-    if told and _BAD_END.search(lines[-1]):
-        told.append(lines[-1][:ENDING_CHARS])
-    if told:
-        return _newest(told)
+    tallies = [line for line in lines if _TALLY.search(line)]
+    if tallies and _BAD_END.search(lines[-1]):
+        tallies.append(lines[-1][:ENDING_CHARS])
+    if tallies:
+        return _newest(tallies)
     if len(text) <= 2 * ENDS_CHARS and TRACEBACK not in text and len(whole := "; ".join(lines)) <= ENDING_CHARS:
         return whole
     line = lines[-1] if lines else ""
@@ -150,7 +150,7 @@ def _lines(text: str) -> list[str]:
 
 def _newest(lines: Iterable[str]) -> str:
     """Return the last of these lines that fit one quotation together, each once."""
-    told = list(dict.fromkeys(lines))
-    while len("; ".join(told)) > ENDING_CHARS:
-        told.pop(0)
-    return "; ".join(told)
+    fitting = list(dict.fromkeys(lines))
+    while len("; ".join(fitting)) > ENDING_CHARS:
+        fitting.pop(0)
+    return "; ".join(fitting)

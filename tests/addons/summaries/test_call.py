@@ -37,7 +37,7 @@ def test_no_summary_is_written_outside_the_proxy(caplog):
     forget_warnings()
     for _ in range(2):
         assert payer_of(Call(fields(user_api_key_auth=UserAPIKeyAuth(api_key="sk-one")))) is None
-    assert caplog.text.count("summaries are written in the proxy alone") == 1
+    assert caplog.text.count("summaries are written only in the proxy") == 1
 
 
 async def test_fallback_never_gets_the_conversation():
