@@ -32,11 +32,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from hostile_texts import behind_header, kinds
 
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import ProxyProcess, free_port
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import load_vocabularies

@@ -34,16 +34,16 @@ from litellm.proxy._types import UserAPIKeyAuth
 from opentelemetry.sdk.trace import TracerProvider
 from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_seconds
 
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target, of_attempt
 from ctx_hooks.compaction.history import message_stats
+from ctx_hooks.flow.request_flow import RequestFlow
+from ctx_hooks.flow.startup import attach_sinks, detach_sinks
 from ctx_hooks.formats import MessageReader
 from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy, Settings
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target, of_attempt
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, load_vocabularies

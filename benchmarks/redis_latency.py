@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from redis_process import RedisProcess
 from redis_relay import RedisRelay
 
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.units import ProviderTokens
 from ctx_hooks.tokens.usage import billed_of

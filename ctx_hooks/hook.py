@@ -8,6 +8,10 @@ from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
 
+from ctx_hooks.attempts import target
+from ctx_hooks.attempts.request import request_of
+from ctx_hooks.flow.request_flow import COMPACTION_ROUTE, RequestFlow
+from ctx_hooks.flow.startup import start
 from ctx_hooks.litellm_compat.call import request_id_of, with_id_outside_proxy
 from ctx_hooks.litellm_compat.deployments import configuration
 from ctx_hooks.litellm_compat.errors import failing_open
@@ -15,10 +19,6 @@ from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.litellm_compat.rescue import take_retry_mark
 from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off
-from ctx_hooks.request import target
-from ctx_hooks.request.request import request_of
-from ctx_hooks.serving.request_flow import COMPACTION_ROUTE, RequestFlow
-from ctx_hooks.serving.startup import start
 from ctx_hooks.telemetry.log import share_log_output
 
 

@@ -39,7 +39,7 @@ def redis_cache(redis_server):
 @pytest.fixture
 def patient_store(monkeypatch):
     """A store that waits for its Redis, since a busy machine is no broken one, and writes at once what is gathered."""
-    from ctx_hooks.learning import learned
+    from ctx_hooks.attempts import learned
     from ctx_hooks.store import shared_store
 
     monkeypatch.setattr(shared_store, "HURRY_SECONDS", 30.0)

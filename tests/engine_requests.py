@@ -2,13 +2,13 @@
 
 from strategies import called
 
+from ctx_hooks.attempts.attempt import Attempt, Limits
+from ctx_hooks.attempts.observations import DeploymentStats, Observation
+from ctx_hooks.attempts.request import Request, counted_history
+from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.engine import engine
-from ctx_hooks.learning.attempts import Attempt, Limits
-from ctx_hooks.learning.observations import DeploymentStats, Observation
+from ctx_hooks.flow import engine
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request, counted_history
-from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from strategies import CALL_TYPES, FIELDS
 
 import ctx_hooks
+from ctx_hooks.attempts.request import request_of
+from ctx_hooks.attempts.target import Target
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.request.request import request_of
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 

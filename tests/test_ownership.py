@@ -9,11 +9,11 @@ from strategies import FIELDS, every_format, items_of, payloads
 
 import ctx_hooks
 from ctx_hooks.addons.retrieval import tool
+from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import MessageReader
-from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget

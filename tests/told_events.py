@@ -5,14 +5,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import ctx_hooks
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.steps import StepReport
+from ctx_hooks.flow.recorder import Recorder
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.events import CallNames
 from ctx_hooks.testing import agent_session

@@ -15,10 +15,10 @@ from rich.console import Group
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.addons.summaries import stored as summaries
+from ctx_hooks.attempts import learned
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.stores import archives_of, opened_stores, owner_id
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
-from ctx_hooks.learning import learned
 from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like

@@ -13,6 +13,10 @@ from typing import Any
 import click
 from rich.console import Console
 
+from ctx_hooks.attempts.attempt import Limits, limits_of
+from ctx_hooks.attempts.observations import DeploymentStats
+from ctx_hooks.attempts.request import Request, counted_history
+from ctx_hooks.attempts.target import Target, of_deployment
 from ctx_hooks.cli.check import DEFAULTS, SOURCES
 from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes, suggestion
 from ctx_hooks.cli.files import format_of, read_json
@@ -21,15 +25,11 @@ from ctx_hooks.cli.rendering import all_steps
 from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, setting, table
 from ctx_hooks.compaction.history import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
-from ctx_hooks.engine.decision import Decision, GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.attempts import Limits, limits_of
-from ctx_hooks.learning.observations import DeploymentStats
+from ctx_hooks.flow.decision import Decision, GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
-from ctx_hooks.request.request import Request, counted_history
-from ctx_hooks.request.target import Target, of_deployment
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.events import UNCHANGED
 from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve
 from ctx_hooks.tokens.counter import Counter, vocabulary_of

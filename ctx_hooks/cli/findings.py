@@ -17,11 +17,11 @@ from rich.styled import Styled
 from rich.table import Table
 from rich.text import Text
 
+from ctx_hooks.attempts.target import window_at
 from ctx_hooks.cli.configuration import PLUGIN, Configuration, Listed, suggestion, values_of
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import names_redis
 from ctx_hooks.policy.loading import NAME
-from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.budget import DEFAULT_WINDOW_TOKENS, SMALL_WINDOW_TOKENS, replaced_reserve
 
 Level = Literal["fails", "weak", "note", "ok"]

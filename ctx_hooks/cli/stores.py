@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
+from ctx_hooks.attempts.learned import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.cli.configuration import (
     Configuration,
     configuration_without_mistakes,
@@ -26,7 +27,6 @@ from ctx_hooks.cli.configuration import (
 )
 from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, titled, working
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
-from ctx_hooks.learning.learned import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.litellm_compat.call import key_id_of, tenant_digest
 from ctx_hooks.litellm_compat.registry import REDIS
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE

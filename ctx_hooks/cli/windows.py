@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from ctx_hooks.attempts.target import window_at
 from ctx_hooks.cli.configuration import Configuration, Listed, plain_text, read_configuration
 from ctx_hooks.cli.editing import change
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, table
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.deployments import known_window_tokens
-from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.budget import budget_tokens_of
 
 EARLIER_FRACTION = 0.9

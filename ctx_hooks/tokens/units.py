@@ -1,6 +1,6 @@
 """Two units that a type checker keeps apart: tokens as the plugin counts them, and tokens as a provider counts them.
 
-The factor between them is a deployment's provider tokens per local token (`learning/observations.py`).
+The factor between them is a deployment's provider tokens per local token (`attempts/observations.py`).
 """
 
 from typing import NewType

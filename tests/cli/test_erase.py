@@ -17,12 +17,12 @@ import ctx_hooks
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.summaries.stored import StoredSummaries, conversation_key
+from ctx_hooks.attempts import learned
+from ctx_hooks.attempts.learned import Learned
+from ctx_hooks.attempts.observations import ANYONE, Observation
 from ctx_hooks.cli import main
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.formats import MessageReader
-from ctx_hooks.learning import learned
-from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.observations import ANYONE, Observation
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
 from ctx_hooks.store.shared_store import SharedStore

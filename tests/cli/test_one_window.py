@@ -12,13 +12,13 @@ from litellm import Router
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 
+from ctx_hooks.attempts import target
 from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.cli.explain import decided
 from ctx_hooks.cli.windows import windows
 from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Settings
-from ctx_hooks.request import target
 
 MODELS = ("hosted_vllm/ours", "openai/ours", "openai/gpt-4o", "gpt-4o", "azure/ours", "anthropic/claude-opus-4-8")
 LISTENERS = [f"{prefix}{kind}_callback" for prefix in ("", "_async_") for kind in ("input", "success", "failure")]

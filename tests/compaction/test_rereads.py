@@ -8,15 +8,15 @@ import pytest
 from engine_requests import to
 from strategies import FIELDS, called, every_format, spoken, tool_round
 
+from ctx_hooks.attempts.attempt import Limits
+from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import call_digest, history_of, message_stats
 from ctx_hooks.compaction.rereads import rereads
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES
 from ctx_hooks.conversation.model import ToolCall
-from ctx_hooks.engine import engine
+from ctx_hooks.flow import engine
 from ctx_hooks.formats import MessageReader
-from ctx_hooks.learning.attempts import Limits
-from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.tokens.budget import Budget

@@ -9,17 +9,16 @@ from documentation import ROOT
 from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.summaries import stored as stored_summaries
+from ctx_hooks.attempts import learned, observations, request
 from ctx_hooks.compaction import cut_points
 from ctx_hooks.compaction.selection import user_words
 from ctx_hooks.compaction.steps import long_request
-from ctx_hooks.learning import learned, observations
+from ctx_hooks.flow import running
 from ctx_hooks.litellm_compat import stream_events
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import resolve
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request import request
 from ctx_hooks.runtime import worker
-from ctx_hooks.serving import running
 from ctx_hooks.store import shared_store
 from ctx_hooks.telemetry.events import CallNames
 from ctx_hooks.telemetry.figures import metrics_of

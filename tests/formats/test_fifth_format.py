@@ -5,15 +5,15 @@ import json
 import pytest
 from engine_requests import to
 
+from ctx_hooks.attempts.request import request_of
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
-from ctx_hooks.engine.decision import Compressed, Untouched
+from ctx_hooks.flow.decision import Compressed, Untouched
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.formats import FORMAT_OF_CALL_TYPE, WIRE_FORMATS
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import RULES
 from ctx_hooks.message_rules.pairing import ARRANGED, calls_answered
-from ctx_hooks.request.request import request_of
-from ctx_hooks.serving.request_flow import RequestFlow
 
 ROLES = {"me": "user", "it": "assistant", "tool": "tool"}
 NAMES = {role: name for name, role in ROLES.items()}

@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
+from ctx_hooks.flow.startup import started
 from ctx_hooks.policy.addon_settings import DEFAULT_MAX_BYTES, DEFAULT_RETENTION_DAYS, ArchiveSettings
 from ctx_hooks.policy.loading import settings_of
 from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Policy, Settings
-from ctx_hooks.serving.startup import started
 
 
 def resolve(settings, **caller):

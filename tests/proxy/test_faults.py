@@ -27,8 +27,8 @@ FOUR = [
 ]
 SPARED = (
     "ctx_hooks.compaction.plain_cut",  # the last step of the ladder
-    "ctx_hooks.engine.engine:decide_by_plain_cut",
-    "ctx_hooks.engine.decision",  # the values in which decisions are written
+    "ctx_hooks.flow.engine:decide_by_plain_cut",
+    "ctx_hooks.flow.decision",  # the values in which decisions are written
     "ctx_hooks.conversation.model",
     "ctx_hooks.formats.fields",  # reads LiteLLM's own metadata, before anything is decided
     "ctx_hooks.tokens.units",

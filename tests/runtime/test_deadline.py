@@ -12,16 +12,16 @@ import pytest
 from strategies import FIELDS, every_format
 from waits import until
 
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.engine.decision import Compressed
+from ctx_hooks.flow.decision import Compressed
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache, deadline
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, MOST_OF_A_TENANT, PLACES, Workers, pool
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.budget import Window
@@ -97,7 +97,7 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
 
 
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch):
-    monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
+    monkeypatch.setattr("ctx_hooks.attempts.request.MOST_REQUEST_BYTES", 50_000)
     flow, heard, asked, to = RequestFlow(), [], request("openai-chat"), target()
     decision = await flow.deciding.decide(asked, to)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
@@ -109,7 +109,7 @@ async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monke
 
 
 async def test_requests_that_are_too_long_hold_up_no_other(monkeypatch):
-    monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 50)
+    monkeypatch.setattr("ctx_hooks.attempts.request.MOST_MESSAGES", 50)
     held, flow = threading.Event(), RequestFlow()
     running = asyncio.create_task(pool.run("ann", held.wait, Deadline(), gives_way=True))
     long = asyncio.create_task(flow.deciding.decide(request("openai-chat"), target("long")))

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, secret_session
 
+from ctx_hooks.flow.startup import attach_sinks, detach_sinks
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import forget_warnings
-from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry import event_file
 from ctx_hooks.telemetry.event_file import EventFile, from_json, to_json
 from ctx_hooks.telemetry.listeners import emit
@@ -146,7 +146,7 @@ HANGING = """
 import sys
 from told_events import OVERFLOW
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.startup import attach_sinks
+from ctx_hooks.flow.startup import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
 
 attach_sinks(Settings(events={"path": sys.argv[1]}))

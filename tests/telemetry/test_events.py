@@ -6,9 +6,9 @@ import pytest
 from told_events import OVERFLOW
 
 import ctx_hooks
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import Event, attach, emit, on
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window

@@ -11,9 +11,9 @@ from litellm._logging import JsonFormatter
 from proxies import printed_by
 from told_events import ANSWER, CALL, DECISION, FAILURE, SUMMARY
 
+from ctx_hooks.flow.startup import attach_sinks, detach_sinks
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import LONGEST_FIGURES_CHARS
-from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.telemetry.listeners import emit
 
@@ -74,7 +74,7 @@ for each in (_logging.verbose_proxy_logger, _logging.handler):
     each.setLevel(LEVEL)  # as LiteLLM does for LITELLM_LOG
 _logging.numeric_level = _logging.resolve_log_level(LEVEL)
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.startup import attach_sinks
+from ctx_hooks.flow.startup import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.log import share_log_output
 from told_events import DECISION

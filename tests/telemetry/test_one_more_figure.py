@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields, replace
 from prometheus_client import CollectorRegistry
 from told_events import ANSWER, CALL, DECISION
 
+from ctx_hooks.flow.startup import attach_sinks, detach_sinks
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry import litellm_sinks
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent

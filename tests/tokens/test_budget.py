@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ctx_hooks.learning.attempts import Limits
+from ctx_hooks.attempts.attempt import Limits
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import (

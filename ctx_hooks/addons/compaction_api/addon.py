@@ -18,6 +18,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ctx_hooks.addons.compaction_api import items as own
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
+from ctx_hooks.flow.addons import Addon, Core
+from ctx_hooks.flow.recorder import names_of
 from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
@@ -25,12 +29,8 @@ from ctx_hooks.litellm_compat.deployments import compacts_itself
 from ctx_hooks.litellm_compat.errors import note_fault, refusal
 from ctx_hooks.litellm_compat.stream_events import close
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
-from ctx_hooks.serving.addons import Addon, Core
-from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.events import CallNames, ItemEvent
 from ctx_hooks.telemetry.listeners import emit
 

@@ -11,14 +11,14 @@ from uuid import uuid4
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
+from ctx_hooks.attempts.request import Request, format_of
 from ctx_hooks.conversation.handles import Retrievable
-from ctx_hooks.engine.decision import Decided, NotRetried
+from ctx_hooks.flow.addons import Addon, Core, Decide, Undecided
+from ctx_hooks.flow.decision import Decided, NotRetried
+from ctx_hooks.flow.recorder import names_of
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, with_request_id
 from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
 from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, installed, proxy_router
-from ctx_hooks.request.request import Request, format_of
-from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
-from ctx_hooks.serving.recorder import names_of
 
 BYTES_PER_BUDGET_TOKEN = 1.0
 """Limits all texts of one turn to about a quarter of the budget in English, half of it in Chinese. So the next request fits

@@ -11,16 +11,16 @@ from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import Turn, results_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.attempts.request import Request, format_of
+from ctx_hooks.flow.running import Running
 from ctx_hooks.formats import ANTHROPIC, CHAT, WIRE_FORMATS
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
 from ctx_hooks.litellm_compat.logged import price
 from ctx_hooks.litellm_compat.stream_events import close
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
-from ctx_hooks.serving.running import Running
 from ctx_hooks.telemetry.events import CallNames, RetrievalEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes

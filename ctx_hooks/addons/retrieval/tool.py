@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
+from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import ANTHROPIC, CHAT, Format
 from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
 from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.texts.pieces import utf8_bytes
 

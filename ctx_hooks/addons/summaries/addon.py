@@ -15,22 +15,22 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from ctx_hooks.addons.summaries.check import Checked, checked
 from ctx_hooks.addons.summaries.stored import StoredSummaries, SummaryTask, conversation_key, task_of
 from ctx_hooks.addons.summaries.writing import Answer, ask, parts_of, payer_of, prompt_of
+from ctx_hooks.attempts.attempt import Attempt
+from ctx_hooks.attempts.request import Request, counted_history
+from ctx_hooks.attempts.target import Target, window_at
 from ctx_hooks.compaction.history import settled_length
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
-from ctx_hooks.engine.decision import Decided
-from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.flow.addons import Addon, Core, Decide, Undecided
+from ctx_hooks.flow.decision import Decided
+from ctx_hooks.flow.recorder import names_of
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.deployments import deployments
 from ctx_hooks.litellm_compat.errors import failing_open
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.request.request import Request, counted_history
-from ctx_hooks.request.target import Target, window_at
 from ctx_hooks.runtime.deadline import Deadline, compression_deadline
 from ctx_hooks.runtime.worker import pool
-from ctx_hooks.serving.addons import Addon, Core, Decide, Undecided
-from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter, vocabulary_of

@@ -14,11 +14,11 @@ from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import answers_of
 from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.litellm_compat.call import with_request_id
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.listeners import on

@@ -9,9 +9,9 @@ from litellm.types.llms.openai import ResponsesAPIResponse
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
+from ctx_hooks.flow.running import Running
 from ctx_hooks.litellm_compat.call import request_id_of, with_request_id
 from ctx_hooks.policy.addon_settings import ArchiveSettings
-from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.events import CallNames
 from ctx_hooks.testing import Call, Reply, streams

@@ -10,14 +10,14 @@ from litellm.proxy._types import UserAPIKeyAuth
 from ctx_hooks.addons.summaries import addon
 from ctx_hooks.addons.summaries.addon import is_due
 from ctx_hooks.addons.summaries.stored import StoredSummaries
+from ctx_hooks.attempts.attempt import Attempt, Limits
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.steps import Choice
-from ctx_hooks.engine.decision import Compressed
-from ctx_hooks.learning.attempts import Attempt, Limits
+from ctx_hooks.flow.decision import Compressed
+from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Window
 

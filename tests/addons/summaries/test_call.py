@@ -5,10 +5,10 @@ from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.summaries.writing import ONCE, payer_of
+from ctx_hooks.attempts import target
 from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
-from ctx_hooks.request import target
 from ctx_hooks.runtime.warnings import forget_warnings
 
 SETTINGS = {"defaults": {"summary": {"model": "small"}}}

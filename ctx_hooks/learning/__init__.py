@@ -1,1 +1,0 @@
-"""Learns about deployments from answers and refusals: attempts of running requests, statistics, and their storage."""

@@ -1,0 +1,89 @@
+"""Nothing that runs on the event loop grows with the conversation."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+from engine_requests import to
+from strategies import FIELDS
+
+from ctx_hooks.attempts.request import Request
+from ctx_hooks.flow.request_flow import RequestFlow
+from ctx_hooks.formats.wire_format import without_flags
+from ctx_hooks.litellm_compat.call import with_request_id
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.settings import Settings
+
+PACKAGE = "/ctx_hooks/"
+MORE_CALLS = 200
+"""Of a few more rounds of the loop, while a longer conversation is read in a thread."""
+
+
+def conversation(fmt, messages):
+    """Return a request of a session in short messages, the newest one with a flag."""
+    turns = [{"role": role, "content": f"{role} {n}"} for n in range(messages // 2) for role in ("user", "assistant")]
+    turns.append({"role": "user", "content": [{"type": "text", "text": "Go on."}], "context": {"pin": True}})
+    return Request(fmt, with_request_id({"model": "served", FIELDS[fmt]: turns, "store": False, "metadata": {"a": 1}}))
+
+
+async def calls_on_loop(request, **policy):
+    """Return how many functions of the package an attempt calls on the event loop's thread."""
+    flow = RequestFlow(Settings())
+    where = replace(to(10_000_000, **policy), request_id="one")
+    calls = 0
+
+    def count(frame, event, _):
+        nonlocal calls
+        calls += event == "call" and PACKAGE in frame.f_code.co_filename
+
+    sys.setprofile(count)
+    try:
+        sent = await flow.before_attempt(request, where)
+    finally:
+        sys.setprofile(None)
+    assert without_flags(sent[FIELDS[request.format]]) is None
+    return calls
+
+
+@pytest.mark.parametrize(("fmt", "policy"), [
+    ("openai-chat", {}), *((fmt, {"retrieval": True}) for fmt in ("openai-chat", "anthropic", "openai-responses")),
+])  # fmt: skip
+async def test_messages_add_no_work_on_loop(fmt, policy):
+    await calls_on_loop(conversation(fmt, 3_000), **policy)  # what is imported, and made once
+    short, long = [await calls_on_loop(conversation(fmt, n), **policy) for n in (3_000, 6_000)]
+    assert long < short + MORE_CALLS
+
+
+async def test_small_request_is_sent_without_its_flag():
+    assert await calls_on_loop(conversation("openai-chat", 2))
+
+
+async def test_blocks_add_no_work_on_loop():
+    def of(blocks):
+        parts = [{"type": "text", "text": "a"}] * blocks
+        fields = {"model": "served", "messages": [{"role": "user", "content": parts}], "metadata": {"a": 1}}
+        return Request("openai-chat", with_request_id(fields))
+
+    await calls_on_loop(of(9_000), retrieval=True)
+    short, long = [await calls_on_loop(of(n), retrieval=True) for n in (9_000, 18_000)]
+    assert long < short + MORE_CALLS
+
+
+async def test_refused_request_is_counted_in_thread():
+    """Its size alone let it pass: it is counted once it has been refused."""
+    request = Request("openai-chat", conversation("openai-chat", 900).fields)
+    flow, where, walked = RequestFlow(Settings()), replace(to(10_000_000), request_id="one"), set()
+    await flow.before_attempt(request, where)
+    await flow.failed("one", Overflow("input", "x", 5_000))
+
+    def note(frame, event, _):
+        if event == "call" and PACKAGE in frame.f_code.co_filename:
+            walked.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        await flow.before_attempt(request, replace(where, attempt=1))
+    finally:
+        sys.setprofile(None)
+    assert flow.running.of("one").attempts.last().to.attempt == 1
+    assert not walked & {"uncounted_in", "with_counts", "seen_tokens", "_counted_text", "message_stats"}
