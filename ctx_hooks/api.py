@@ -104,7 +104,8 @@ def compress(
     if kept is not reader:  # a turn that goes may have had the call of a later result
         repaired, _ = message_rules.repair(kept.conversation(), language=policy.language)
         kept = MessageReader(format, WIRE_FORMATS[format].write(repaired), *preamble_of(system, tools))
-    history = replace(received, messages=kept, index=message_stats(kept, counter))
+        index = message_stats(kept, counter)
+    history = replace(received, messages=kept, index=index)
     if target_tokens is None:
         conversation = history.conversation(counter)
         if history.tokens > goal:

@@ -45,14 +45,14 @@ class Conversation:
         ends: list[int] = []
         open_calls: set[str] = set()
         for i, message in enumerate(messages):
-            own = {c.id for c in message.calls}
-            results = any(r.call_id not in own for r in message.results) or (joins_items and not own.isdisjoint(open_calls))
+            own, returned = {c.id for c in message.calls}, {r.call_id for r in message.results}
+            results = not returned <= own or (joins_items and not own.isdisjoint(open_calls))
             continues = joins_items and i > 0 and messages[i - 1].role == message.role == "assistant"
             if i > 0 and not (results or continues or (open_calls and message.role == "assistant")):
                 ends.append(i)
                 open_calls = set()
             open_calls.update(own)
-            open_calls.difference_update([r.call_id for r in message.results])
+            open_calls -= returned
         return tuple(range(start, end) for start, end in pairwise([0, *ends, len(messages)]) if messages)
 
     @cached_property

@@ -33,9 +33,10 @@ def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 
 def _read(raw: Mapping[str, Any]) -> Message:
     content = raw.get("content")
-    parts: tuple[Part, ...] = text_parts(content, TEXT_TYPES)
     if isinstance(content, (list, tuple)):
         parts = tuple([part for block in content for part in _parts(block)])
+    else:
+        parts = text_parts(content, TEXT_TYPES)
     return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw)
 
 

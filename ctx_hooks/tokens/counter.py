@@ -144,6 +144,8 @@ class Counter:
 
     def _encoded(self, text: str) -> tuple[int, int]:
         self.deadline.check()
+        if len(text) <= PIECE_CHARS:
+            return self._encoded_piece(text)
         pieces = Occurrences(text[i : i + PIECE_CHARS] for i in range(0, len(text), PIECE_CHARS))
         counts = [(times, *self._encoded_piece(piece)) for piece, times in pieces.items()]
         return sum(times * tokens for times, tokens, _ in counts), sum(times * others for times, _, others in counts)

@@ -14,7 +14,7 @@ LEAST_SAME = 0.9
 """The share of a table's rows with as many delimiters as its header: a field may contain one."""
 DELIMITERS = ("\t", "|", ";", ",")
 MOST_STRUCTURED_CHARS = 1_000_000
-_TOKEN = re.compile(r'\\*"|[\[\]{}]')
+_TOKEN = re.compile(r'["\[\]{}]')
 _JSON = re.compile(r"(?:\s|\\+[nrt])*[\[{]")
 """The beginning of a string that contains JSON."""
 _RECORD = re.compile(r'(?:\[(?:\s|\\+[nrt])*[\d-]|[\[{](?:\s|\\+[nrt])*(?:\\*"|[\[{\]}]))')
@@ -82,14 +82,14 @@ def _items(text: str) -> list[tuple[int, int]]:
 
 def _objects(text: str) -> list[tuple[int, int]]:
     """Return the records of the list of objects that covers most of the text; a string that contains JSON is read, too."""
-    if _RECORD.search(text) is None:
+    if _RECORD.search(text, 0, MOST_BESIDE_CHARS + MOST_RECORD_CHARS) is None:
         return []
     lists: list[list[tuple[int, int]]] = []
     containers: list[_Container] = [(0, [])]
     strings: list[tuple[int, int]] = []  # the backslashes before the quotes of open strings, and the containers around each
     quiet: int | None = None
     for token in _TOKEN.finditer(text):
-        mark, slashes = token[0][-1], len(token[0]) - 1
+        mark, slashes = token[0], _backslashes(text, token.start())
         if quiet is not None:
             quiet = None if mark == '"' and slashes == quiet else quiet
         elif mark == '"':
@@ -115,6 +115,14 @@ def _objects(text: str) -> list[tuple[int, int]]:
     best: Sequence[tuple[int, int]] = max(fitting, key=lambda c: sum(b - a for a, b in c), default=())
     ends = [found.end() if (found := _ENDS.match(text, end)) else end for _, end in best]
     return list(zip([_first(text, best), *ends], ends, strict=False)) if best else []
+
+
+def _backslashes(text: str, end: int) -> int:
+    """Return how many backslashes are directly before an offset."""
+    start = end
+    while text[start - 1 : start] == "\\":
+        start -= 1
+    return end - start
 
 
 def _first(text: str, records: Sequence[tuple[int, int]]) -> int:

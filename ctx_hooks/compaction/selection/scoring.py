@@ -11,7 +11,7 @@ from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolCall, ToolResult
-from ctx_hooks.texts.identifiers import identifiers, words_in
+from ctx_hooks.texts.identifiers import identifiers_by_segment
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import CHARS_PER_TOKEN
 
@@ -149,9 +149,9 @@ def rows_of(items: Iterable[tuple[int, Item]], used: Sequence[str]) -> list[Row]
     named: list[tuple[Row, frozenset[str]]] = []
     for n, item in items:
         for source in item.sources:
-            names, spans = frozenset(identifiers(source.text)), source.segments.spans
-            for k, words in enumerate(words_in(source.text, spans)):
-                if found := names.intersection(words):
+            spans = source.segments.spans
+            for k, found in enumerate(identifiers_by_segment(source.text, source.segments.bounds)):
+                if found:
                     named.append((Row(n, source.position, k, source.tokens(spans[k])), found))
     holding = Occurrences(name for _, found in named for name in found)
     values = {
