@@ -37,7 +37,7 @@ FAILURE = ctx_hooks.FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
 OVERFLOW = ctx_hooks.OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
 REJECTION = ctx_hooks.RejectionEvent("rejection", 1_700_000_000.5, CALL, "enforce", "compressed", "400")
 SUMMARY = ctx_hooks.SummaryEvent(
-    name="summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", messages=40, calls=2,
+    name="summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", messages=40,
     outcome="accepted", reason="", dollars=0.004, milliseconds=2_500.0,
 )  # fmt: skip
 RETRIEVAL = ctx_hooks.RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000)
@@ -57,7 +57,7 @@ EVENTS = [
     REJECTION,
     ctx_hooks.LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     SUMMARY,
-    replace(SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", dollars=None),
+    replace(SUMMARY, outcome="failed", reason="BudgetExceededError", dollars=None),
     RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, START, FAULT,
     replace(FAULT, consequence="", sink="event file"), IGNORED, ITEM, replace(ITEM, outcome="refused", reason="forged"),
 ]  # fmt: skip

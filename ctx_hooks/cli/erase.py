@@ -26,7 +26,7 @@ from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
 DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|nobody")
 """The digests of tenants in `archive ls` and `limits ls`; "nobody" is the tenant of requests without key, team and user."""
 STAYS = (
-    "The memory of each worker: summaries for three days, archived texts for their retention_days. A restart empties it.",
+    "The memory of each worker: summaries, archived texts for their retention_days. A restart empties it.",
     "Data that a worker still writes for the owner: erase again after the owner's sessions have ended.",
     "Archived texts that were encrypted with another CTX_HOOKS_ARCHIVE_KEY, until they expire.",
     "The sizes that deployments have accepted: these figures name nobody.",

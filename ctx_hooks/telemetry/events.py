@@ -219,7 +219,6 @@ class SummaryEvent(RequestEvent):
     name: Literal["summary"]
     summary_model: str = field(metadata=shown("log"))
     messages: int = field(metadata=shown("log"))
-    calls: int = field(metadata=shown("log"))
     outcome: Literal["accepted", "rejected", "failed"] = field(metadata=shown("log", SUMMARIES))
     reason: str = field(metadata=shown("log"))
     dollars: float | None = field(metadata=shown("log", DOLLARS))

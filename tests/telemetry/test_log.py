@@ -32,7 +32,7 @@ def lines(caplog):
     (ANSWER, ("event=answer decision=compressed mode=enforce attempts=1 beyond_window=False input_tokens=4400 "
              "cached_tokens=1000 tokens_saved=5500 dollars_saved=0.0123")),
     (FAILURE, "event=failure decision=failed mode=enforce attempts=2"),
-    (SUMMARY, ("event=summary outcome=accepted summary_model=small messages=40 calls=2 "
+    (SUMMARY, ("event=summary outcome=accepted summary_model=small messages=40 "
               "dollars=0.004 milliseconds=2500.0")),
     (LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
      "event=limit_learned deployment=id:model kind=limit limit_tokens=8000 window_tokens=10000"),

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ctx_hooks.addons.summaries.check import Checked, checked
 from ctx_hooks.addons.summaries.stored import StoredSummaries, SummaryTask, conversation_key, task_of
-from ctx_hooks.addons.summaries.writing import Answer, ask, parts_of, payer_of, prompt_of
+from ctx_hooks.addons.summaries.writing import ask, payer_of, prompt_of
 from ctx_hooks.attempts.attempt import Attempt
 from ctx_hooks.attempts.request import Request, counted_history
 from ctx_hooks.attempts.target import Target, window_at
@@ -104,23 +104,19 @@ class ModelSummaries(Addon):
         task.add_done_callback(self._tasks.discard)
 
     async def _summarise(self, asking: Asking, after: int) -> None:
-        """Have the next summary of a conversation written, unless a worker has begun it; store it if it is accepted.
-
-        What is not accepted is not ended: the conversation is paused.
-        """
+        """Have the next summary of a conversation written, unless one was begun lately; store it if it is accepted."""
         with failing_open("writes no summary"):
             if not await self._stored.begin(asking.conversation):
                 return
             summaries = await self._stored.of(asking.conversation)
-            deadline = Deadline(asking.settings.timeout_seconds)
 
-            def next_task() -> SummaryTask | None:
-                history = counted_history(asking.request, Counter(vocabulary_of(asking.to.model), deadline))
+            def next_task(counter: Counter) -> SummaryTask | None:
+                history = counted_history(asking.request, counter)
                 return task_of(history, summaries, settled_length(history.index, len(history.index)), after)
 
-            task = await pool.run(asking.to.tenant, next_task, deadline)
-            if task is None or await _is_written(task, asking, self._stored):
-                await self._stored.end(asking.conversation)
+            task = await _off_loop(asking, asking.to.model, next_task)
+            if task is not None and (text := await _reported(task, asking)):
+                await self._stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, text))
 
 
 async def _asking_of(request: Request, to: Target) -> Asking | None:
@@ -149,53 +145,39 @@ def is_due(attempt: Attempt, budget_tokens: int, input_tokens: int) -> bool:
     return free_tokens < max((1 - DUE_FRACTION) * budget_tokens, growth_tokens)
 
 
-async def _is_written(task: SummaryTask, asking: Asking, stored: StoredSummaries) -> bool:
-    """Have a summary written, store it as far as it is accepted, and report it then; return whether it is accepted."""
-    start, answers = time.monotonic(), list[Answer]()
+async def _reported(task: SummaryTask, asking: Asking) -> str:
+    """Have a summary written, and report it; return what is used of it, "" if it is rejected or fails."""
+    start, settings, answer = time.monotonic(), asking.settings, None
+    outcome: Outcome = "rejected"
+    listed = deployments(settings.model) or (Deployment(settings.model, {}),)  # the Router may choose any
+    window_tokens, model = min((window_at(each, DEFAULT_POLICY).tokens, each.model) for each in listed)
     try:
-        text, reason = await _written(task, asking, answers)
+        messages = await _off_loop(asking, model, partial(prompt_of, task, settings, window_tokens))
+        answer = await ask(settings, messages, asking.payer) if messages else None
+        if answer is None:
+            text, reason = Checked("", "history_too_long")
+        elif not answer.is_whole:
+            text, reason = Checked("", "too_long")
+        else:
+            text, reason = await _off_loop(asking, model, partial(checked, answer.text, task, settings))
     except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: the extract is sent instead
-        text, reason = "", type(error).__name__
-        outcome: Outcome = "failed"
-    else:
-        outcome = "accepted" if text else "rejected"
-    milliseconds = (time.monotonic() - start) * 1e3
-    if text:
-        await stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, text))
-    dollars = [answer.dollars for answer in answers if answer.dollars is not None]
+        text, reason, outcome = "", type(error).__name__, "failed"
     emit(
         SummaryEvent(
             name="summary",
             time_seconds=time.time(),
             call=names_of(asking.request.call, asking.to),
-            summary_model=asking.settings.model,
+            summary_model=settings.model,
             messages=task.length,
-            calls=len(answers),
-            outcome=outcome,
+            outcome="accepted" if text else outcome,
             reason=reason,
-            dollars=sum(dollars) if dollars else None,
-            milliseconds=milliseconds,
+            dollars=None if answer is None else answer.dollars,
+            milliseconds=(time.monotonic() - start) * 1e3,
         )
     )
-    return bool(text)
+    return text
 
 
-async def _written(task: SummaryTask, asking: Asking, answers: list[Answer]) -> Checked:
-    """Return what is used of a summary, written part by part; add the answers to `answers`. Raises what `ask` raises."""
-    settings = asking.settings
-    listed = deployments(settings.model) or (Deployment(settings.model, {}),)  # the Router may choose any
-    window_tokens, model = min((window_at(each, DEFAULT_POLICY).tokens, each.model) for each in listed)
-
-    async def off_loop(work: Callable[[Counter], T]) -> T:
-        deadline = Deadline(settings.timeout_seconds)
-        return await pool.run(asking.to.tenant, lambda: work(Counter(vocabulary_of(model), deadline)), deadline)
-
-    text, reason = task.before, ""
-    for part in await off_loop(lambda counter: parts_of(task, settings, window_tokens, counter)):
-        answer = await ask(settings, prompt_of(part, text, settings), asking.payer)
-        answers.append(answer)
-        found = await off_loop(partial(checked, answer.text, task, settings)) if answer.is_whole else Checked("", "too_long")
-        if not found.text:
-            return found
-        text, reason = found.text, reason or found.reason
-    return Checked(text, reason)
+async def _off_loop(asking: Asking, model: str, work: Callable[[Counter], T]) -> T:
+    deadline = Deadline(asking.settings.timeout_seconds)
+    return await pool.run(asking.to.tenant, lambda: work(Counter(vocabulary_of(model), deadline)), deadline)

@@ -28,9 +28,7 @@ KEY_PREFIX = "ctx_hooks:summary_record:"
 KEPT_SECONDS = 3 * 24 * 3600
 """After the last write: a session that is taken up again after a weekend finds its summary."""
 PAUSE_SECONDS = 600
-"""For so long no worker begins another summary of a conversation, unless the one that was begun is accepted before."""
-WAITING_FRACTION = 0.75
-"""A summary that no compaction has taken yet, of so many of the messages, is new enough for the next one."""
+"""For so long no worker begins another summary of a conversation."""
 MOST_CONVERSATIONS = 500
 """In this process: some 50 MB, with a dozen summaries of 2 to 8 KB each."""
 MOST_OF_A_CONVERSATION = 64
@@ -40,7 +38,6 @@ LARGEST_RECORD_BYTES = 2_000_000
 HANDLE = "summaries"
 """What a record is sealed under."""
 BEGIN = "return redis.call('SET', KEYS[1], '', 'NX', 'EX', ARGV[1])"
-END = "return redis.call('DEL', KEYS[1])"
 _RECORD = TypeAdapter(Summaries)
 T = TypeVar("T")
 
@@ -80,28 +77,22 @@ class SummaryTask(NamedTuple):
 def task_of(history: History, summaries: Summaries, length: int, after: int) -> SummaryTask | None:
     """Return what is to be summarised so that a summary stands for the first `length` messages of a history.
 
-    None if one is known that stands for more than the `after` messages of the newest compaction, or that waits for the next.
+    None if one is known that stands for more than the `after` messages of the newest compaction.
     """
     digests = prefixes(history, summaries.conversation.encode())
     before = newest_within(summaries, digests, length) or WrittenSummary("", 0, "")
-    waits = before.prefix not in summaries.chosen.values() and before.length >= length * WAITING_FRACTION
-    if before.length > after or waits:
+    if before.length > after:
         return None
     messages = history.messages.conversation(before.length, length).messages
     return SummaryTask(digests[length].hex(), length, messages, before.text)
 
 
-def added(known: Summaries, more: Summaries) -> Summaries:
-    """Return what is known with one summary or choice more; the same object if it is known, which stays."""
-    is_known = more.written.keys() <= known.written.keys() and more.chosen.keys() <= known.chosen.keys()
-    return known if is_known else merged(known, more)
-
-
-def merged(older: Summaries, newer: Summaries) -> Summaries:
-    """Return the newest of what both know, and what `newer` knows where they differ."""
-    written, chosen = {**older.written, **newer.written}, {**older.chosen, **newer.chosen}
+def with_more(known: Summaries, more: Summaries) -> Summaries:
+    """Return the newest of what is known and of `more`; what is known stays as it is."""
+    written = {**known.written, **more.written, **known.written}
+    chosen = {**known.chosen, **more.chosen, **known.chosen}
     newest = -MOST_OF_A_CONVERSATION
-    return Summaries(older.conversation, dict([*written.items()][newest:]), dict([*chosen.items()][newest:]))
+    return Summaries(known.conversation, dict([*written.items()][newest:]), dict([*chosen.items()][newest:]))
 
 
 class StoredSummaries:
@@ -110,8 +101,8 @@ class StoredSummaries:
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._secret = secret_of_environment()
-        self._kept: dict[str, tuple[float, Summaries]] = {}
-        self._begun: dict[str, float] = {}
+        self._kept: dict[str, Summaries] = {}
+        self._begun_at: dict[str, float] = {}
 
     async def of(self, conversation: str) -> Summaries:
         """Return what is stored, if Redis is slow as far as this process knows it."""
@@ -122,7 +113,10 @@ class StoredSummaries:
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
         """Store a summary that was accepted; one of the same prefix stays."""
-        await self._add(Summaries(conversation, {summary.prefix: summary}))
+        more = Summaries(conversation, {summary.prefix: summary})
+        self._keep(with_more(self._known(conversation), more))
+        with suppress(UnavailableError):
+            await self._add(more)
 
     async def choose(self, conversation: str, choice: Choice) -> Summaries:
         """Store which summary a compaction has, unless that is settled; return what is stored then.
@@ -130,39 +124,31 @@ class StoredSummaries:
         A request waits for it. What a slow Redis answers too late holds for the requests after this one.
         """
         more = Summaries(conversation, chosen={choice.compaction: choice.prefix})
+        self._keep(with_more(self._known(conversation), more))
         with suppress(UnavailableError):
-            return await self._store.briefly(partial(self._add, more))
-        return self._keep(added(self._known(conversation), more))
+            await self._store.briefly(partial(self._add, more))
+        return self._known(conversation)
 
     async def begin(self, conversation: str) -> bool:
         """Whether this worker is to have the next summary written: none has begun one within PAUSE_SECONDS."""
-        with suppress(UnavailableError):
-            return bool(await self._store.run(BEGIN, _begun(conversation), [PAUSE_SECONDS]))
         now = time.monotonic()
-        self._begun = {each: at for each, at in self._begun.items() if at > now - PAUSE_SECONDS}
-        return self._begun.setdefault(conversation, now) == now
-
-    async def end(self, conversation: str) -> None:
-        """Let the next summary begin at any time."""
-        self._begun.pop(conversation, None)
+        self._begun_at = {each: at for each, at in self._begun_at.items() if at > now - PAUSE_SECONDS}
+        is_first = self._begun_at.setdefault(conversation, now) == now
         with suppress(UnavailableError):
-            await self._store.run(END, _begun(conversation))
+            return is_first and bool(await self._store.run(BEGIN, f"{KEY_PREFIX}{conversation}:begun", [PAUSE_SECONDS]))
+        return is_first
 
     async def _read(self, conversation: str) -> None:
         value = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES)
-        found = await _off_loop(conversation, partial(self._opened, conversation, value))
-        known = self._known(conversation)
-        if (newer := merged(known, found)) != known:  # what is only read is not kept for longer
-            self._keep(newer)
+        self._keep(await _off_loop(conversation, partial(self._opened, conversation, value)))
 
-    async def _add(self, more: Summaries) -> Summaries:
-        """Add to the record in Redis, or to the record of this process without one, and return it."""
+    async def _add(self, more: Summaries) -> None:
+        """Add to the record in Redis; raises UnavailableError."""
         conversation = more.conversation
 
         def changed(value: bytes) -> bytes:
             before = self._opened(conversation, value)
-            after = added(before, more)
-            if after is before:
+            if (after := with_more(before, more)) == before:
                 return value
             text = _RECORD.dump_json(after).decode()
             return sealed(text, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
@@ -170,13 +156,8 @@ class StoredSummaries:
         async def change(value: bytes) -> bytes:
             return await _off_loop(conversation, partial(changed, value))
 
-        try:
-            key = KEY_PREFIX + conversation
-            value = await self._store.change(key, change, LARGEST_RECORD_BYTES, KEPT_SECONDS)
-            found = await _off_loop(conversation, partial(self._opened, conversation, value))
-        except UnavailableError:
-            found = added(self._known(conversation), more)
-        return self._keep(merged(self._known(conversation), found))
+        value = await self._store.change(KEY_PREFIX + conversation, change, LARGEST_RECORD_BYTES, KEPT_SECONDS)
+        self._keep(await _off_loop(conversation, partial(self._opened, conversation, value)))
 
     def _opened(self, conversation: str, value: bytes) -> Summaries:
         """Return the record of a value; an empty one if it is none: whoever has the Redis can write anything there."""
@@ -187,19 +168,13 @@ class StoredSummaries:
             return Summaries(conversation)
 
     def _known(self, conversation: str) -> Summaries:
-        until, found = self._kept.get(conversation, (0.0, Summaries(conversation)))
-        return found if time.monotonic() < until else Summaries(conversation)
+        return self._kept.get(conversation) or Summaries(conversation)
 
-    def _keep(self, known: Summaries) -> Summaries:
+    def _keep(self, known: Summaries) -> None:
         self._kept.pop(known.conversation, None)
-        self._kept[known.conversation] = time.monotonic() + KEPT_SECONDS, known
+        self._kept[known.conversation] = known
         if len(self._kept) > MOST_CONVERSATIONS:
             del self._kept[next(iter(self._kept))]
-        return known
-
-
-def _begun(conversation: str) -> str:
-    return f"{KEY_PREFIX}{conversation}:begun"
 
 
 async def _off_loop(conversation: str, work: Callable[[], T]) -> T:

@@ -1,11 +1,12 @@
 """What the model that writes a summary is asked, and the call: a request of the proxy's own, on its caller's account.
 
-It gets the conversation as JSON lines, in parts that its window holds. No text can write a line of its own, and each line
-says who speaks: what a tool has returned is data whatever it says.
+It gets the conversation as JSON lines. No text can write a line of its own, and each line says who speaks: what a tool has
+returned is data whatever it says.
 """
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -55,12 +56,8 @@ CLOSING = "End of the data. Write the summary."
 MOST_RESULT_CHARS = 2_000
 """Of a tool result (pi) and of a call's arguments: the beginning, and the end, where an error stands."""
 HEAD_FRACTION = 0.8
-LONGEST_TEXT_CHARS = 8_000
-"""A longer text stands in several lines."""
-PART_FRACTION = 0.7
+HELD_FRACTION = 0.7
 """Of the window: what is one token here is up to 1.4 of other providers."""
-LEAST_PART_TOKENS = 500
-"""Parts are no smaller, however small the window: each is a request of its own."""
 WORDS_PER_TOKEN = 0.5
 """English has about 0.75 words a token, other languages and code fewer; a summary that gets too long is cut off."""
 TAG = "ctx_hooks:summary"
@@ -71,28 +68,18 @@ ONCE: dict[str, Any] = {"num_retries": 0, "disable_fallbacks": True}
 """The conversation goes to the model that the policy names, and to no other."""
 
 
-def prompt_of(part: str, before: str, settings: SummarySettings) -> list[dict[str, str]]:
-    """Return the chat messages that ask for a summary of one part."""
-    lines = (OPENING, *([_line(role="summary", text=before)] if before else []), part, CLOSING)
-    return [{"role": "system", "content": _instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
-
-
-def parts_of(task: SummaryTask, settings: SummarySettings, window_tokens: ProviderTokens, counter: Counter) -> list[str]:
-    """Return what is to be summarised as JSON lines, in parts that the window holds beside the rest of the request."""
-    held_tokens = window_tokens * PART_FRACTION
-    beside_tokens = counter.text(_instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
-    room_tokens = max(LEAST_PART_TOKENS, int(held_tokens - beside_tokens))
-    parts: list[list[str]] = [[]]
-    free_tokens = room_tokens
-    for message in task.messages:
-        for line in _lines(message, min(LONGEST_TEXT_CHARS, room_tokens)):
-            tokens = counter.text(line) + 1
-            if tokens > free_tokens and parts[-1]:
-                parts.append([])
-                free_tokens = room_tokens
-            parts[-1].append(line)
-            free_tokens -= tokens
-    return ["\n".join(lines) for lines in parts if lines]
+def prompt_of(
+    task: SummaryTask, settings: SummarySettings, window_tokens: ProviderTokens, counter: Counter
+) -> list[dict[str, str]] | None:
+    """Return the chat messages that ask for a summary, None if they and the summary exceed the window."""
+    words = int(settings.max_tokens * WORDS_PER_TOKEN)
+    system = FRAME.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
+    before = [_line(role="summary", text=task.before)] if task.before else []
+    data = "\n".join((OPENING, *before, *chain.from_iterable(map(_lines, task.messages)), CLOSING))
+    tokens = counter.text(system) + counter.text(data) + settings.max_tokens
+    if tokens > window_tokens * HELD_FRACTION:
+        return None
+    return [{"role": "system", "content": system}, {"role": "user", "content": data}]
 
 
 def role_of(message: Message) -> str:
@@ -104,12 +91,7 @@ def role_of(message: Message) -> str:
     return "user" if message.name is None else "participant"
 
 
-def _instructions(settings: SummarySettings) -> str:
-    words = int(settings.max_tokens * WORDS_PER_TOKEN)
-    return FRAME.format(instructions=settings.prompt or INSTRUCTIONS, user_words=USER_WORDS, words=words)
-
-
-def _lines(message: Message, longest_chars: int) -> Iterator[str]:
+def _lines(message: Message) -> Iterator[str]:
     """Yield what a message says; system text is always sent beside the summary, and reasoning is the provider's own."""
     role = role_of(message)
     if role in ("system", "other"):
@@ -117,8 +99,7 @@ def _lines(message: Message, longest_chars: int) -> Iterator[str]:
     speaker = {"role": role, "name": message.name} if message.name else {"role": role}
     for part in message.parts:
         if isinstance(part, Text):
-            for start in range(0, len(part.text), longest_chars):
-                yield _line(**speaker, text=part.text[start : start + longest_chars])
+            yield _line(**speaker, text=part.text)
         elif isinstance(part, ToolCall):
             yield _line(**speaker, calls=part.name, arguments=_shortened(part.arguments))
         elif isinstance(part, ToolResult):

@@ -357,13 +357,6 @@ class TestWhatIsSummarisedNext:
         assert task_of(self.history, summaries, 30, 19) is None
         assert task_of(self.history, summaries, 30, 20) is not None
 
-    def test_nothing_is_while_one_that_its_compaction_has_not_taken_is_new_enough_for_the_next(self):
-        summary = written_of(self.messages, "openai-chat", 24)
-        waiting = known(self.messages, "openai-chat", summary)
-        assert task_of(self.history, waiting, 30, 26) is None
-        assert task_of(self.history, waiting, 34, 26) is not None
-        assert task_of(self.history, replace(waiting, chosen={"0a": summary.prefix}), 30, 26) is not None
-
     def test_a_summary_of_another_history_is_not_updated(self):
         other = replace(written_of(self.messages, "openai-chat", 20), prefix="00")
         assert task_of(self.history, known(self.messages, "openai-chat", other), 30, 0).before == ""
