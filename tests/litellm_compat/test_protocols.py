@@ -22,7 +22,6 @@ UNKNOWN_TURNS, KNOWN_TURNS = range(8, 18, 3), range(9, 16, 3)
 """Those around which a session outgrows the window, and the compacted session once more."""
 LEAST_FRACTION = 0.35
 """A session is compacted to half of the window or a little below."""
-"""Of a provider that cuts what is longer: a session has to outgrow it several times before that shows for certain."""
 AWS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region_name": "us-east-1"}
 SECONDS = 300
 """For what takes milliseconds on a quiet machine."""
@@ -58,10 +57,7 @@ ROWS = {
     "cohere": Row("cohere_chat/command-r-plus", "cohere_excess", "{url}/v2/chat", unbilled=("streamed",)),
     "cohere-without-count": Row("cohere_chat/command-r-plus", "cohere", "{url}/v2/chat", unbilled=("streamed",)),
     "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1", tells_in_stream=True),
-    "ollama-chat": Row("ollama_chat/served", "ollama", tells_in_stream=True),
-    "ollama-generate": Row("ollama/served", "ollama", tells_in_stream=True),
-    "predibase": Row("predibase/served", "tgi", unbilled=("whole", "streamed"), tells_in_stream=True),
-    "watsonx": Row("watsonx/ibm/served", "watsonx", unbilled=("streamed",), params={"project_id": "p", "token": "t"}),
+    "ollama": Row("ollama_chat/served", "ollama", tells_in_stream=True),
 }
 
 
@@ -75,7 +71,6 @@ def provider():
 def speaking(provider, proxy_router, monkeypatch):
     """Return how a deployment that nothing is known of is asked, as the proxy asks its Router."""
     monkeypatch.setattr(litellm, "drop_params", True)
-    monkeypatch.setenv("PREDIBASE_TENANT_ID", "t")
 
     def speak(name, window_tokens=BELIEVED):
         row = ROWS[name]

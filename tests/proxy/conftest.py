@@ -16,7 +16,7 @@ from answering_server import answering
 from configurations import GENERAL, PATIENT, PLUGIN, WINDOW, configuration, importable, on_path
 from fastapi import Request, Response
 from litellm_versions import CONTINUES_CHAT
-from protocols.on_demand import ON_DEMAND
+from on_demand import ON_DEMAND
 from proxies import Proxy
 from retrieving import seek
 
