@@ -31,10 +31,18 @@ SETTINGS = ProviderSettings(
         **dict.fromkeys(("seeker", "claude-seeker"), 4_000),
         **dict.fromkeys(("summarising", "claude-summarising"), 40_000),
         **dict.fromkeys(("large", "wide"), 1_000_000),
+        **dict.fromkeys(("answers", "refuses", "hangs", "fails"), 200_000),
     },
+    held_models=["hangs"],
+    failing_models=["fails"],
 )
 CACHE_BYTES = 16_000_000
 """Of the requests of all files; by default a proxy keeps more than is to be had beside others of its kind."""
+SUMMARIES = {
+    "answers": "## Goal\nThe user asks for a review of the project that notes every risk.\n\n## Next steps\nRead the rest.",
+    "refuses": "I'm sorry, but I can't help with that.",
+}
+"""What models write for the summaries add-on, by their name; others hang or fail, as the settings say."""
 FALLBACKS = [{"cornered": ["large"]}]
 ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
@@ -45,12 +53,14 @@ import ctx_hooks
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
 
+OWNERS = ("team_id", "user_id", "org_id")
 CALLERS = pathlib.Path(__file__).with_name("callers.json")
 
 class Answers(CustomLogger):
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
         logged = kwargs["standard_logging_object"]
-        told = {name: logged[name] for name in ("prompt_tokens", "total_tokens", "response_cost")}
+        told = {name: logged[name] for name in ("prompt_tokens", "completion_tokens", "response_cost", "request_tags")}
+        told |= {name: logged["metadata"][f"user_api_key_{name}"] for name in ("hash", "alias", *OWNERS)}
         told["metadata"] = logged["metadata"]["spend_logs_metadata"]
         print("answered", kwargs["litellm_call_id"], json.dumps(told), flush=True)
 
@@ -66,6 +76,7 @@ def told(item):
     print("compaction item", item.outcome, "of", item.call.model_group, "for", item.call.team_id, flush=True)
 
 ctx_hooks.on("compaction_item", told)
+ctx_hooks.on("summary", lambda event: print("summary", event.outcome, "of", event.call.call_id, flush=True))
 handler = Answers()
 """
 """Who a key belongs to: the team of that name, or as CALLERS say. And a second callback: LiteLLM tells them in their order,
@@ -83,6 +94,8 @@ def script(fmt, payload, answered):
         return seek(fmt, payload, answered)
     if payload["model"].endswith("summarising") and "Write a summary of this conversation" in json.dumps(payload):
         return Reply("## Goal: tune the piano\n## Rules: use only the silver fork")
+    if payload["model"] in SUMMARIES:
+        return Reply(SUMMARIES[payload["model"]])
     if payload["model"].startswith("files"):
         return Reply(calls=[Call("read_file", {"path": f"src/file_{answered}.py"})])
     return Reply("Answer to what was asked.")

@@ -4,11 +4,10 @@ import base64
 import json
 import re
 
-import httpx
 import pytest
 from configurations import deployment
 from retrieving import FACT
-from routes import events_of
+from routes import CHAT, RESPONSES, events_of
 from strategies import tool_round
 from websockets.asyncio.client import connect
 
@@ -16,17 +15,19 @@ from ctx_hooks.addons.compaction_api import items as own
 from ctx_hooks.addons.retrieval.addon import can_call_again
 from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store import sealing
+from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.conversations import read_tool
 from ctx_hooks.testing.processes import MASTER_KEY
 
 ON = {"compaction_api": True}
-STANDING = "Tune the piano. Never touch the pedals."
+STANDING, SUMMED, ASKED = "Tune the piano. Never touch the pedals.", "use only the silver fork", "Write a summary"
+"""What the user says first, what the model's summary says, and what the model is asked."""
 TRIGGER = {"type": "compaction_trigger"}
 MODELS = {"vllm": "openai/summarising", "claude": "anthropic/claude-summarising"}
 KINDS = tuple(MODELS)
 CALLERS = {"research-2": {"team_id": "research"}}
-TENANT = tenant_digest("team", "research")
-TOOLS = [read_tool("openai-responses")]
+KEY = {"authorization": "Bearer sk-research"}
+every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def groups(url):
@@ -45,28 +46,41 @@ def user(text):
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
-def session(exchanges=12, words=120, first=0):
+GO_ON = user("Go on.")
+
+
+def session(exchanges=12, first=0):
     """Return the items of a session of that many calls."""
     items = [user(STANDING)]
     for number in range(first, first + exchanges):
         name = f"string_{number}.txt"
-        result = f"{name}: " + f"tension {number} " * words
-        items += tool_round("openai-responses", [(f"call_{number}", result)], arguments={"path": name})
+        items += called("read_file", f"{name}: " + f"tension {number} " * 120, number, path=name)
     return items
 
 
-def post(proxy, items, group, *, stream=True, team="research", path="/v1/responses", **fields):
-    """Return the answer to a request of Codex's form."""
-    body = {"model": group, "input": items, "tools": TOOLS, "instructions": "You tune.", "stream": stream, **fields}
-    if path.endswith("compact"):
-        body = {"model": group, "input": items, "instructions": "You tune."}
-    return httpx.post(f"{proxy.url}{path}", json=body, headers={"Authorization": f"Bearer sk-{team}"}, timeout=60)
+def called(tool, result, number, **arguments):
+    return tool_round("openai-responses", [(f"call_{number}", result)], name=tool, arguments=arguments)
 
 
-def item_of(answer, *, stream=True):
-    """Return the only output item of an answer."""
+def edit(number):
+    """Return the items of a call that changes a file."""
+    path = f"hammers/felt_{number}.py"
+    return called("write_file", "The file was written.", f"edit_{number}", path=path, content="felt = 1\n" * 40)
+
+
+def post(proxy, items, group, *, way="streamed", team="research", **fields):
+    """Return the answer to a request of Codex's form, streamed, whole or on the route for compaction."""
+    body = {"model": group, "input": items, "instructions": "You tune.", **fields}
+    if way != "route":
+        body |= {"tools": [read_tool("openai-responses")], "stream": way == "streamed"}
+    path = RESPONSES.path + ("/compact" if way == "route" else "")
+    return LOOPBACK.post(f"{proxy.url}{path}", json=body, headers={"authorization": f"Bearer sk-{team}"}, timeout=300)
+
+
+def item_of(answer):
+    """Return the only output item of an answer, whole or of the events that Codex expects."""
     assert answer.status_code == 200, answer.text
-    if not stream:
+    if answer.text.startswith("{"):
         (item,) = answer.json()["output"]
         return item
     events = events_of(answer.text)
@@ -79,84 +93,70 @@ def item_of(answer, *, stream=True):
     return events[-2]["item"]
 
 
-def sent_texts(provider):
+def compacted(proxy, group="compacting-vllm", items=(), **fields):
+    return item_of(post(proxy, [*(items or session()), TRIGGER], group, **fields))
+
+
+def texts_sent(provider):
     """Return the JSON of the newest request that the provider got."""
     return json.dumps(provider.requests()[-1]["payload"])
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_trigger_is_answered_with_one_item(kind, stream, proxy, provider):
-    group = f"compacting-{kind}"
-    item = item_of(post(proxy, [*session(), TRIGGER], group, stream=stream, store=True), stream=stream)
+def read_after(item, proxy, provider, group="compacting-vllm"):
+    """Return what the provider reads of a conversation that goes on from an item."""
+    answer = post(proxy, [item, GO_ON], group)
+    assert answer.status_code == 200, answer.text
+    return texts_sent(provider)
+
+
+@pytest.mark.parametrize("way", ["streamed", "whole", "route"])
+@every_kind
+def test_request_for_compaction_gets_one_item(kind, way, proxy, provider):
+    group, items = f"compacting-{kind}", session()
+    answer = post(proxy, items if way == "route" else [*items, TRIGGER], group, way=way)
+    item = item_of(answer)
     assert (item["type"], item["encrypted_content"][:12]) == ("compaction", "ctx_hooks.1.")
     assert STANDING not in item["encrypted_content"]
+    assert way != "route" or answer.json()["object"] == "response.compaction"
     (record,) = provider.requests()
-    assert "compaction_trigger" not in sent_texts(provider)
+    assert "compaction_trigger" not in texts_sent(provider)
     assert kind == "claude" or record["payload"]["store"] is False, "the client keeps the item"
-    answer = post(proxy, [item, user("Go on.")], group)
-    assert answer.status_code == 200, answer.text
-    sent = sent_texts(provider)
-    for text in (STANDING, "use only the silver fork", "string_11.txt", "Go on."):
-        assert text in sent
+    sent = read_after(item, proxy, provider, group)
+    assert all(text in sent for text in (STANDING, SUMMED, "string_11.txt", "Go on."))
     assert "ctx_hooks.1." not in sent
-    assert len(sent) < len(json.dumps(session())) * 0.7
+    assert len(sent) < len(json.dumps(items)) * 0.7
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_route_for_compaction_is_answered(kind, proxy, provider):
-    answer = post(proxy, session(), f"compacting-{kind}", path="/v1/responses/compact", stream=False)
-    assert answer.json()["object"] == "response.compaction", answer.text
-    item = item_of(answer, stream=False)
-    post(proxy, [item, user("Go on.")], f"compacting-{kind}")
-    assert STANDING in sent_texts(provider)
-
-
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("way", ["streamed", "whole"])
 @pytest.mark.parametrize("group", [f"{name}-{kind}" for name in ("silent", "broken") for kind in KINDS])
-def test_record_stands_in_for_missing_summary(group, stream, proxy, provider):
+def test_record_stands_in_for_missing_summary(group, way, proxy, provider):
     provider.configure(failing_models=["gone", "claude-gone"])
-    item = item_of(post(proxy, [*session(), TRIGGER], group, stream=stream), stream=stream)
-    post(proxy, [item, user("Go on.")], "compacting-vllm")
-    sent = sent_texts(provider)
-    assert STANDING in sent
-    assert "A model's summary" not in sent
+    sent = read_after(compacted(proxy, group, way=way), proxy, provider)
+    assert (STANDING in sent, "A model's summary" in sent) == (True, False)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_request_above_window_is_fitted(kind, proxy, provider):
-    item = item_of(post(proxy, [*session(40), TRIGGER], f"small-{kind}"))
+    item = compacted(proxy, f"small-{kind}", session(40))
     (record,) = provider.requests()
-    assert record["status"] == 200
-    assert record["input_tokens"] <= 4_000
-    post(proxy, [item, user("Go on.")], f"small-{kind}")
-    assert "use only the silver fork" in sent_texts(provider)
+    assert (record["status"], record["input_tokens"] <= 4_000) == (200, True)
+    assert SUMMED in read_after(item, proxy, provider, f"small-{kind}")
 
 
-def edit(number):
-    """Return the items of a call that changes a file."""
-    call = {"call_id": f"edit_{number}", "name": "write_file"}
-    arguments = json.dumps({"path": f"hammers/felt_{number}.py", "content": "felt = 1\n" * 40})
-    return [
-        {"type": "function_call", **call, "arguments": arguments},
-        {"type": "function_call_output", "call_id": call["call_id"], "output": "The file was written."},
-    ]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_third_generation_keeps_instructions_and_changed_files(kind, proxy, provider):
     other = next(each for each in KINDS if each != kind)
     items = [*session(), *edit(0), *session(4, first=12)[1:]]
     for generation, group in enumerate((f"compacting-{kind}", f"broken-{other}", f"silent-{kind}"), 1):
-        item = item_of(post(proxy, [*items, TRIGGER], group))
         asked = user(f"Part {generation} is next: keep the humidity at {40 + generation} percent.")
-        work = [*session(8, first=20 * generation)[1:], *edit(generation), *session(4, first=20 * generation + 8)[1:]]
-        items = [item, asked, *work]
+        first = 20 * generation
+        work = [*session(8, first)[1:], *edit(generation), *session(4, first + 8)[1:]]
+        items = [compacted(proxy, group, items), asked, *work]
     found = session(1, first=90)[1:]
     found[-1]["output"] = "\n".join([*(f"tension {n} of string {n}" for n in range(900)), FACT] * 2)
     items += [*found, *session(8, first=91)[1:], user("question: what was in it?")]
     answer = post(proxy, items, f"seeking-{other}", store=False)
-    sent = sent_texts(provider)
+    sent = texts_sent(provider)
     assert answer.status_code == 200, answer.text
     assert FACT in answer.text or not can_call_again()  # an older LiteLLM offers no retrieval
     for text in (STANDING, "41 percent", "42 percent", "43 percent", *(f"hammers/felt_{n}.py" for n in range(4))):
@@ -165,7 +165,7 @@ def test_third_generation_keeps_instructions_and_changed_files(kind, proxy, prov
 
 async def test_websocket_is_answered(proxy, provider):
     url = f"{proxy.url.replace('http', 'ws')}/v1/responses?model=compacting-claude"
-    async with connect(url, additional_headers={"Authorization": "Bearer sk-research"}) as socket:
+    async with connect(url, additional_headers=KEY) as socket:
 
         async def turn(items):
             await socket.send(json.dumps({"type": "response.create", "model": "compacting-claude", "input": items}))
@@ -176,152 +176,111 @@ async def test_websocket_is_answered(proxy, provider):
 
         events = await turn([*session(), TRIGGER])
         (item,) = [event["item"] for event in events if event["type"] == "response.output_item.done"]
-        await turn([item, user("Go on.")])
-        forged = {**item, "encrypted_content": changed(item["encrypted_content"], "forged")}
-        (refused,) = await turn([forged, user("Go on.")])
+        await turn([item, GO_ON])
+        (refused,) = await turn([forged(item), GO_ON])
     assert item["type"] == "compaction"
-    assert STANDING in sent_texts(provider)
-    assert "use only the silver fork" in sent_texts(provider)
+    assert all(text in texts_sent(provider) for text in (STANDING, SUMMED))
     assert "compaction item" in refused["error"]["message"]
 
 
-def changed(content, how):
-    body = content.removeprefix("ctx_hooks.1.")
-    return {
-        "forged": "ctx_hooks.1.QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB",
+def forged(item, how="forged"):
+    """Return an item whose content somebody has changed."""
+    body = item["encrypted_content"].removeprefix("ctx_hooks.1.")
+    content = {
+        "forged": "ctx_hooks.1." + "QUFB" * 10,
         "truncated": f"ctx_hooks.1.{body[:-8]}",
         "flipped": f"ctx_hooks.1.{body[:40]}{'A' if body[40] != 'A' else 'B'}{body[41:]}",
         "older": f"ctx_hooks.0.{body}",
         "no base64": f"ctx_hooks.1.{body[:20]}äöü",
         "huge": "ctx_hooks.1." + "A" * 3_000_000,
-    }[how]
-
-
-def test_changed_item_is_refused(proxy, provider):
-    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
-    provider.reset()
-    for how in ("forged", "truncated", "flipped", "older", "no base64", "huge"):
-        forged = {**item, "encrypted_content": changed(item["encrypted_content"], how)}
-        answer = post(proxy, [forged, user("Go on.")], "compacting-vllm")
-        assert (answer.status_code, "compaction item" in answer.text, provider.requests()) == (400, True, []), how
-
-
-def test_item_opens_for_its_team_only(proxy, provider):
-    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm"))
-    assert post(proxy, [item, user("Go on.")], "compacting-claude", team="research-2").status_code == 200
-    assert STANDING in sent_texts(provider)
-    provider.reset()
-    answer = post(proxy, [item, user("Go on.")], "compacting-vllm", team="others")
-    assert (answer.status_code, STANDING in answer.text, provider.requests()) == (400, False, [])
+    }
+    return {**item, "encrypted_content": content[how]}
 
 
 def item_with(text):
     """Return an item that the proxy takes for its own: it is made with the proxy's key."""
-    secret = MASTER_KEY.encode()
-    value = sealing.sealed(text, sealing.tenant_key(own.HANDLE, TENANT, secret), own.HANDLE, secret)
+    secret, tenant = MASTER_KEY.encode(), tenant_digest("team", "research")
+    value = sealing.sealed(text, sealing.tenant_key(own.HANDLE, tenant, secret), own.HANDLE, secret)
     return {"type": "compaction", "encrypted_content": own.VERSION + base64.urlsafe_b64encode(value).decode()}
 
 
-def test_many_and_huge_items_are_refused(proxy, provider):
+def test_changed_foreign_many_and_huge_items_are_refused(proxy, provider):
+    item = compacted(proxy)
     small, large = (item_with(json.dumps([user("tune " * times)])) for times in (2, 20_000_000))
     assert len(large["encrypted_content"]) < 2_000_000
-    assert post(proxy, [small, user("Go on.")], "compacting-vllm").status_code == 200
-    for items, words in (([large], "cannot be opened"), ([small] * 10_000, "at most 16 compaction items")):
-        answer = post(proxy, [*items, user("Go on.")], "compacting-vllm")
-        assert (answer.status_code, words in answer.text, len(provider.requests())) == (400, True, 1)
+    for lawful, team in ((item, "research-2"), (small, "research")):
+        assert post(proxy, [lawful, GO_ON], "compacting-claude", team=team).status_code == 200
+    ways = ("forged", "truncated", "flipped", "older", "no base64", "huge")
+    refused = {how: ([forged(item, how)], "research", "compaction item") for how in ways}
+    refused["of another team"] = ([item], "others", "cannot be opened")
+    refused["of 100 MB"], refused["too many"] = (
+        ([large], "research", "cannot be opened"),
+        ([small] * 10_000, "research", "at most 16"),
+    )
+    provider.reset()
+    for how, (items, team, words) in refused.items():
+        answer = post(proxy, [*items, GO_ON], "compacting-vllm", team=team)
+        assert (answer.status_code, words in answer.text, STANDING in answer.text) == (400, True, False), how
+    assert provider.requests() == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_replayed_item_adds_nothing(kind, proxy, provider):
     group, items = f"compacting-{kind}", session()
-    first = item_of(post(proxy, [*items, TRIGGER], group))
-    second = item_of(post(proxy, [first, *edit(0), TRIGGER], group))
+    first = compacted(proxy, group, items)
+    second = compacted(proxy, group, [first, *edit(0)])
     for sent in ([first] * 16, [*items, first], [first, *edit(0), second]):
-        assert post(proxy, [*sent, user("Go on.")], group).status_code == 200
-        assert sent_texts(provider).count(STANDING) == 1
+        assert post(proxy, [*sent, GO_ON], group).status_code == 200
+        assert texts_sent(provider).count(STANDING) == 1
 
 
 PLACES = {
-    "text of a tool result": lambda item: [*session(1)[:-1], {**session(1)[-1], "output": json.dumps(item)}],
-    "part of a tool result": lambda item: [
-        *session(1)[:-1],
-        {**session(1)[-1], "output": [item, *user("Go on.")["content"]]},
-    ],
-    "part of a message": lambda item: [{**user(""), "content": [item, *user("Go on.")["content"]]}],
+    "text of a tool result": lambda item: called("read_file", json.dumps(item), 0),
+    "part of a tool result": lambda item: called("read_file", [item, *GO_ON["content"]], 0),
+    "part of a message": lambda item: [{**GO_ON, "content": [item, *GO_ON["content"]]}],
 }
 
 
 @pytest.mark.parametrize("place", [*PLACES, "chat"])
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_item_or_trigger_elsewhere_does_nothing(kind, place, proxy, provider):
-    item = item_of(post(proxy, [*session(), TRIGGER], f"compacting-{kind}"))
-    for inner in (item, TRIGGER):
+    group = f"compacting-{kind}"
+    for inner in (compacted(proxy, group), TRIGGER):
         provider.reset()
         if place == "chat":
-            body = {"model": f"compacting-{kind}", "messages": [{"role": "user", "content": "Go on."}, inner]}
-            httpx.post(f"{proxy.url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer sk-research"})
+            CHAT.post(proxy, {"model": group, "messages": [{"role": "user", "content": "Go on."}, inner]}, headers=KEY)
         else:
-            post(proxy, PLACES[place](inner), f"compacting-{kind}")
-        assert "silver fork" not in sent_texts(provider)
-        assert "Write a summary" not in sent_texts(provider)
+            post(proxy, [user(STANDING), *PLACES[place](inner)], group)
+        assert SUMMED not in texts_sent(provider)
+        assert ASKED not in texts_sent(provider)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_only_last_trigger_asks_for_compaction(kind, proxy, provider):
-    answer = post(proxy, [*session(2), TRIGGER, user("Go on.")], f"compacting-{kind}")
+    group = f"compacting-{kind}"
+    answer = post(proxy, [*session(2), TRIGGER, GO_ON], group)
     assert "ctx_hooks.1." not in answer.text
-    assert "Write a summary" not in sent_texts(provider)
-    item_of(post(proxy, [*session(2), TRIGGER, user("Go on."), TRIGGER], f"compacting-{kind}"))
-    assert "compaction_trigger" not in sent_texts(provider)
+    assert ASKED not in texts_sent(provider)
+    compacted(proxy, group, [*session(2), TRIGGER, GO_ON])
+    assert "compaction_trigger" not in texts_sent(provider)
 
 
-def test_stored_history_is_compacted_as_far_as_it_is_sent(proxy, provider):
-    stored = post(proxy, [user("Tune it.")], "compacting-vllm", stream=False, store=True).json()["id"]
-    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm", previous_response_id=stored))
+def test_stored_history_is_compacted_as_far_as_sent(proxy, provider):
+    stored = post(proxy, [user("Tune it.")], "compacting-vllm", way="whole", store=True).json()["id"]
+    item = compacted(proxy, previous_response_id=stored)
     assert provider.requests()[-1]["payload"]["previous_response_id"]
-    post(proxy, [item, user("Go on.")], "compacting-claude")
-    assert STANDING in sent_texts(provider)
-    assert "use only the silver fork" in sent_texts(provider)
-
-
-SUMMARY_REQUEST = "Your task is to create a detailed summary of the conversation so far. Do not use any tools."
-"""As Claude Code asks for one."""
-
-
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_client_s_own_summary_request_is_fitted(kind, path, proxy, provider):
-    messages = [{"role": "user", "content": STANDING}]
-    for number in range(30):
-        messages += [
-            {"role": "assistant", "content": f"String {number} is next: " + "tension " * 90},
-            {"role": "user", "content": f"Yes, string {number}. " + "Mind the felt. " * 30},
-        ]
-    messages[-1] = {"role": "user", "content": SUMMARY_REQUEST}
-    body = {"model": f"small-{kind}", "max_tokens": 500, "messages": messages}
-    answer = httpx.post(f"{proxy.url}{path}", json=body, headers={"Authorization": "Bearer sk-research"}, timeout=60)
-    assert answer.status_code == 200, answer.text
-    (record,) = provider.requests()
-    assert (record["status"], record["input_tokens"] <= 4_000) == (200, True)
-    assert SUMMARY_REQUEST in sent_texts(provider)
-    assert STANDING in sent_texts(provider)
+    sent = read_after(item, proxy, provider, "compacting-claude")
+    assert all(text in sent for text in (STANDING, SUMMED))
 
 
 def test_operator_sees_what_happens_to_items(proxy):
-    team = "watched"
-    item = item_of(post(proxy, [*session(), TRIGGER], "compacting-vllm", team=team))
-    item_of(post(proxy, [*session(), TRIGGER], "silent-vllm", team=team))
-    post(proxy, [item, user("Go on.")], "compacting-vllm", team=team)
-    forged = {**item, "encrypted_content": changed(item["encrypted_content"], "forged")}
-    post(proxy, [forged, user("Go on.")], "compacting-vllm", team=team)
-    proxy.wait_until(lambda: f"refused of compacting-vllm for {team}" in proxy.log(), "the last event")
-    told = re.findall(f"compaction item (.*) for {team}", proxy.log())
-    assert told == [
-        "summarised of compacting-vllm",
-        "extracted of silent-vllm",
-        "opened of compacting-vllm",
-        "refused of compacting-vllm",
-    ]
+    item, key = compacted(proxy, team="watched"), {"team": "watched"}
+    compacted(proxy, "silent-vllm", **key)
+    for sent in (item, forged(item)):
+        post(proxy, [sent, GO_ON], "compacting-vllm", **key)
+    proxy.wait_until(lambda: "refused of compacting-vllm for watched" in proxy.log(), "the last event")
+    told = re.findall("compaction item (.*)-vllm for watched", proxy.log())
+    assert told == ["summarised of compacting", "extracted of silent", "opened of compacting", "refused of compacting"]
 
 
 @pytest.mark.parametrize(("item", "group"), [
@@ -329,5 +288,5 @@ def test_operator_sees_what_happens_to_items(proxy):
     ({"type": "compaction", "encrypted_content": "gAAAAB"}, "compacting-vllm"),
 ], ids=["off", "observed", "of the provider"])  # fmt: skip
 def test_foreign_item_and_unwanted_trigger_are_passed_on(item, group, proxy, provider):
-    post(proxy, [item, user("Go on."), item], group)
+    post(proxy, [item, GO_ON, item], group)
     assert provider.requests()[-1]["payload"]["input"].count(item) == 2

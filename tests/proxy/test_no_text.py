@@ -3,6 +3,7 @@
 What LiteLLM itself logs and traces of it is LiteLLM's: its lines have another component, its attributes another prefix.
 """
 
+import itertools
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -11,22 +12,116 @@ from typing import Any
 
 import httpx
 import pytest
-from marked import FAULT, MARK, marked_session, nested, recorded
+from configurations import WINDOW, configuration, deployment, importable
 from prometheus_client.parser import text_string_to_metric_families
+from proxies import Proxy
 from routes import CHAT, GEMINI, MESSAGES, RESPONSES, ROUTES
 
-from ctx_hooks.testing import LOOPBACK
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, Reply, agent_session
 from ctx_hooks.testing.behaviour import WORDINGS, Wording
+from ctx_hooks.testing.conversations import TOOL
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
-FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
-ENDS = ("fitting", "compressed", "observed", "hopeless", "hasty")
-ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
-"""Messages that are none, or cannot be read."""
+MARK = "zqxj"
+"""Stands in no word, name or identifier; every text has it with a number of its own."""
+FAULT, SLOW = f"{MARK}-fault", f"{MARK}-slow"
+"""Where a conversation holds one, a step fails and quotes the conversation, or its compression takes too long."""
+TEXTS = frozenset({"content", "text", "output", "description", "path", "instructions", "system"})
+PLUGIN = f"""
+import json, logging, os
+from litellm import _logging
+_logging.numeric_level = logging.INFO  # as the environment sets it: LITELLM_LOG=INFO, JSON_LOGS=true
+_logging.verbose_proxy_logger.setLevel(logging.INFO)
+_logging._turn_on_json()
+import ctx_hooks
+import ctx_hooks.compaction.pipeline
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.runtime.deadline import CompressionTimeoutError
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.integrations.opentelemetry import OpenTelemetry, OpenTelemetryConfig
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+
+def fail(conversation, budget):
+    if {SLOW!r} in repr(conversation):
+        raise CompressionTimeoutError
+    if {FAULT!r} in repr(conversation):
+        raise RuntimeError(repr(conversation))
+    return conversation
+
+ctx_hooks.compaction.pipeline.STEPS = (Step("fault", "for this test", fail), *ctx_hooks.compaction.pipeline.STEPS)
+handler = ctx_hooks.proxy_handler_instance
+
+def listen(event):
+    raise ValueError("a listener that fails")
+
+ctx_hooks.on("overflow", listen)
+
+def written(name):
+    return open(os.path.join(os.environ["MARKED_FOLDER"], name), "a", encoding="utf-8", buffering=1)
+
+def line(span):
+    return span.to_json(indent=None) + os.linesep
+
+class Spend(CustomLogger):
+    file = written("spend")
+
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        logged = kwargs["standard_logging_object"]
+        figures = {{name: logged[name] for name in ("status", "metadata", "request_tags")}}
+        self.file.write(json.dumps(figures, default=str) + "\\n")
+
+    async_log_failure_event = async_log_success_event
+
+spend = Spend()
+otel = OpenTelemetry(config=OpenTelemetryConfig(exporter=ConsoleSpanExporter(out=written("spans"), formatter=line)))
+"""
+"""A step that fails, a listener that fails while the provider's error is being handled, and files of LiteLLM's spans and
+of what its loggers are given."""
+CALLBACKS = ["marked_plugin.handler", "prometheus", "marked_plugin.otel", "marked_plugin.spend"]
+KINDS = {"chat": "openai", "claude": "anthropic", "gemini": "gemini"}
+"""The provider behind a group's name, as the routes call them."""
+KNOWN = {"max_input_tokens": WINDOW}
+ENDS = {
+    "fitting": ("large", {}), "compressed": ("large", KNOWN), "hopeless": ("tiny", {}), "hasty": ("large", KNOWN),
+    "observed": ("large", {**KNOWN, "ctx_hooks": {"mode": "observe"}}), "rescued": ("served", {}),
+    "rescued-in-stream": ("served", {}), "counted": ("large", {"ctx_hooks": {"max_turns": 1_000}}),
+}  # fmt: skip
+"""Each end that a request can have: the provider's model, and what the proxy knows of it."""
 QUOTING = Wording(f"prompt is too long: {{input}} tokens > {{limit}} maximum. It was: {MARK}-quoted")
 OURS = ("ctx_hooks", "gen_ai.request.m")
 """What the attributes of spans begin with that the plugin sets: its own, and model and output as conventions name them."""
+
+
+def nested(text):
+    """Return a message's content that is nested too deeply to be read."""
+    value = text
+    for _ in range(200):
+        value = [value]
+    return [{"type": "text", "text": text, "extra": value}]
+
+
+ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
+"""Messages that are none, or cannot be read."""
+
+
+def marked_session(route, end, **fields):
+    """Return a session of 5,000 tokens for an end's group: every text, name, argument and result has a mark."""
+    numbers, mark = itertools.count(), SLOW if end == "hasty" else MARK
+
+    def marked(value, name=""):
+        if isinstance(value, dict):
+            return {k: marked(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            return [marked(v, name) for v in value]
+        if name == "arguments":
+            return json.dumps(marked(json.loads(value)))
+        if name in TEXTS and isinstance(value, str):
+            return f"{mark}-{next(numbers)} {value}"
+        return f"{TOOL}_{MARK}" if value == TOOL else value
+
+    session = agent_session(route.fmt, turns=6, result_chars=2_500, model=f"{end}-{route.group}", question="And now?")
+    return marked(session) | fields
 
 
 @dataclass(frozen=True)
@@ -46,33 +141,44 @@ class Written:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("marked")
-    with pytest.MonkeyPatch.context() as patch:
+    settings = ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60, "large": 1_000_000})
+    with pytest.MonkeyPatch.context() as patch, FakeProvider(settings, lambda *_: Reply(f"{MARK}-answer")) as provider:
         patch.setitem(WORDINGS, "quoting", QUOTING)
-        with recorded(folder) as (proxy, provider):
-            ends = [(route, end, (n + m) % 2 == 1) for n, route in enumerate(FOUR) for m, end in enumerate(ENDS)]
-            ends += [(route, end, end != "rescued") for route in ROUTES for end in ("rescued", "rescued-in-stream")]
-            sessions = [route.post(proxy, {**marked_session(route, end), "stream": stream}) for route, end, stream in ends]
-            faulty = marked_session(CHAT, "compressed")
-            faulty["messages"][1]["content"] += FAULT
-            sessions.append(CHAT.post(proxy, faulty))
-            sent = provider.requests()[-1]["payload"]["messages"]
-            assert [m["content"] for m in sent if m in faulty["messages"]], "a fault of ours ends in the last resort"
-            unread = []
-            for odd in ODD:
-                payload = marked_session(CHAT, "counted")
-                unread.append(CHAT.post(proxy, {**payload, "messages": [*payload["messages"], odd]}))
-            events, spend = folder / "events.1.jsonl", folder / "spend"
-            # What cannot be read is answered, but nothing is known that its answer could say more of.
-            told = _answered(sessions)
-            proxy.wait_until(lambda: events.read_text().count('"name":"answer"') >= told, "the answers' events")
-            given = _answered([*sessions, *unread])
-            proxy.wait_until(lambda: spend.read_text().count('"status": "success"') == given, "the answers' spend")
-            metrics = LOOPBACK.get(f"{proxy.url}/metrics/", headers=proxy.headers).text
-            yield Written(folder, proxy.log(), metrics, json.dumps(provider.requests()), [*sessions, *unread])
+        provider.configure(wording="quoting")
+        config = configuration(
+            provider.url,
+            *(
+                deployment(provider.url, f"{end}-{to}", f"{kind}/{model}", **info)
+                for end, (model, info) in ENDS.items()
+                for to, kind in KINDS.items()
+            ),
+            litellm_settings={"callbacks": CALLBACKS},
+            callback_settings={"ctx_hooks": {"events": {"path": str(folder)}}},
+        )
+        with Proxy(config, importable(folder, "marked_plugin", PLUGIN) | {"MARKED_FOLDER": str(folder)}) as proxy:
+            yield all_answered(proxy, provider, folder)
 
 
-def _answered(answers: list[httpx.Response]) -> int:
-    return sum(answer.status_code == httpx.codes.OK for answer in answers)
+def all_answered(proxy, provider, folder):
+    four = (CHAT, MESSAGES, RESPONSES, GEMINI)
+    ends = [(route, end, (n + m) % 2 == 1) for n, route in enumerate(four) for m, end in enumerate(list(ENDS)[:5])]
+    ends += [(route, end, end != "rescued") for route in ROUTES for end in ("rescued", "rescued-in-stream")]
+    answers = [route.post(proxy, marked_session(route, end, stream=stream)) for route, end, stream in ends]
+    faulty = marked_session(CHAT, "compressed")
+    faulty["messages"][1]["content"] += FAULT
+    answers.append(CHAT.post(proxy, faulty))
+    kept = provider.requests()[-1]["payload"]["messages"]
+    assert [m["content"] for m in kept if m in faulty["messages"]], "a fault of ours ends in the last resort"
+    talk = marked_session(CHAT, "counted")
+    unread = [CHAT.post(proxy, {**talk, "messages": [*talk["messages"], odd]}) for odd in ODD]
+    for file, line, told in (
+        ("events.1.jsonl", '"name":"answer"', answers),  # nothing is known of what cannot be read
+        ("spend", '"status": "success"', [*answers, *unread]),
+    ):
+        given = sum(answer.status_code == httpx.codes.OK for answer in told)
+        proxy.wait_until(lambda f=folder / file, line=line, n=given: f.read_text().count(line) >= n, f"{given} of {line}")
+    metrics = LOOPBACK.get(f"{proxy.url}/metrics/", headers=proxy.headers).text
+    return Written(folder, proxy.log(), metrics, json.dumps(provider.requests()), [*answers, *unread])
 
 
 def test_marked_texts_met_every_kind_of_decision(written):
@@ -124,12 +230,11 @@ def test_private_event_file_has_no_text(written):
 
 def test_spans_have_no_text(written):
     spans = written.lines("spans")
-    told = [(span["attributes"], *(e for e in span["events"] if e["name"].startswith("ctx_hooks."))) for span in spans]
-    ours = [({k: v for k, v in attributes.items() if k.startswith(OURS)}, *events) for attributes, *events in told]
-    assert {event["name"] for _, *events in ours for event in events} == {"ctx_hooks.decision", "ctx_hooks.overflow"}
-    assert {"compressed", "retried"} <= {attributes.get("ctx_hooks.decision") for attributes, *_ in ours}
-    assert [attributes for attributes, *_ in ours if MARK in json.dumps(attributes)] == []
-    assert [events for _, *events in ours if MARK in json.dumps(events)] == []
+    attributes = [{k: v for k, v in span["attributes"].items() if k.startswith(OURS)} for span in spans]
+    events = [event for span in spans for event in span["events"] if event["name"].startswith("ctx_hooks.")]
+    assert {event["name"] for event in events} == {"ctx_hooks.decision", "ctx_hooks.overflow"}
+    assert {"compressed", "retried"} <= {found.get("ctx_hooks.decision") for found in attributes}
+    assert [told for told in (*attributes, *events) if MARK in json.dumps(told)] == []
 
 
 def test_logged_metadata_has_no_text(written):
