@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ctx_hooks.attempts import target
 from ctx_hooks.attempts.request import request_of
 from ctx_hooks.flow.request_flow import COMPACTION_ROUTE, RequestFlow
 from ctx_hooks.flow.startup import start
@@ -68,7 +67,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
                 with_id = with_id_outside_proxy(sent, request.format)
                 if with_id is not sent:
                     request = request.with_fields(with_id)
-                return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, number))
+                return await self.flow.before_attempt(request, self.flow.target_of(request.call, number))
             return sent
         self.flow.note_fault(sent)
         return sent

@@ -87,8 +87,13 @@ class Target:
         return DeploymentName(self.deployment_id, self.model)
 
 
-def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
-    """Return the target of an attempt whose deployment the Router has chosen."""
+def of_attempt(call: Call, policies: Policies, attempt: int, requested: Target | None = None) -> Target:
+    """Return the target of an attempt whose deployment the Router has chosen; `requested` is that of the request before."""
+    if requested is not None and (requested.group, requested.deployment) == (
+        call.model_group,
+        deployment_key_of(call.deployment),
+    ):
+        return replace(requested, attempt=attempt, request_id=call.request_id, retried=is_proxy())
     return of_call(call, policies, call.model_group, call.deployment, attempt=attempt, retried=is_proxy())
 
 

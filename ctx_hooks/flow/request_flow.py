@@ -70,7 +70,7 @@ class RequestFlow:
             fields = dict((await self.addons.begun(request.with_fields(fields), group)).fields)
         first = group.policy.fallbacks == "first"
         state = self.running.open(request_id_of(fields))
-        state.group, state.fallbacks = group.group, fallback_groups(fields) if first else ()
+        state.requested, state.fallbacks = group, fallback_groups(fields) if first else ()
         if group.policy.mode == "observe":
             return fields
         state.awaits_attempt = True
@@ -145,12 +145,16 @@ class RequestFlow:
                 return sent if bare is None else {**sent, name: bare}
         return sent
 
+    def target_of(self, call: Call, attempt: int) -> Target:
+        """Return the target of an attempt whose deployment the Router has chosen."""
+        return target.of_attempt(call, self.policies, attempt, self.running.of(call.request_id).requested)
+
     def mode(self, call: Call) -> Mode:
         """Return the mode that applies to an attempt; a failure here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):
             attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
             if passed_pre_call_hook(call) and not switched_off():
-                return (target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to).policy.mode
+                return (self.target_of(call, 0) if attempt is None else attempt.to).policy.mode
         return "off"
 
     def note_fault(self, fields: Mapping[str, Any]) -> None:

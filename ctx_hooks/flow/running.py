@@ -116,7 +116,7 @@ class RequestState:
         decided: the record of the last decision about it.
         before_choice: record and attempt of the fit before the Router chose a deployment.
         awaits_attempt: whether it has reached no deployment yet; False for an unknown request.
-        group: the requested model group; "" without a proxy.
+        requested: the target in the requested model group, before the Router's choice; None without a proxy.
         fallbacks: the model groups that come before compression, if the policy says so; the rescue ends with retries.
         is_left: whether the request was left to one of them without a call.
         is_given_up: whether it is recorded that no retry follows.
@@ -134,7 +134,7 @@ class RequestState:
     decided: DecisionEvent | None = None
     before_choice: tuple[DecisionEvent, Attempt] | None = None
     awaits_attempt: bool = False
-    group: str = ""
+    requested: Target | None = None
     fallbacks: tuple[str, ...] = ()
     is_left: bool = False
     is_given_up: bool = False
@@ -148,6 +148,11 @@ class RequestState:
     awaited_by: frozenset[str] = frozenset()
     is_over: bool = False
     headers_sent: bool = False
+
+    @property
+    def group(self) -> str:
+        """The requested model group; "" without a proxy."""
+        return "" if self.requested is None else self.requested.group
 
     def numbered(self, to: Target) -> Target:
         """Return the target of an attempt with its retry number, and whether it defers to a fallback.

@@ -176,7 +176,7 @@ async def test_fallback_counts_for_requested_group(heard):
     fields = with_request_id(agent_session("openai-chat", turns=1))
     target = replace(to(200_000, group="big"), request_id=Call(fields).request_id)
     state = flow.running.open(target.request_id)
-    state.group = "small"
+    state.requested = to(8_000, group="small")
     await flow.before_attempt(Request("openai-chat", fields), target)
     flow.recorder.failed(state, Call(fields))
     assert [(event.name, event.call.model_group) for event in heard] == [("decision", "small"), ("failure", "small")]
