@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from types import MappingProxyType
 
 import ctx_hooks
 from ctx_hooks.attempts.request import Request
@@ -26,7 +25,7 @@ DECISION = ctx_hooks.DecisionEvent(
     provider_tokens_before=9_900, provider_tokens_after=4_400, budget_tokens=8_000, window_tokens=10_000,
     window_source="model_info", factor=1.1, requested_output_tokens=None,
     sent_output_tokens=500, steps=(StepReport("oldest_turns", 5_000, 12),),
-    milliseconds=MappingProxyType({"total": 3.5, "counting": 1.25}), policy={"window_tokens": "team"},
+    milliseconds={"total": 3.5, "counting": 1.25}, policy={"window_tokens": "team"},
 )  # fmt: skip
 ANSWER = ctx_hooks.AnswerEvent(
     name="answer", time_seconds=1_700_000_001.0, call=CALL, mode="enforce", decision="compressed",

@@ -237,7 +237,6 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, answer: Answer) -> An
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
         rereads={one_line(tool, LONGEST_NAME_CHARS): times for tool, times in attempt.rereads.items()},
-        duration_seconds=answer.duration_seconds,
     )
 
 

@@ -1,7 +1,6 @@
 """LiteLLM's log data of a request: its metadata, where the plugin writes for loggers and spend log, and its answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from ctx_hooks.formats.fields import mapping_or_empty
@@ -93,14 +92,13 @@ class Answer(NamedTuple):
     """What LiteLLM's record of a call says about its answer; `billed` is None without a usage, and from LiteLLM's cache.
 
     `used_hosted_tools`: the bill includes text that a tool of the provider has read. `cut_short`: no more output was
-    allowed, or possible. `duration_seconds` is from the request to the end of its answer.
+    allowed, or possible.
     """
 
     billed: Billed | None
     used_hosted_tools: bool = False
     cut_short: bool = False
     dollars: float | None = None
-    duration_seconds: float | None = None
 
 
 def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
@@ -111,14 +109,12 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
     if answer is None:
         return None
     usage = answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
-    cost, start, end = map(logged.get, (COST, "start_time", "end_time"))
-    seconds = end.timestamp() - start.timestamp() if isinstance(start, datetime) and isinstance(end, datetime) else None
+    cost = logged.get(COST)
     return Answer(
         billed=None if logged.get("cache_hit") is True else billed_of(usage),
         used_hosted_tools=used_hosted_tools(answer),
         cut_short=was_cut_short(answer),
         dollars=float(cost) if isinstance(cost, (int, float)) else None,
-        duration_seconds=None if seconds is None else max(0.0, seconds),
     )
 
 

@@ -3,23 +3,18 @@
 A thread writes the waiting events. Each process has its own files: several that rotate the same file lose lines.
 """
 
-import json
 import os
 import queue
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated
 
-import orjson
 from pydantic import Field, TypeAdapter
 
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.telemetry.listeners import EVENTS, Event
-from ctx_hooks.tokens.usage import Billed
 
 NOT_WRITTEN = frozenset({"before_compaction", "after_compaction"})
 """Their figures are in the decision, and in the event after the summary."""
@@ -34,26 +29,12 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="n
 
 def to_json(event: Event) -> str:
     """Return an event as one line of JSON, without the line break."""
-    try:
-        return orjson.dumps(event, default=_plain).decode()
-    except TypeError:
-        # orjson refuses integers of more than 64 bits, and a caller may ask for that much output.
-        return json.dumps(event, default=_plain)
+    return _EVENT.dump_json(event).decode()
 
 
 def from_json(line: str | bytes) -> Event:
     """Return the event of a line, without fields that this version does not know; raises ValueError if it is none."""
     return _EVENT.validate_json(line)
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    if isinstance(value, Billed):
-        return value._asdict()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
-    raise TypeError(f"{type(value).__name__} has no JSON")
 
 
 class EventFile:

@@ -1,14 +1,12 @@
 """The response headers: the decision about a request, and its own settings that the policy does not allow."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from ctx_hooks.runtime.warnings import CUT, one_line
+from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent, Outcome
-from ctx_hooks.telemetry.figures import figures_for
 
 DONE = "x-ctx-hooks"
-"""The decision about the request, in words. Each field of a decision that declares a header adds one."""
+"""The decision about the request, in words."""
 MOST_CHARS = 1_024
 """Limit of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, mostly LiteLLM's."""
 
@@ -20,16 +18,20 @@ def with_decision(
 
     `output_limits` are the fields that ask for less output. An attempt that is sent unchanged replaces no earlier headers.
     """
-    if event.provider_tokens_before is not None and (not is_changed or event.budget_tokens is None):
-        event = replace(event, provider_tokens_before=None, provider_tokens_after=None)
     words = [str(event.decision)]
-    if event.provider_tokens_before is not None:
+    if is_changed and event.budget_tokens is not None and event.provider_tokens_before is not None:
         words.append(f"before={event.provider_tokens_before}; after={event.provider_tokens_after}")
     asked = f" of {event.requested_output_tokens}" if event.requested_output_tokens else ""
     words += [f"{field}={tokens}{asked}" for field, tokens in output_limits.items()]
     if is_changed and event.reason and event.decision in ("compressed", "retried"):
         words.append(f"reason={event.reason}")
-    reported = {DONE: header_value(words), f"{DONE}-attempts": str(event.attempt + 1), **_declared(event)}
+    scopes = sorted(set(event.policy.values()))
+    reported = {
+        DONE: header_value(words),
+        f"{DONE}-decision": event.decision,
+        f"{DONE}-attempts": str(event.attempt + 1),
+        **({f"{DONE}-policy": header_value(scopes)} if scopes else {}),
+    }
     return {**headers, **reported} if is_changed else {**reported, **headers}
 
 
@@ -43,7 +45,7 @@ def of_failed(headers: Mapping[str, str], event: FailureEvent) -> dict[str, str]
     if DONE not in headers:
         return dict(headers)
     _, *rest = headers[DONE].split("; ", 1)
-    return {**headers, **_declared(event), DONE: "; ".join((event.decision, *rest))}
+    return {**headers, f"{DONE}-decision": event.decision, DONE: "; ".join((event.decision, *rest))}
 
 
 def of_ignored(ignored: Sequence[str]) -> dict[str, str]:
@@ -57,21 +59,5 @@ def header_value(parts: Sequence[str]) -> str:
 
     A server closes the connection rather than send a header with a line break or a NUL.
     """
-    value = ""
-    for i, part in enumerate(parts):
-        rest = f"; and {len(parts) - i:,} more"
-        escaped = one_line(part).strip().encode("ascii", "backslashreplace").decode()
-        if len(escaped) > MOST_CHARS // 2:
-            escaped = escaped[: MOST_CHARS // 2 - len(CUT)] + CUT
-        text = ("; " if i else "") + escaped
-        if len(value) + len(text) + len(rest) > MOST_CHARS:
-            return value + rest
-        value += text
-    return value
-
-
-def _declared(event: DecisionEvent | FailureEvent) -> dict[str, str]:
-    """Return a header for each field that declares one and has a value; of the policy the scopes that set a field."""
-    found = figures_for("header", event)
-    parts = {n: sorted(set(value.values())) if isinstance(value, Mapping) else [str(value)] for n, value in found.items()}
-    return {f"{DONE}-{name.replace('_', '-')}": header_value(texts) for name, texts in parts.items() if texts}
+    text = "; ".join(one_line(part).strip() for part in parts)
+    return one_line(text.encode("ascii", "backslashreplace").decode(), MOST_CHARS)

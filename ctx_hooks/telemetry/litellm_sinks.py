@@ -4,15 +4,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.telemetry.events import CHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, RejectionEvent
-from ctx_hooks.telemetry.figures import figures_for
+from ctx_hooks.telemetry.events import CHANGED, AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, RejectionEvent, flat
 
 SOURCE = "ctx_hooks"
 
 
 def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mapping[str, Any]:
     """Return the decision about an attempt: figures, scopes of its policy, and lowered output limits."""
-    return {**figures_for("spend", event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
+    known = {
+        "decision": event.decision,
+        "attempt": event.attempt,
+        "policy": ", ".join(sorted(set(event.policy.values()))),
+        "window_tokens": event.window_tokens,
+        "tokens_before": event.provider_tokens_before,
+        "tokens_after": event.provider_tokens_after,
+        **output_limits,
+    }
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def notes_of(
@@ -22,7 +30,12 @@ def notes_of(
 
     An observed request has figures of what it would have saved, and neither savings nor tags.
     """
-    known = figures_for("spend", event)
+    figures = {
+        "beyond_window": event.beyond_window,
+        "tokens_saved": event.provider_tokens_saved,
+        "dollars_saved": event.dollars_saved,
+    }
+    known = {name: value for name, value in figures.items() if value is not None}
     if event.mode == "enforce":
         tags = (f"{SOURCE}:{event.decision}",) if event.decision in CHANGED else ()  # LiteLLM sums spend by tag
         return known, _savings(event, prices), tags
@@ -58,19 +71,18 @@ def record_on(span: Any, event: DecisionEvent | OverflowEvent | RejectionEvent |
     """
     if not span.is_recording():
         return
-    found = {f"ctx_hooks.{name}": value for name, value in figures_for("span", event).items()}
-    spent: dict[str, float] = {}
+    attributes: dict[str, Any] = {f"ctx_hooks.{name}": value for name, value in flat(event).items()}
+    if event.name == "overflow":
+        attributes["error.type"] = "context_window_exceeded"
     if event.name == "decision":
-        found |= {"gen_ai.request.model": event.call.model, "gen_ai.request.max_tokens": event.sent_output_tokens}
-        found["ctx_hooks.steps"] = ",".join(step.name for step in event.steps)
-        if event.mode == "enforce" and event.decision in ("compressed", "retried"):
-            # A lowered output and a repair of messages are no compaction.
-            found["gen_ai.conversation.compacted"] = any(step.name != "repair" for step in event.steps) or None
-        spent = {f"ctx_hooks.milliseconds.{phase}": round(each, 3) for phase, each in event.milliseconds.items()}
-    elif event.name == "overflow":
-        found["error.type"] = "context_window_exceeded"
-    attributes = {name: value for name, value in found.items() if value not in (None, "")}
+        attributes["gen_ai.request.model"] = event.call.model
+        if event.sent_output_tokens is not None:
+            attributes["gen_ai.request.max_tokens"] = event.sent_output_tokens
+        # A lowered output and a repair of messages are no compaction.
+        is_compacted = event.decision in ("compressed", "retried") and any(step.name != "repair" for step in event.steps)
+        if event.mode == "enforce" and is_compacted:
+            attributes["gen_ai.conversation.compacted"] = True
     if event.name not in ("overflow", "rejection"):
         span.set_attributes(attributes)
     if event.name != "failure":
-        span.add_event(f"ctx_hooks.{event.name}", attributes | spent)
+        span.add_event(f"ctx_hooks.{event.name}", attributes)

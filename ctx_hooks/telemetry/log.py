@@ -6,13 +6,9 @@ same as a mapping, which JSON formatters, including LiteLLM's, write as a separa
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.telemetry.events import CallNames
-from ctx_hooks.telemetry.figures import figures_for, names_for
-from ctx_hooks.telemetry.listeners import EVENTS
-from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.telemetry.events import CallNames, flat
 
 logger = logging.getLogger("ctx_hooks")
 LITELLM = logging.getLogger("LiteLLM Proxy")
@@ -20,35 +16,25 @@ LITELLM = logging.getLogger("LiteLLM Proxy")
 logs JSON."""
 AMBIGUOUS = frozenset(' "=\\{')
 """In a line of `name=value`, or to LiteLLM's JSON formatter."""
-LOGGED = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
+LOGGED = ("start", "decision", "answer", "failure", "rejection", "limit_learned", "summary", "compaction_item")
 NO_END = frozenset({"fits", "opened"})
 """Outcomes of a request that was sent unchanged, or with an opened compaction item."""
 
 
 def log_event(event: Any) -> None:
-    """Log an event, unless its request fits: the fields that its class declares for log lines, and the request's owner."""
-    figures = figures_for("log", event)
+    """Log an event with its request's owner, unless the request fits."""
+    figures = flat(event)
     end = "outcome" if "outcome" in figures else "decision"
     if not logger.isEnabledFor(logging.INFO) or figures.get(end) in NO_END:
         return
-    shown: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures.get(end)}
-    for name, value in figures.items():
-        if isinstance(value, Billed):
-            shown |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
-        elif name == "milliseconds":
-            shown[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
-        elif isinstance(value, tuple):
-            shown[name] = f"{len(value)} ({', '.join(value)})" if value else ""
-        else:
-            shown[name] = value
     call = getattr(event, "call", CallNames())
-    shown |= {
+    shown = {"event": event.name, end: figures.get(end), **figures} | {
         "call_id": call.call_id or call.request_id,
         "model_group": call.model_group,
         "team": call.team_alias or call.team_id,
         "key": call.key_alias,
         "client": call.client,
-        "deployment": call.deployment or shown.get("deployment"),
+        "deployment": call.deployment or figures.get("deployment"),
     }
     shown = {name: value for name, value in shown.items() if value not in (None, "")}
     logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in shown.items()), extra={"ctx_hooks": shown})

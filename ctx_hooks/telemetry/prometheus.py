@@ -1,17 +1,16 @@
-"""The metrics that events' fields declare, in the registry and the multiprocess mode of LiteLLM's own Prometheus metrics.
+"""The metrics of events, in the registry and the multiprocess mode of LiteLLM's own Prometheus metrics.
 
 Labels with the same meaning have LiteLLM's names and values, including "None" for no value: one query can join both.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial, reduce
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry.figures import Labels, Metric, metrics_of
-from ctx_hooks.telemetry.listeners import EVENTS, Listener
+from ctx_hooks.telemetry.listeners import Listener
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -20,57 +19,156 @@ LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
 LONG_ID = re.compile(r"^([0-9a-f]{8})[0-9a-f]{56}(?=:)")
 """The id that LiteLLM's Router makes for a deployment without one, and how much of it a label has."""
+MOST_NAMED = 1_000
+"""Callers and deployments with series of their own, of 0.7 KB, in each process; further ones are "other". A named caller's
+figures are complete, and sums over all stay right."""
 MOST_SERIES = 20_000
-"""Of these the way from an event's values to the series is kept; beyond them the labels are made for each event."""
+"""Of these the way from an event's values to the series is kept: the client takes three times as long to find it."""
+SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Buckets from a small request, decided in 0.1 ms, to the time limit."""
 ADDS = {"counter": "inc", "gauge": "set", "histogram": "observe"}
-"""The name of it in the Prometheus client."""
+"""The method of each kind in the Prometheus client."""
+
+
+class Names(NamedTuple):
+    """Labels whose values callers or operators choose, and what takes the values out of an event."""
+
+    labels: tuple[str, ...]
+    values: Callable[[Any], tuple[str, ...]]
+
+
+NO_NAMES = Names((), lambda _: ())
+CALLER = Names(
+    ("requested_model", "team", "team_alias", "api_key_alias"),
+    lambda event: (event.call.model_group, event.call.team_id, event.call.team_alias, event.call.key_alias),
+)
+CHOSEN = Names(("deployment",), lambda event: (event.call.deployment,))
+LEARNED = Names(("deployment",), lambda event: (event.deployment,))
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric to which the events of some name add.
+
+    Attributes:
+        name: without `ctx_hooks_`, and without the `_total` of a counter.
+        figure: the place of the figure in an event. A text adds 1, a mapping each of its values, and None or "" nothing;
+            a counter leaves out figures below zero.
+        fields: the labels whose values are fields of the event.
+        names: further labels.
+        key: the label that the keys of a mapping are; "" for none.
+        scale: the factor of the figure.
+    """
+
+    kind: Literal["counter", "gauge", "histogram"]
+    name: str
+    text: str
+    figure: str = "name"
+    fields: tuple[str, ...] = ("mode",)
+    names: Names = NO_NAMES
+    key: str = ""
+    scale: float = 1.0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of all labels, in order."""
+        return (*self.fields, *self.names.labels, *filter(None, [self.key]))
+
+    def figures(self, event: Any) -> Iterator[tuple[str, float]]:
+        """Yield what an event adds, each with its key in a mapping, else ""."""
+        found = reduce(lambda value, name: getattr(value, name, None), self.figure.split("."), event)
+        for key, value in found.items() if isinstance(found, Mapping) else [("", found)]:
+            figure = 1 if value and isinstance(value, str) else value
+            if figure not in (None, "") and (self.kind != "counter" or figure * self.scale >= 0):
+                yield key, figure * self.scale
+
+
+counter, gauge, histogram = partial(Metric, "counter"), partial(Metric, "gauge"), partial(Metric, "histogram")
+of_caller = partial(counter, names=CALLER)
+REQUESTS = of_caller("requests", "Requests by their outcome, each once", fields=("decision", "mode"))
+METRICS: Mapping[str, tuple[Metric, ...]] = {
+    "decision": (
+        of_caller("attempts", "Attempts; one that has failed was not sent", fields=("decision", "trigger", "mode")),
+        of_caller("compression_timeouts", "Attempts that lost their oldest turns to the time limit", "timed_out"),
+        gauge("window_tokens", "The window that was fitted to last", "fitted_window_tokens", (), CHOSEN),
+        histogram("phase_seconds", "Time of a decision, by phase and in total", "milliseconds", (), key="phase", scale=1e-3),
+    ),
+    "overflow": (of_caller("overflows", "Attempts that a provider refused as too long", fields=("kind", "mode")),),
+    "rejection": (of_caller("rejections", "Changed requests that were refused as invalid", fields=("status", "mode")),),
+    "answer": (
+        REQUESTS,
+        of_caller("saved_provider_tokens", "Input tokens that bills were lowered by", "provider_tokens_saved"),
+        of_caller("spent_provider_tokens", "Input tokens that bills were raised by", "provider_tokens_saved", scale=-1.0),
+        of_caller("saved_dollars", "Dollars that bills were lowered by", "dollars_saved"),
+        of_caller("spent_dollars", "Dollars that bills were raised by", "dollars_saved", scale=-1.0),
+        of_caller("cached_prompt_tokens", "Billed input tokens that a prompt cache served", "billed.cached_tokens"),
+        of_caller("uncached_prompt_tokens", "All other billed input tokens", "billed.uncached_tokens"),
+        of_caller("rereads", "Calls made again whose earlier result was removed or shortened", "rereads"),
+    ),
+    "failure": (REQUESTS,),
+    "limit_learned": (gauge("learned_limit_tokens", "The newest learned limit", "limit_tokens", ("kind",), LEARNED),),
+    "summary": (
+        of_caller("summaries", "Summaries that a model was asked for", fields=("outcome",)),
+        of_caller("summary_dollars", "Dollars that summaries have cost", "dollars", ()),
+    ),
+    "retrieval": (of_caller("retrievals", "Calls of the retrieval tool that were answered", fields=("source",)),),
+    "archive": (counter("archive_texts", "Texts that came to the archive", "texts", ("outcome", "backend")),),
+    "start": (
+        gauge("build_info", "1, with the versions that run", fields=("version", "litellm_version")),
+        gauge("policy_info", "1, with a digest of the settings and the mode of the defaults", fields=("digest", "mode")),
+        gauge("settings_mistakes", "Mistakes in the settings of the configuration", "mistakes", ("digest",)),
+    ),
+    "fault": (
+        counter("fail_open", "Faults that left a request, an answer or an error as it was", "consequence", ("consequence",)),
+        counter("sinks_disabled", "Sinks of events that have failed and are off until the next start", "sink", ("sink",)),
+    ),
+    "settings_ignored": (of_caller("ignored_settings", "Requests with ignored settings", "scopes", (), key="scope"),),
+}
+"""The metrics by the name of the events that add to them."""
 
 
 class Metrics:
     """The metrics of one registry; `listeners` has the listener for each event."""
 
-    def __init__(self, registry: "CollectorRegistry", events: Mapping[str, Any] = EVENTS) -> None:
+    def __init__(self, registry: "CollectorRegistry") -> None:
         from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - optional
 
         kinds: dict[str, Any] = {
             "counter": Counter,
             "gauge": partial(Gauge, multiprocess_mode="mostrecent"),
-            "histogram": Histogram,
+            "histogram": partial(Histogram, buckets=SECONDS),
         }
-        self._known: dict[tuple[str, ...], dict[tuple[str, ...], tuple[str, ...]]] = {}
-        self._series: dict[tuple[Any, ...], Any] = {}
-        self._made: dict[str, Any] = {}
-        for metric in (metric for kind in events.values() for _, metric in metrics_of(kind)):
-            if metric.name not in self._made:
-                options = {"buckets": metric.buckets} if metric.buckets else {}
-                make, name, labels = kinds[metric.kind], f"ctx_hooks_{metric.name}", metric.label_names
-                self._made[metric.name] = make(name, metric.text, labels, registry=registry, **options)
-        self.listeners: dict[str, Listener] = {n: self._record for n, kind in events.items() if metrics_of(kind)}
+        metrics = {metric.name: metric for of_event in METRICS.values() for metric in of_event}
+        self._made = {
+            name: kinds[metric.kind](f"ctx_hooks_{name}", metric.text, metric.labels, registry=registry)
+            for name, metric in metrics.items()
+        }
+        self._known: dict[Names, dict[tuple[str, ...], tuple[str, ...]]] = {}
+        self._series: dict[tuple[str, ...], Callable[[float], object]] = {}
+        self.listeners: dict[str, Listener] = dict.fromkeys(METRICS, self._record)
 
     def _record(self, event: Any) -> None:
-        for value_of, metric in metrics_of(event.__class__):
-            for key, figure in metric.figures(event, value_of(event)):
-                add = self._series.get((metric.name, key, metric.labelled(event))) or self._series_of(event, metric, key)
-                add(figure)
+        for metric in METRICS[event.name]:
+            own = [getattr(event, name) for name in metric.fields]
+            names = metric.names.values(event)
+            for key, figure in metric.figures(event):
+                keys = [key] if metric.key else []
+                place = (metric.name, *own, *names, *keys)
+                if place not in self._series:
+                    series = self._made[metric.name].labels(*own, *self._shown(metric.names, names), *keys)
+                    if len(self._series) >= MOST_SERIES:
+                        self._series.clear()
+                    self._series[place] = getattr(series, ADDS[metric.kind])
+                self._series[place](figure)
 
-    def _series_of(self, event: Any, metric: Metric, key: str) -> Callable[[float], object]:
-        """Return what adds to the series of an event's labels; it is kept for further events."""
-        own = [(getattr(event, x),) if isinstance(x, str) else self._values(event, x) for x in metric.labels]
-        labels = [*(value for values in own for value in values), *([key] if metric.key else [])]
-        add: Callable[[float], object] = getattr(self._made[metric.name].labels(*labels), ADDS[metric.kind])
-        if len(self._series) < MOST_SERIES:
-            self._series[metric.name, key, metric.labelled(event)] = add
-        return add
-
-    def _values(self, event: Any, labels: Labels) -> tuple[str, ...]:
-        """Return the labels' values, each one printable line; "other" if as many others have series of their own."""
-        names = tuple(attrgetter(path)(event)[: LONGEST_NAME_CHARS + 1] for path in labels.paths)
-        known = self._known.setdefault(labels.names, {})
-        if names not in known and len(known) >= labels.most:
-            return ("other",) * len(names)
-        if names not in known:
-            known[names] = tuple(one_line(LONG_ID.sub(r"\1", name), LONGEST_NAME_CHARS) or str(None) for name in names)
-        return known[names]
+    def _shown(self, labels: Names, values: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the values of labels, each one printable line; "other" if MOST_NAMED others have series of their own."""
+        known = self._known.setdefault(labels, {})
+        if values not in known and len(known) >= MOST_NAMED:
+            return ("other",) * len(values)
+        if values not in known:
+            known[values] = tuple(one_line(LONG_ID.sub(r"\1", name), LONGEST_NAME_CHARS) or str(None) for name in values)
+        return known[values]
 
 
 @cache

@@ -30,50 +30,43 @@ UNKNOWN = Saved(None, None)
 def saved_by(
     whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
 ) -> Saved:
-    """Return the savings for a request that was sent compressed.
+    """Return the savings for a request that was sent compressed: `whole` is what the client sent, `decided` what was sent.
 
-    Args:
-        whole: the request as the client sent it.
-        seen: the part of it that the previous request had too.
-        decided: the request as sent.
-        billed: the bill for the sent request.
-        prices: prices of the deployment's input tokens; None if unknown.
-        rewrites: whether the sent request does not share its prefix with the previous one. Then a bill without a prompt
-            cache does not show whether the provider has one; if cached input has its own price, the dollars are unknown.
+    `seen` is the part of `whole` that the previous request had too. `rewrites`: the sent request does not share its prefix
+    with the previous one. Then a bill without a prompt cache does not show whether the provider has one; if cached input has
+    its own price, the dollars are unknown.
     """
-    without = _bill_of(whole, seen if billed.uses_cache else 0, decided, billed)
+    tokens, dollars = _difference(_bill_of(whole, seen if billed.uses_cache else 0, decided, billed), billed, prices)
     hidden = rewrites and seen and not billed.uses_cache and prices is not None and prices.cache_read < prices.plain
-    return Saved(without.input_tokens - billed.input_tokens, None if hidden else _less(without, billed, prices))
+    return Saved(tokens, None if hidden else dollars)
 
 
 def would_be_saved(
     whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
 ) -> Saved:
-    """Return the possible savings for a request that was sent unchanged, so that `billed` is the bill for all of it.
+    """Return the possible savings for a request that was sent whole, so that `billed` is the bill for all of it.
 
     The other arguments are as in `saved_by`, for the decided request. If that rewrites, no prompt cache has it.
     """
     known = 0 if rewrites or not billed.uses_cache else max(0, decided - (whole - seen))
-    compressed = _bill_of(decided, known, whole, billed)
-    return Saved(billed.input_tokens - compressed.input_tokens, _less(billed, compressed, prices))
+    return Saved(*_difference(billed, _bill_of(decided, known, whole, billed), prices))
 
 
 def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
-    """Return the hypothetical bill for this many local tokens, of which the prompt cache serves `cached`.
+    """Return the hypothetical bill for so many local tokens, of which the prompt cache serves `cached`.
 
     `billed` is for `of` local tokens. If it shows no prompt cache, the provider is assumed to have none.
     """
     ratio = billed.input_tokens / max(1, of)
     input_tokens, from_cache = ProviderTokens(round(tokens * ratio)), ProviderTokens(round(cached * ratio))
-    written = ProviderTokens(input_tokens - from_cache if billed.written_tokens else 0)
-    return Billed(input_tokens, from_cache, written, billed.output_tokens)
+    return Billed(input_tokens, from_cache, ProviderTokens(input_tokens - from_cache if billed.written_tokens else 0))
 
 
-def _less(more: Billed, less: Billed, prices: Prices | None) -> float | None:
-    return None if prices is None else input_price(more, prices) - input_price(less, prices)
-
-
-def input_price(billed: Billed, prices: Prices) -> float:
-    """Return the price of the input, in the currency of `prices`."""
-    plain = billed.input_tokens - billed.cached_tokens - billed.written_tokens
-    return plain * prices.plain + billed.cached_tokens * prices.cache_read + billed.written_tokens * prices.cache_write
+def _difference(more: Billed, less: Billed, prices: Prices | None) -> tuple[int, float | None]:
+    """Return by how many tokens and dollars the input of one bill exceeds that of another."""
+    tokens = more.input_tokens - less.input_tokens
+    if prices is None:
+        return tokens, None
+    read, written = more.cached_tokens - less.cached_tokens, more.written_tokens - less.written_tokens
+    plain = tokens - read - written
+    return tokens, plain * prices.plain + read * prices.cache_read + written * prices.cache_write

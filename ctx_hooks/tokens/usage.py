@@ -1,7 +1,8 @@
 """Read the usage of answers, whatever the provider calls it: the billed tokens, and whether the provider ran a tool."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,7 +19,8 @@ USAGE_NOTES = ("server_tool_use", "toolUsePromptTokenCount", "web_search_request
 CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
 
 
-class Billed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Billed:
     """The usage that an answer states: the whole input, its parts that the prompt cache served and took, and the output."""
 
     input_tokens: ProviderTokens

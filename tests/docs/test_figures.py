@@ -21,8 +21,8 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import worker
 from ctx_hooks.store import shared_store
 from ctx_hooks.telemetry.events import CallNames
-from ctx_hooks.telemetry.figures import metrics_of
 from ctx_hooks.telemetry.listeners import EVENTS
+from ctx_hooks.telemetry.prometheus import METRICS
 from ctx_hooks.tokens import budget, units
 
 DAY = 24 * 3600
@@ -88,7 +88,7 @@ def test_a_figure_in_words_is_the_packages(sentence):
 def test_page_lists_every_field_and_metric():
     parts = (ROOT / "docs" / "appendix" / "events.md").read_text(encoding="utf-8").split("\n## ")
     listed = {title: set(re.findall(r"`(\w+)`", text)) for title, _, text in (part.partition("\n") for part in parts)}
-    metrics = {f"ctx_hooks_{m.name}{'_total' * (m.kind == 'counter')}" for e in EVENTS.values() for _, m in metrics_of(e)}
+    metrics = {f"ctx_hooks_{m.name}{'_total' * (m.kind == 'counter')}" for of_event in METRICS.values() for m in of_event}
     assert {name for name in listed["Metrics"] if name.startswith("ctx_hooks_")} == metrics
     assert listed["`call`"] >= {field.name for field in fields(CallNames)}
     for kind in EVENTS.values():

@@ -94,8 +94,8 @@ def test_start_is_one_log_line(caplog):
     log_event(replace(START, ignored=("teams.red.reserv",)))
     (line,) = (record.getMessage() for record in caplog.records)
     assert line == (
-        'event=start version=1.2 litellm=1.106.2 mode=observe digest=0a1b2c policies="1 (careful)" '
-        'scopes="2 (defaults, teams.research)" ignored="1 (teams.red.reserv)" store=redis addons="1 (retrieval)"'
+        "event=start version=1.2 litellm_version=1.106.2 mode=observe digest=0a1b2c policies=careful "
+        'scopes="defaults, teams.research" ignored=teams.red.reserv store=redis addons=retrieval mistakes=0'
     )
 
 

@@ -27,15 +27,17 @@ def lines(caplog):
 
 
 @pytest.mark.parametrize(("event", "figures"), [
-    (DECISION, ("event=decision decision=compressed mode=enforce trigger=budget attempt=0 tokens_before=9900 "
-               "tokens_after=4400 budget_tokens=8000 window_tokens=10000 output_tokens=500 milliseconds=3.5")),
-    (ANSWER, ("event=answer decision=compressed mode=enforce attempts=1 beyond_window=False input_tokens=4400 "
-             "cached_tokens=1000 tokens_saved=5500 dollars_saved=0.0123")),
+    (DECISION, ("event=decision decision=compressed mode=enforce trigger=budget attempt=0 format=openai-chat "
+               "local_tokens_before=9000 local_tokens_after=4000 provider_tokens_before=9900 provider_tokens_after=4400 "
+               "budget_tokens=8000 window_tokens=10000 window_source=model_info factor=1.1 sent_output_tokens=500 "
+               "steps=oldest_turns milliseconds=3.5")),
+    (ANSWER, ("event=answer decision=compressed mode=enforce attempts=1 input_tokens=4400 "
+             "cached_tokens=1000 provider_tokens_saved=5500 dollars_saved=0.0123")),
     (FAILURE, "event=failure decision=failed mode=enforce attempts=2"),
     (SUMMARY, ("event=summary outcome=accepted summary_model=small messages=40 "
               "dollars=0.004 milliseconds=2500.0")),
     (LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
-     "event=limit_learned deployment=id:model kind=limit limit_tokens=8000 window_tokens=10000"),
+     "event=limit_learned deployment=id:model kind=limit limit_tokens=8000 window_tokens=10000 mode=enforce"),
 ], ids=["decision", "answer", "failure", "summary", "limit"])  # fmt: skip
 def test_what_was_done_is_a_line_with_its_figures_and_who_asked(event, figures, lines):
     emit(event)
@@ -62,7 +64,7 @@ def test_whatever_a_name_holds_a_line_is_one_bounded_line_and_its_json_has_the_f
     told = json.loads(JsonFormatter().format(record))
     assert told["level"] == "INFO"
     assert told["message"].startswith("event=decision decision=compressed")
-    assert told["ctx_hooks"]["tokens_before"] == 9_900
+    assert told["ctx_hooks"]["provider_tokens_before"] == 9_900
     assert told["ctx_hooks"]["team"] == "Research"
 
 
@@ -94,7 +96,7 @@ def test_lines_appear_once_where_litellm_shows_its_own_and_as_json_where_it_logs
     assert len(lines) == (level == "INFO")
     for line in lines:
         assert line.startswith("{") == as_json
-        assert not as_json or json.loads(line)["ctx_hooks"]["tokens_after"] == 4_400
+        assert not as_json or json.loads(line)["ctx_hooks"]["provider_tokens_after"] == 4_400
 
 
 @pytest.mark.parametrize("as_json", [False, True])

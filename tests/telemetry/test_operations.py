@@ -12,8 +12,7 @@ import pytest
 import yaml
 from documentation import ROOT, blocks
 
-from ctx_hooks.telemetry.figures import metrics_of
-from ctx_hooks.telemetry.listeners import EVENTS
+from ctx_hooks.telemetry.prometheus import METRICS
 
 PROMTOOL = shutil.which("promtool")
 RULES = ROOT / "docs" / "deploy" / "alerts.yml"
@@ -206,8 +205,8 @@ def used():
 
 def test_every_metric_and_label_that_is_asked_for_exists():
     of_prometheus = {"instance", "job", "le"}
-    metrics = [metric for kind in EVENTS.values() for _, metric in metrics_of(kind)]
-    named = {f"ctx_hooks_{m.name}{'_total' * (m.kind == 'counter')}": {*m.label_names, *of_prometheus} for m in metrics}
+    metrics = [metric for of_event in METRICS.values() for metric in of_event]
+    named = {f"ctx_hooks_{m.name}{'_total' * (m.kind == 'counter')}": {*m.labels, *of_prometheus} for m in metrics}
     assert {
         name: labels - named.get(name, set())
         for name, labels in used()
