@@ -10,7 +10,7 @@ from typing import Any
 from ctx_hooks.formats import GEMINI, Format
 from ctx_hooks.litellm_compat.registry import PROXY_ERROR
 from ctx_hooks.overflow.quoted import unless_quoted
-from ctx_hooks.overflow.recognise import Overflow, names_another, recognise_overflow, too_large_for_rate, too_many_bytes
+from ctx_hooks.overflow.recognise import Overflow, names_another, overflow_in, too_large_for_rate, too_many_bytes
 from ctx_hooks.overflow.texts import OwnWords, own_words
 
 logger = logging.getLogger("ctx_hooks")
@@ -67,11 +67,11 @@ def overflow_of(error: Exception, request: Any = None) -> Overflow | None:
     words = own_words(error, getattr(error.__context__, "body", None) if is_its else None)
     is_its = is_its or any(its_name in text for text in words.texts)  # a stream has LiteLLM's error as a text
     words = replace(words, texts=tuple(text.replace(its_name, "BadRequestError") for text in words.texts))
-    is_believed = is_its and not (words.of_unreadable_answer or words.quote or names_another(words))
+    is_believed = is_its and not (words.quotes or names_another(words))
 
     def read(own: OwnWords) -> Overflow | None:
         status, name = getattr(error, "status_code", None), provider if isinstance(provider, str) else None
-        found = recognise_overflow(own, status=status, provider=name) or too_large_for_rate(own)
+        found = overflow_in(own, status=status, provider=name) or too_large_for_rate(own)
         found = found or too_many_bytes(own, status=status)
         return found or (Overflow("input", "litellm") if is_believed and own == words else None)
 

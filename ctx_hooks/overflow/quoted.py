@@ -1,4 +1,4 @@
-"""Whether an error speaks with the caller's words: a provider quotes an invalid value, and a caller may write anything there."""
+"""Errors that speak with the caller's words: a provider quotes an invalid value, and a caller may write anything there."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

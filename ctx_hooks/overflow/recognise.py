@@ -8,26 +8,21 @@ from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of, inclusiv
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_CODE, OTHER_STATUSES, RATE_TOO_LARGE, TOO_MANY_BYTES
 from ctx_hooks.overflow.patterns.wordings import CODES, PATTERNS, Kind, Pattern, number
-from ctx_hooks.overflow.texts import OwnWords, first_sentences, own_words, plain, sentences
+from ctx_hooks.overflow.texts import SENTENCE_END, OwnWords, beginning_of, own_words, plain
 from ctx_hooks.tokens.units import ProviderTokens
 
 CONTENT_TOO_LARGE = 413
 MOST_SENTENCES = 20
 """At most this many sentences of one text are compared with the families of wordings."""
-_QUOTES = str.maketrans("", "", '`"*')
 _REASONING = r"(?:reasoning[_ ](?:content|details)|content\[\]\.thinking|thinking (?:content|blocks?))"
 _MISSING = re.compile(
-    # "The `reasoning_content` in the thinking mode must be passed back to the API." (DeepSeek V4, MiMo), "The
-    # `content[].thinking` ..." (DeepSeek's /anthropic, anomalyco/opencode#24791), "thinking is enabled but reasoning_content is
-    # missing in assistant tool call message at index 19" (Moonshot, continuedev/continue#11711).
-    rf"{_REASONING}[^.]{{0,60}}?(?:must be (?:pass|sen[dt]|given|return|provid|includ|present|non-empty|kept)|"
-    r"(?:is|are|was) (?:missing|required|empty)|(?:cannot|can't|may not|must not) be (?:missing|empty|omitted|null))|"
-    # "Missing `reasoning_content` field in the assistant message at message index 2." (DeepSeek V3.2, continuedev/
-    # continue#10193), "assistant message with tool_calls must include reasoning_content" (esengine/DeepSeek-Reasonix#6173).
-    rf"(?:missing|lacks?|without|must (?:include|have|contain|carry|provide)|requires?) [^.]{{0,30}}?{_REASONING}|"
-    rf"缺少[^。]{{0,20}}?{_REASONING}|{_REASONING}[^。]{{0,20}}?(?:必须|缺失)"
+    # "The `reasoning_content` in the thinking mode must be passed back to the API." (DeepSeek V4), "thinking is enabled but
+    # reasoning_content is missing in assistant tool call message" (Moonshot, continuedev/continue#11711).
+    rf"{_REASONING}[^.。]{{0,60}}?(?:must be (?:pass|sen[dt]|given|return|provid|includ|present)|必须|缺失|"
+    r"(?:is|are|was|be) (?:missing|required|empty))|"
+    # "assistant message with tool_calls must include reasoning_content" (esengine/DeepSeek-Reasonix#6173)
+    rf"(?:missing|without|must (?:include|have|contain|provide)|requires?|缺少) ?[^.。]{{0,30}}?{_REASONING}"
 )
-_UNWANTED = re.compile(r"remove|unsupported|not (?:be )?(?:supported|allowed|permitted|passed|sent|included)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +33,10 @@ class Overflow:
         kind: "input" if the input itself is too long, "input_plus_output" if input and requested output together are,
             "output_limit" if only the requested output is above the model's own cap, "bytes" if the request has too many.
         pattern: the recognised wording; "rate_too_large" if a single request exceeds a rate limit, which is no window.
-        limit_tokens: the limit on what `kind` names.
-        input_tokens: the input as the provider counts it.
-        requested_output_tokens: the requested output.
+        limit_tokens: the limit on what `kind` names; for "bytes" it is `limit_bytes`.
         at_least: whether `input_tokens` is a lower bound and says nothing of the tokenizer.
-        sentence: the first sentences of the provider's message, one line of at most 300 characters.
+        sentence: the start of the provider's message, one line of at most 300 characters.
         quoted: whether its figures also stand in the request. They are used for the retry, and teach only if it is answered.
-        limit_bytes: the limit if `kind` is "bytes".
     """
 
     kind: Kind
@@ -71,7 +63,7 @@ def recognise_overflow(
     Only a bounded part of the error's own message and code is read, not an echoed prompt or tool result.
 
     Args:
-        error: an exception, a text, a body (mapping or JSON text), or the words of one.
+        error: an exception, a text, or a body (mapping or JSON text).
         status: the HTTP status; by default the exception's own.
         body: the body of the answer, if the exception does not carry it.
         provider: LiteLLM's name of the provider; decides texts that mean an overflow at one provider only.
@@ -80,14 +72,18 @@ def recognise_overflow(
     200000
     """
     status = getattr(error, "status_code", None) if status is None else status
-    words = own_words(error, body)
+    return overflow_in(own_words(error, body), status=status, provider=provider)
+
+
+def overflow_in(words: OwnWords, *, status: int | None = None, provider: str | None = None) -> Overflow | None:
+    """Return the overflow that an error's words report, as `recognise_overflow` does."""
     texts = {text: plain(text) for text in words.texts}
     code = next((c for c in words.codes if c in CODES), None)
     found = next(filter(None, (_by_pattern(text, provider, original) for original, text in texts.items())), None)
     if found is None and (code or status not in OTHER_STATUSES):
         found = next(filter(None, (_by_family(text, original) for original, text in texts.items())), None)
         if found is None and code:
-            return Overflow("input", f"code:{code}", sentence=first_sentences(next(iter(texts), "")))
+            return Overflow("input", f"code:{code}", sentence=beginning_of(next(iter(texts), "")))
         topics = (*texts.values(), *(plain(code.replace("_", " ")) for code in words.codes))
         if found and not code and any(NOT_OVERFLOW.search(each) or TOO_MANY_BYTES.regex.search(each) for each in topics):
             return None
@@ -99,34 +95,31 @@ def names_another(words: OwnWords) -> bool:
     return any(map(OTHER_CODE.search, words.codes)) and CODES.isdisjoint(words.codes)
 
 
-def too_large_for_rate(error: Any) -> Overflow | None:
+def too_large_for_rate(words: OwnWords) -> Overflow | None:
     """Return the overflow if a single request is larger than the rate limit itself; None for other rate limits."""
-    for original in own_words(error).texts:
+    for original in words.texts:
         found = RATE_TOO_LARGE.regex.search(plain(original))
-        if found:
-            limit, asked = number(found["limit"]), number(found["input"])
-            if limit and asked and asked > limit >= LEAST_WINDOW_TOKENS:
-                return Overflow("input", RATE_TOO_LARGE.name, limit, sentence=first_sentences(original))
+        limit, asked = map(number, found.group("limit", "input")) if found else (None, None)
+        if limit and asked and asked > limit >= LEAST_WINDOW_TOKENS:
+            return Overflow("input", RATE_TOO_LARGE.name, limit, sentence=beginning_of(original))
     return None
 
 
-def too_many_bytes(error: Any, *, status: int | None = None) -> Overflow | None:
+def too_many_bytes(words: OwnWords, *, status: int | None = None) -> Overflow | None:
     """Return the overflow if the whole request has too many bytes for a server before the model; None for other errors.
 
     LiteLLM leaves only the status of an error in HTML; a text about tokens or a rate is about these, whatever the status.
     """
-    words = own_words(error)
     said = plain(" ".join((*words.texts, *words.codes)))
-    if TOO_MANY_BYTES.regex.search(f"{said} 413 payload too large" if status == CONTENT_TOO_LARGE else said):
-        first = next(iter(words.texts), "")
-        return Overflow("bytes", TOO_MANY_BYTES.name, sentence=first_sentences(first), limit_bytes=limit_bytes_of(said))
-    return None
+    if not TOO_MANY_BYTES.regex.search(f"{said} 413 payload too large" if status == CONTENT_TOO_LARGE else said):
+        return None
+    sentence = beginning_of(next(iter(words.texts), ""))
+    return Overflow("bytes", TOO_MANY_BYTES.name, sentence=sentence, limit_bytes=limit_bytes_of(said))
 
 
 def misses_reasoning(error: Any) -> bool:
     """Return whether a refusal says that messages lack the reasoning that the provider gave with them."""
-    texts = [plain(text).translate({ord("`"): None}) for text in own_words(error).texts]
-    return any(_MISSING.search(text) and not _UNWANTED.search(text) for text in texts)
+    return any(_MISSING.search(plain(text).replace("`", "")) for text in own_words(error).texts)
 
 
 def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | None:
@@ -155,23 +148,20 @@ def _read(pattern: Pattern, found: re.Match[str], original: str) -> Overflow | N
         is_above = limit and given and (given > limit or (pattern.at_least and given >= limit))
         if is_above or (given is not None and total is None and not output):
             kind = "input"
-    return Overflow(kind, pattern.name, limit, given, output, pattern.at_least, first_sentences(original))
+    return Overflow(kind, pattern.name, limit, given, output, pattern.at_least, beginning_of(original))
 
 
 def _by_family(text: str, original: str) -> Overflow | None:
-    unquoted = text.translate(_QUOTES)
-    found = {f.name: f for sentence in sentences(unquoted)[:MOST_SENTENCES] for f in FAMILIES if f.has(sentence)}
-    figures = figures_of(unquoted)
-    limit, given, output = figures.limit_tokens, figures.input_tokens, figures.output_tokens
+    limit, given, output = figures_of(text)
     above = limit is not None and given is not None and given > limit
-    families = [f for f in found.values() if above or not f.counted]
+    sentences = SENTENCE_END.split(text, MOST_SENTENCES)[:MOST_SENTENCES]
+    families = [f for f in FAMILIES if (above or not f.counted) and any(map(f.has, sentences))]
     if not families:
         return None
     family = next((f for f in families if f.kind != "output_limit"), families[0])
     kind: Kind = "input" if above else "input_plus_output" if output else family.kind
     if family.kind == "output_limit":
-        kind, figures = family.kind, output_figures_of(unquoted)
-        limit, given, output = figures.limit_tokens, None, figures.output_tokens
+        kind, (limit, given, output) = family.kind, output_figures_of(text)
         if limit is None:
             return None
-    return Overflow(kind, family.name, limit, given, output, sentence=first_sentences(original))
+    return Overflow(kind, family.name, limit, given, output, sentence=beginning_of(original))

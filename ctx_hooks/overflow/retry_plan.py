@@ -22,8 +22,7 @@ NO_BOUND = LocalTokens(2**63)
 class RetryPlan:
     """The most that one attempt may have: tokens, a lower output than requested, and bytes of JSON, None for no bound.
 
-    `cut_newest`: the newest tool results may be cut. `truncates`: it asks the provider to drop the oldest items of its kept
-    history.
+    `cut_newest`: the newest tool results may be cut. `truncates`: the provider drops the oldest items of its kept history.
     """
 
     most_tokens: LocalTokens
@@ -55,10 +54,7 @@ def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> Pro
 def limit_for_retry(
     overflow: Overflow, refused_tokens: ProviderTokens, refused_first_tokens: ProviderTokens, number: int
 ) -> ProviderTokens:
-    """Return the limit for a retry of this request only: the error's limit, else a guess that falls with its number.
-
-    The number counts from 1; the sizes are the estimates of the last and of the first refused attempt.
-    """
+    """Return the limit for a retry, counted from 1: the error's limit, else a guess from the estimates of what was refused."""
     if not overflow.limit_tokens:
         return ProviderTokens(max(1, int(refused_first_tokens * _of(BLIND_FRACTIONS, number))))
     if overflow.input_tokens and not overflow.at_least:
@@ -74,9 +70,9 @@ def bytes_for_retry(overflow: Overflow, received_bytes: int, number: int) -> int
 
 
 def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
-    """Return by how many tokens the provider's exact count of the refused attempt exceeds the estimate, beyond its error.
+    """Return by how many tokens the provider's exact count of the refused attempt differs from the estimate, beyond its error.
 
-    They count as fixed: content that only the provider sees, or media whose size is a guess. Below 0 if it is smaller.
+    They count as fixed: content that only the provider sees, or media whose size is a guess.
     """
     if not overflow.limit_tokens or not overflow.input_tokens or overflow.at_least:
         return 0
@@ -87,10 +83,7 @@ def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
 def plan_of(
     number: int, retries: int, sent_tokens: LocalTokens | None, lowered_output_tokens: ProviderTokens | None = None
 ) -> RetryPlan:
-    """Return the plan of a retry, counted from 1: a lower output beside the unchanged input if that helps.
-
-    `sent_tokens` is the size of the refused attempt, None if it was not counted.
-    """
+    """Return the plan of a retry, counted from 1, after an attempt of this size: the same size with a lower output, if given."""
     if lowered_output_tokens is not None:
         return RetryPlan(sent_tokens or LocalTokens(0), cut_newest=False, max_output_tokens=lowered_output_tokens)
     return RetryPlan(smaller_than(sent_tokens), cut_newest=number >= retries)

@@ -10,13 +10,11 @@ from typing import Any
 MOST_CHARS = 2_000
 """The read part of one text. An error's own words come first; the longest of a hundred real ones has 420 characters."""
 MOST_TOTAL_CHARS = 4_000
-MOST_TEXTS = 8
-MOST_VALUES = 200
+MOST_VALUES = 60
 """Values read in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
 MOST_JSON_CHARS = 65_536
 """Parsing this much takes under 2 ms, in one call that holds the interpreter's lock."""
 MOST_PREFIX_CHARS = 300
-MOST_PARSED = 8
 MOST_ITEMS = 3
 """Items read of a list of errors; validation errors come by the thousand and repeat each other."""
 MOST_CODE_CHARS = 64
@@ -54,56 +52,46 @@ _PREFIX = re.compile(
     r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
     r"[{\[\s'\"]{1,6}(?:error|message|detail)['\"]?: ?['\"]?){1,8}"
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
+SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """An error's own words, outermost first.
-
-    `of_unreadable_answer`: the provider has answered in a form that LiteLLM cannot read. `quote`: a text goes on with words
-    of the request.
-    """
+    """An error's own words, outermost first; `quotes`: it has others too, of the request or of an unreadable answer."""
 
     texts: tuple[str, ...]
     codes: tuple[str, ...]
-    of_unreadable_answer: bool = False
-    quote: bool = False
+    quotes: bool = False
 
 
 def own_words(*sources: Any) -> OwnWords:
     """Return the messages and codes of exceptions, bodies and texts, and of their causes, breadth first."""
     texts: dict[str, None] = {}
     codes: dict[str, None] = {}
-    queue, parsed, quote, room = deque(sources), 0, False, MOST_TOTAL_CHARS
+    queue, quotes, room = deque(sources), False, MOST_TOTAL_CHARS
     for _ in range(MOST_VALUES):
-        if not queue or room <= 0 or len(texts) >= MOST_TEXTS:
+        if not queue or room <= 0:
             break
         value = queue.popleft()
         if isinstance(value, bytes):  # the part of a refused stream that a client has read
             value = value[:MOST_JSON_CHARS].decode("utf-8", "replace")
         if not isinstance(value, str):
-            quote |= isinstance(value, OwnWords) and value.quote
             own, parts = _inside(value)
             codes.update({code: None for code in own if isinstance(code, str) and len(code) <= MOST_CODE_CHARS})
-            queue.extend(parts)
+            queue.extend(part for part in parts if part is not None)
             continue
         text = value[:MOST_CHARS]
-        quoted = _QUOTED.search(text)
-        text = text[: quoted.start()] if quoted else text
-        quote |= quoted is not None
+        if quoted := _QUOTED.search(text):
+            text, quotes = text[: quoted.start()], True
         if _UNREADABLE.search(text):
-            return OwnWords((), (), of_unreadable_answer=True)
-        body = _embedded(value, len(text) if quoted else MOST_PREFIX_CHARS) if parsed < MOST_PARSED else None
+            return OwnWords((), (), quotes=True)
+        body = _embedded(value, len(text) if quoted else MOST_PREFIX_CHARS)
         if body is not None:
-            parsed += 1
             queue.append(body)
-            continue
-        text = text[:room].strip()
-        if text and text not in texts:
+        elif text := text[:room].strip():
+            room -= 0 if text in texts else len(text)
             texts[text] = None
-            room -= len(text)
-    return OwnWords(tuple(texts), tuple(codes), quote=quote)
+    return OwnWords(tuple(texts), tuple(codes), quotes=quotes)
 
 
 def plain(text: str) -> str:
@@ -111,21 +99,12 @@ def plain(text: str) -> str:
     return " ".join(_NO_WORDS.sub("", text).lower().split())
 
 
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a text on one line."""
-    return _SENTENCE_END.split(text)
-
-
-def first_sentences(text: str) -> str:
-    """Return the start of a provider's message: one printable line of at most 300 characters, best whole sentences."""
+def beginning_of(text: str) -> str:
+    """Return the start of a provider's message: one printable line of at most 300 characters."""
     prefix = _PREFIX.match(text)
     own = text[prefix.end() if prefix else 0 :]
     line = " ".join("".join(c if c.isprintable() else " " for c in own).split())
-    if len(line) <= MOST_SENTENCE_CHARS:
-        return line
-    cut = line[: MOST_SENTENCE_CHARS - 1]
-    ends = [m.start() for m in _SENTENCE_END.finditer(cut)]
-    return cut[: ends[-1]] if ends else cut + "…"
+    return line if len(line) <= MOST_SENTENCE_CHARS else line[: MOST_SENTENCE_CHARS - 1] + "…"
 
 
 def _inside(value: Any) -> tuple[list[Any], list[Any]]:
@@ -136,8 +115,6 @@ def _inside(value: Any) -> tuple[list[Any], list[Any]]:
         # An exception without its own `__str__` shows its arguments, and showing a large body as text takes long.
         words += value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
         return codes, [*words, getattr(value, "body", None), value.__cause__]
-    if isinstance(value, OwnWords):
-        return list(value.codes), list(value.texts)
     if isinstance(value, Mapping):
         beside = value.get("metadata")  # OpenRouter's, with its provider's own words
         named = value.get("param")  # Xiaomi's says in it what is wrong, OpenAI's has a name, which may be the caller's

@@ -11,10 +11,12 @@ from ctx_hooks.attempts import updates
 from ctx_hooks.attempts.observations import ANYONE, LARGEST_RATIO, LEAST_LIMIT_TOKENS, DeploymentStats, Observation
 from ctx_hooks.attempts.sizes import Uncounted
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+from ctx_hooks.overflow.texts import own_words
 from ctx_hooks.tokens.units import ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 
 NOW = 1_000_000_000.0
+RATE = too_large_for_rate(own_words("Request too large (TPM): Limit 20000, Requested 50000"))
 NOTHING = DeploymentStats()
 COUNTED = attempted(200_000, 50_000, output_tokens=8_000)
 UNSEEN = Uncounted(holds_any=True)
@@ -66,7 +68,7 @@ OUTPUT = "max_tokens is too large: 20000. This model supports at most 4096 compl
 @pytest.mark.parametrize(("attempt", "overflow", "expected"), [
     (OBSERVED, Overflow("input", "x", 60_000, 61_004), {"limit": (60_000, 0, 1), "ratios": (1.2167, 1.2201)}),
     (COUNTED, recognise_overflow(OUTPUT, status=400), {"output_limit": (4_096,)}),
-    (OBSERVED, too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000"), {"limit": (20_000, 0, 0)}),
+    (OBSERVED, RATE, {"limit": (20_000, 0, 0)}),
     (OBSERVED, NAMED, {"limit": (40_000, 50_000, 1)}),
     (replace(OBSERVED, sent_tokens=61_000), NAMED, {"limit": (60_000, 60_000, 1)}),
     (replace(LARGER, to=OBSERVED.to), Overflow("input", "x"), {"limit": (36_000, 60_000, 1)}),

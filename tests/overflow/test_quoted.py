@@ -23,7 +23,7 @@ SAID = (
     *(w.text.format(**FIGURES) for w in WORDINGS.values()),
     *(text for texts in UNWRITTEN.values() for text in texts),
     "prompt is too long", "the input is too long for this model", "The prompt does not fit into the context window.",
-    "max_tokens is too large: 20000. This model supports at most 256 completion tokens, whereas you provided 20000.",
+    "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000.",
     "Request too large for gpt-5 on tokens per min (TPM): Limit 1200, Requested 3000.",
     "Range of input length should be [1, 1200]", "输入长度超过模型的上下文长度 1200 tokens",
     "n_ctx: 1200 is smaller than prompt tokens 3000",

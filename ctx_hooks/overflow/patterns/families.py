@@ -4,7 +4,7 @@
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ctx_hooks.overflow.patterns.wordings import NUMBER, Kind
 
@@ -47,10 +47,6 @@ _OUTPUT_ONLY = (
 """A sentence that names an output setting, no input, and no least value: the limit is no window."""
 _LENGTH = r"(?: (?:tokens?|token|token count|length|len|size|text|sequence|prompt|messages)){0,2}"
 _COUNT = rf"(?: ?\(?(?:of |: )?{NUMBER}(?: tokens?)?\)?)?"
-_THAT_YOU_SENT = (
-    r"(?:,? (?:(?:that|which|as|you|you'[vd]e?|was|were|is|are|have|has|been|just|had) ){0,4}"
-    r"(?:submitted|sent|provided|entered|given|gave|supplied|posted|passed|received|wrote|pasted),?)?"
-)
 _NOT = r"(?:(?:can|may|must|should|would|could)(?: ?not)? )?"
 _LIMIT = (
     rf"\bmax(?:imum)?\b(?! (?:allowed )?number of (?!(?:input |prompt |context )?tokens))|\blimit\b|\ballowed\b|\bcapacity\b|\bsupports?\b|"
@@ -63,8 +59,7 @@ _SHORTEN = (
 _CHINESE_TOO_MUCH = r"上下文(?:长度|窗口)?不足|超过|超出|超限|超长|过长|过大|太长|太大|大于|超過|過長|太長"
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """A sentence belongs to it if it matches each of `needs`; `counted`: if the named input is above the named limit too."""
 
     name: str
@@ -78,7 +73,7 @@ class Family:
 
 
 def _family(name: str, *needs: str, kind: Kind = "input", counted: bool = False) -> Family:
-    return Family(name, kind, tuple(re.compile(need) for need in needs), counted)
+    return Family(name, kind, tuple(map(re.compile, needs)), counted)
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -108,7 +103,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_too_long",
-        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_THAT_YOU_SENT}{_COUNT} ?"
+        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_COUNT} ?"
         r"(?:(?:is|are|was|were|has become|have become) )?(?:simply |just )?(?:far |much |way )?"
         r"(?:too|excessively) (?:long|large|big|lengthy)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
     ),
