@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.terminal import ERROR, CommandError, json_option, print_error, yes_option
+from ctx_hooks.cli.terminal import CommandError, json_option, print_error, yes_option
 
-INTERRUPTED, READER_GONE = 130, 141
-"""The exit codes of a shell if Ctrl-C or SIGPIPE ended a process, 128 and the signal's number: `head` closes its input."""
+INTERRUPTED = 130
+"""The exit code of a shell if Ctrl-C ended a process: 128 and the signal's number."""
 FILE = click.Path(path_type=Path)
 OWNERS = {
     "team": "The team, by its id.",
@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return print_error(f"{error.format_message().rstrip('.')}{help_of}")
     except click.Abort:
         return INTERRUPTED  # context managers have ended all started processes
+    except OSError as error:  # of the output: a disk is full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the output: Python flushes once more when it exits
+        return print_error(error.strerror or error)
 
 
 class Commands(click.Group):
@@ -54,24 +57,14 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> int:
         """Run a command and return its exit code."""
         try:
-            try:
-                code = int(super().invoke(ctx) or 0)
-            except CommandError as failure:
-                code = print_error(failure)
-            except OSError as error:
-                if error.filename is None:
-                    raise
-                code = print_error(f"{error.filename}: {error.strerror or error}")
-            if sys.stdout is not None:  # closed by the caller
-                sys.stdout.flush()
-        except OSError as error:  # an error of the output: its reader has gone, or a disk is full
-            if sys.stdout is not None:
-                # Discard the rest of the output: Python flushes once more when it exits.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if isinstance(error, BrokenPipeError):
-                return READER_GONE
-            click.echo(f"Error: {error.strerror or error}", err=True)
-            return ERROR
+            code = int(super().invoke(ctx) or 0)
+        except CommandError as failure:
+            return print_error(failure)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            return print_error(f"{error.filename}: {error.strerror or error}")
+        sys.stdout.flush()
         return code
 
 
@@ -129,7 +122,6 @@ def doctor() -> None:
 @click.option("--events", metavar="FOLDER", help="Record events there, for `ctx-hooks report`.")
 @click.option("--dashboard", is_flag=True, help="Show the page of `ctx-hooks serve` in LiteLLM's dashboard.")
 @yes_option
-@json_option
 @_runs("editing")
 def init() -> None:
     """Add the plugin to CONFIG, the YAML file of `litellm --config`. You see the change, and it is written if you agree."""
@@ -210,8 +202,6 @@ def tail() -> None:
 
 
 def _owner_options(*, multiple: bool) -> Callable[[Any], Any]:
-    """Return the options that say whose texts."""
-
     def added(function: Any) -> Any:
         for kind, text in reversed(OWNERS.items()):
             function = click.option(f"--{kind}", multiple=multiple, help=text)(function)

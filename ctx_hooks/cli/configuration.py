@@ -3,15 +3,17 @@
 import difflib
 import os
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel
 
-from ctx_hooks.cli.files import config_of, read_text, repeated_keys
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
@@ -22,6 +24,7 @@ from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.policy.scopes import OWN_KEYS
 from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, PRESETS, EventFiles, Policy, Settings, ToolResultLimits
 
+STDIN = Path("-")
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 DASHBOARD = {"name": "ctx-hooks", "display_name": "Context", "url": "http://localhost:4100"}
 """The entry of `general_settings.plugins` by which LiteLLM's dashboard shows the page of `serve`."""
@@ -114,28 +117,52 @@ class Configuration:
         return self.policies.resolve(Caller(group=listed.group, deployment=listed.overrides, **names))
 
 
-def read_configuration(path: Path | None) -> Configuration:
-    """Return the configuration of a file, an empty one without a file; raises CommandError if it cannot be read."""
-    if path is None:
-        return configuration_of({})
-    text = read_text(path)
-    found = configuration_of(config_of(text, path))
-    return replace(found, mistakes=(*repeated_keys(text), *found.mistakes))
+def read_text(path: Path) -> str:
+    """Return the text of a file, `-` for standard input; raises CommandError, or OSError, if it cannot be read."""
+    data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: not a text file in UTF-8") from None
 
 
-def configuration_without_mistakes(path: Path | None) -> Configuration:
-    """Return the configuration of a file, an empty one without a file; raises CommandError if it has mistakes."""
-    found = read_configuration(path)
-    if found.mistakes:
+def config_of(text: str, path: Path) -> dict[str, Any]:
+    """Return the proxy configuration of a file's text; raises CommandError if it is not a mapping in YAML."""
+    try:
+        config = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an invalid date, or a huge number
+        raise CommandError(f"{path}: not YAML: {error}") from None
+    if not isinstance(config, dict):
+        raise CommandError(f"{path}: a proxy configuration is expected, with keys such as `model_list`")
+    return config
+
+
+def read_configuration(path: Path | None, *, with_mistakes: bool = False) -> Configuration:
+    """Return the configuration of a file, an empty one without a file; raises CommandError if it cannot be read.
+
+    It also raises for mistakes, unless they are asked for.
+    """
+    text = read_text(path) if path else ""
+    found = configuration_of(config_of(text, path) if path else {})
+    found = replace(found, mistakes=(*_repeated_sections(text), *found.mistakes))
+    if found.mistakes and not with_mistakes:
         raise CommandError("; ".join(found.mistakes))
     return found
+
+
+def _repeated_sections(text: str) -> Iterator[str]:
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    names = (str(key.value) for key, _ in (root.value if root else ()))
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield f"{name}: written {times} times; only the last one is read"
 
 
 def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     """Return a configuration with its mistakes."""
     section, misplaced = located(raw)
     settings, mistakes = settings_of(section)
-    wrong = [*misplaced, *mistakes, *_misshapen(raw)]
+    wrong = [*misplaced, *mistakes]
     policies, listed = Policies(settings), tuple(_listed(raw))
     for i, entry in enumerate(listed):
         ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
@@ -163,22 +190,6 @@ def values_of(raw: Any) -> Iterator[tuple[str, Any]]:
             seen.add(id(value))
             inner = value.items() if isinstance(value, Mapping) else enumerate(value)
             waiting += [(f"{path}.{name}", v) for name, v in inner]
-
-
-def _misshapen(raw: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the errors that keep LiteLLM from reading a configuration, and so from starting."""
-    for name in ("litellm_settings", "general_settings", "router_settings"):
-        if raw.get(name) is not None and not isinstance(raw[name], Mapping):
-            yield f"{name}: a mapping is expected, not {raw[name]!r:.60}"
-    entries = raw.get("model_list")
-    if entries is not None and not isinstance(entries, list):
-        yield f"model_list: a list of deployments is expected, not {entries!r:.60}"
-    for i, entry in enumerate(entries if isinstance(entries, list) else ()):
-        found = mapping_or_empty(entry)
-        if not isinstance(found.get("model_name"), str):
-            yield f"model_list.{i}.model_name: the name that clients ask for is expected"
-        if not isinstance(mapping_or_empty(found.get("litellm_params")).get("model"), str):
-            yield f"model_list.{i}.litellm_params.model: the provider's model is expected, such as openai/gpt-4o"
 
 
 def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:

@@ -1,7 +1,6 @@
 """`ctx-hooks doctor`: this installation. `ctx-hooks demo`: also an overflow over every route of a real proxy."""
 
 import platform
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import httpx
 import yaml
 from packaging.requirements import Requirement
 
-from ctx_hooks.cli.findings import Finding, finding, print_findings
+from ctx_hooks.cli.check import Finding, finding, print_findings
 from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, console, print_json, tell, working
 from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from ctx_hooks.litellm_compat.registry import NAMES
@@ -82,8 +81,6 @@ def run(*, provider_only: bool, port: int | None, window: int) -> int:
                 click.echo(ROW.format(*words, *sizes, "yes" if answer["answered"] else answer["status"]))
     except RuntimeError as error:
         raise CommandError(f"the proxy does not start: {error}") from error
-    except ImportError as error:
-        raise CommandError(f"the proxy cannot be loaded (pip install 'litellm[proxy]'): {error}") from error
     answered = all(answer["answered"] for answer in found)
     listed = list(map(asdict, findings))
     end = "Every route was answered." if answered else "A route was not answered."
@@ -148,14 +145,12 @@ def _vocabularies() -> Finding:
 
 
 def _serve_provider(port: int | None, window: int) -> None:
-    if port:
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError as error:
-            raise CommandError(f"the provider cannot listen on port {port}: {error.strerror}") from error
-    with FakeProvider(ProviderSettings(window_tokens=window), port=port) as provider:
-        tell({"url": provider.url, "window_tokens": window}, TO_ADD.format(url=provider.url, window=window))
-        until_interrupted()
+    try:
+        with FakeProvider(ProviderSettings(window_tokens=window), port=port) as provider:
+            tell({"url": provider.url, "window_tokens": window}, TO_ADD.format(url=provider.url, window=window))
+            until_interrupted()
+    except RuntimeError as error:
+        raise CommandError(f"the provider cannot listen on port {port}: {error}") from error
 
 
 def until_interrupted() -> None:

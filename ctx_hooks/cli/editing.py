@@ -6,16 +6,14 @@ A YAML file is changed as text, at the positions of its nodes, so that comments 
 import copy
 import difflib
 import math
-from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ctx_hooks.cli.configuration import DASHBOARD, PLUGIN, configuration_of
-from ctx_hooks.cli.files import config_of, read_text, yaml_of
-from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_json, print_text
+from ctx_hooks.cli.configuration import DASHBOARD, PLUGIN, config_of, configuration_of, read_text
+from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_text
 from ctx_hooks.policy.resolve import Caller
 
 Key = tuple[Any, ...]
@@ -42,13 +40,8 @@ def run(*, config: Path, observe: bool, events: str | None, dashboard: bool, yes
         )
     if events and (read.settings.events is None or read.settings.events.path != events):
         raise CommandError(f"{config}: write `events: {{path: {events}}}` under its `callback_settings.ctx_hooks`")
-    difference, is_written = change(config, changes, yes=yes)
-    if as_json():
-        print_json({"config": str(config), "difference": difference, "written": is_written})
-    elif is_written:
-        print_text(f"Written. Next: ctx-hooks check {config}")
-        if events and not Path(events).is_dir():
-            print_text(f"Nothing is recorded until the folder {events} exists where the proxy runs; it does not exist here.")
+    change(config, changes, yes=yes)
+    print_text(f"Next: ctx-hooks check {config}")
 
 
 def additions(config: Mapping[str, Any], *, observe: bool, events: str | None, dashboard: bool) -> dict[Key, Any]:
@@ -67,8 +60,8 @@ def additions(config: Mapping[str, Any], *, observe: bool, events: str | None, d
     return added
 
 
-def change(file: Path, changes: Mapping[Key, Any], *, yes: bool) -> tuple[str, bool]:
-    """Show the difference that new values make in a file, and write it if the user confirms; return both.
+def change(file: Path, changes: Mapping[Key, Any], *, yes: bool) -> None:
+    """Show the difference that new values make in a file, and write it if the user confirms.
 
     Raises CommandError if the layout is one that cannot be edited, or nobody confirms.
     """
@@ -80,26 +73,22 @@ def change(file: Path, changes: Mapping[Key, Any], *, yes: bool) -> tuple[str, b
     difference = "".join(difflib.unified_diff(old, new, str(file), str(file)))
     if not as_json():
         print_text(difference.rstrip("\n") or f"{file}: nothing to change")
-    is_written = bool(difference) and (yes or (not as_json() and confirmed(f"Write {file}?")))
-    if is_written:
-        encoding = "utf-8-sig" if file.read_bytes().startswith(BOM_UTF8) else "utf-8"
+    if difference and (yes or confirmed(f"Write {file}?")):
         # In place: a container's mounted file cannot be replaced.
-        file.write_bytes(changed.replace("\n", line_end).encode(encoding))
-    return difference, is_written
+        file.write_bytes(changed.replace("\n", line_end).encode())
 
 
 def edited(text: str, changes: Mapping[Key, Any]) -> str:
     """Return a YAML text with new values; raises CommandError if its layout cannot be edited."""
-    before = yaml_of(text)
-    wanted = before = {} if before is None else before
+    wanted = yaml.safe_load(text) or {}
     try:
         for path, value in changes.items():
             wanted = _set(copy.deepcopy(wanted), path, value)
             text = _with_value(text, path, value)
-        found = yaml_of(text)
-    except (ValueError, yaml.YAMLError):  # the second: a change has made no YAML, and another follows
+        found = yaml.safe_load(text) or {}
+    except yaml.YAMLError:
         found = None
-    if wanted not in (found, before):
+    if wanted != found:
         raise CommandError("the layout of the file is one that this command cannot edit; see docs/index.md, step 2")
     return text
 

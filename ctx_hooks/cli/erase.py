@@ -11,14 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
-from rich.console import Group
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.addons.summaries import stored as summaries
 from ctx_hooks.attempts import learned
-from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
-from ctx_hooks.cli.stores import archives_of, opened_stores, owner_id
-from ctx_hooks.cli.terminal import FAILED, CommandError, as_json, confirmed, console, print_text, table, tell, titled
+from ctx_hooks.cli.configuration import read_configuration
+from ctx_hooks.cli.stores import opened_stores, owner_id
+from ctx_hooks.cli.terminal import FAILED, CommandError, confirmed, printable, tell
 from ctx_hooks.litellm_compat.call import tenant_digest
 from ctx_hooks.store.sealing import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore, delete_keys, keys_like
@@ -28,8 +27,10 @@ DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|nobody")
 STAYS = (
     "The memory of each worker: summaries, archived texts for their retention_days. A restart empties it.",
     "Data that a worker still writes for the owner: erase again after the owner's sessions have ended.",
+    "Data under another name: archived texts belong to the `scope` of their archive, statistics and summaries to the team.",
     "Archived texts that were encrypted with another CTX_HOOKS_ARCHIVE_KEY, until they expire.",
     "The sizes that deployments have accepted: these figures name nobody.",
+    "Event files: figures with ids of team and key, until they are rotated away.",
     "LiteLLM's own records (spend log, log, metrics, traces): figures with ids of team and key, as long as you keep them.",
     "Backups of the disk and of Redis.",
 )
@@ -67,24 +68,20 @@ async def run(*, config: Path, yes: bool, **named: Sequence[str]) -> int:
     owners = [_owner(kind, identifier) for kind, identifiers in named.items() for identifier in identifiers]
     if not owners:
         raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
-    read = configuration_without_mistakes(config)
-    async with opened_stores(read) as (folders, client):
+    async with opened_stores(read_configuration(config)) as (folders, client):
         found = [held for owner in owners for held in [*_on_disk(folders, owner), *await _in_redis(client, owner)]]
         if not yes and any(held.entries for held in found):
-            console(stderr=True).print(_tables([(held, 0) for held in found]))
+            click.echo(printable("\n".join(_lines([(held, 0) for held in found]))), err=True)
             if not confirmed("Remove this for good?"):
                 raise CommandError("Nothing was removed.")
         removed = [(held, await held.remove() if held.entries else 0) for held in found]
     stores = [
         {"store": h.store, "place": h.place, "owner": h.owner, "found": h.entries, "removed": gone} for h, gone in removed
     ]
-    stays = [*_not_named(read, owners), *STAYS]
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    tell({"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": stays}, _tables(removed))
-    is_found = any(held.entries for held in found)
-    if not as_json():
-        print_text("\n".join([*["Nothing was found."] * (not is_found), "Not removed:", *(f"- {line}" for line in stays)]))
-    return 0 if is_found else FAILED
+    receipt = {"at": at, "owners": list(map(asdict, owners)), "stores": stores, "stays": STAYS}
+    tell(receipt, "\n".join([*_lines(removed), "Not removed:", *(f"- {line}" for line in STAYS)]))
+    return 0 if any(held.entries for held in found) else FAILED
 
 
 def _owner(kind: str, identifier: str) -> Owner:
@@ -137,20 +134,6 @@ async def _in_redis(client: Any, owner: Owner) -> list[Held]:
     return [*found, Held("statistics", "redis", name, sum(held), remove)]
 
 
-def _not_named(config: Configuration, owners: Sequence[Owner]) -> Iterator[str]:
-    """Yield a note on the data that the stores may still keep of the owners under another name."""
-    kinds = {owner.kind for owner in owners}
-    scopes = {str(archive.get("scope", "key")) for archive in archives_of(config)}
-    for scope in sorted(scopes - kinds):
-        yield f"Archived texts of the scope `{scope}` belong to each {scope}: name it by --{scope} as well."
-    if "team" not in kinds:
-        yield "Statistics and summaries of requests with a team belong to the team: name it by --team as well."
-    if config.settings.events is not None:
-        yield f"Event files in {config.settings.events.path}: figures with ids of team and key, until they are rotated away."
-
-
-def _tables(removed: Sequence[tuple[Held, int]]) -> Group:
-    tables = {held.owner: table("found", "removed", "store", "place", right=(0, 1)) for held, _ in removed}
+def _lines(removed: Sequence[tuple[Held, int]]) -> Iterator[str]:
     for held, gone in removed:
-        tables[held.owner].add_row(f"{held.entries:,}", f"{gone:,}", held.store, held.place)
-    return titled(tables)
+        yield f"{held.owner}: {held.entries:,} found, {gone:,} removed, {held.store} in {held.place}"

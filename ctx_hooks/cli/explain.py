@@ -15,19 +15,20 @@ from rich.console import Console
 
 from ctx_hooks.attempts.attempt import Limits, limits_of
 from ctx_hooks.attempts.observations import DeploymentStats
-from ctx_hooks.attempts.request import Request, counted_history
+from ctx_hooks.attempts.request import Request, counted_history, format_of
 from ctx_hooks.attempts.target import Target, of_deployment
 from ctx_hooks.cli.check import DEFAULTS, SOURCES
-from ctx_hooks.cli.configuration import Listed, configuration_without_mistakes, suggestion
-from ctx_hooks.cli.files import format_of, read_json
+from ctx_hooks.cli.configuration import Listed, read_configuration, read_text, suggestion
 from ctx_hooks.cli.message_changes import MessageChange, changes_of, lines_of, table_of
 from ctx_hooks.cli.rendering import all_steps
 from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, setting, table
-from ctx_hooks.compaction.history import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
+from ctx_hooks.conversation.model import Message
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.flow.decision import Decision, GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.flow.request_flow import RequestFlow
+from ctx_hooks.formats import ANTHROPIC, Format
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.telemetry.events import UNCHANGED
@@ -99,22 +100,12 @@ def document(found: Decided) -> dict[str, Any]:
         "factor": found.factor,
         "tokens_before": figures.tokens_before if figures else None,
         "tokens_after": figures.tokens_after if figures else None,
-        "fields": _fields(found),
+        "requested_output_tokens": found.request.max_output_tokens,
+        "sent_output_tokens": found.sent.max_output_tokens,
         "steps": [asdict(step) for step in all_steps(steps, saved)],
         "policy": {n: {"value": v, "set_by": origins.get(n, "default")} for n, v in values.items()},
         "ignored": list(found.resolved.ignored),
     }
-
-
-def _fields(found: Decided) -> dict[str, dict[str, Any]]:
-    """Return each changed figure among the fields, such as `max_tokens`, with its received and its sent value."""
-
-    def flat(fields: Mapping[str, Any]) -> dict[str, Any]:  # Google's figures are in `generationConfig`
-        inner = {f"{n}.{k}": v for n, value in fields.items() if isinstance(value, Mapping) for k, v in value.items()}
-        return {**fields, **inner}
-
-    came, sent = flat(found.request.fields), flat(found.decision.changes)
-    return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
 
 
 def _print_decided(out: Console, found: Decided, messages: Sequence[MessageChange]) -> None:
@@ -163,7 +154,8 @@ def _decision(found: Decided, values: Mapping[str, Any]) -> Iterator[str]:
     done = ["its messages are sent unchanged"]
     if before is not None:
         done = [f"about {before:,} tokens before, {values['tokens_after']:,} after"]
-    done += [f"{name} {change['received']} -> {change['sent']}" for name, change in values["fields"].items()]
+    asked, lowered = values["requested_output_tokens"], values["sent_output_tokens"]
+    done += [f"requested output {asked} -> {lowered} tokens"] * (asked != lowered)
     done += [f"still above its budget: {reason}"] * isinstance(found.decision, GaveUp)
     yield f"{outcome}: {'; '.join(done)}."
 
@@ -183,21 +175,18 @@ def messages_of(found: Decided) -> list[MessageChange]:
     counter = Counter(vocabulary_of(found.target.model))
     try:
         received, sent = found.request.messages.conversation(), found.sent.messages.conversation()
-        index = message_stats(found.request.messages, counter)
     except MalformedConversationError:
         return []
-    most = found.resolved.policy.max_turns
-    newest = set(newest_turns(index, most))
     removed = "removed: a message rule of the provider would be broken"
     if any(step.name == oldest_turns.STEP.name for step in found.decision.steps):
         removed = "removed: low-relevance older exchange"
+    if found.resolved.policy.max_turns:
+        removed = f"removed: older than the newest {found.resolved.policy.max_turns} turns, or of low relevance"
 
-    return changes_of(
-        received,
-        sent,
-        lambda message: to_provider(counter.message(message, found.request.format), found.factor),
-        lambda i: removed if i in newest else f"older than the newest {most} turns (max_turns)",
-    )
+    def size(message: Message) -> int:
+        return to_provider(counter.message(message, found.request.format), found.factor)
+
+    return changes_of(received, sent, size, removed)
 
 
 def decided(*, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None) -> Decided:
@@ -205,10 +194,13 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
 
     Raises CommandError for an unreadable file, no request, a wrong configuration, or an unknown model, team or key.
     """
-    fields = read_json(request)
+    try:
+        fields = json.loads(read_text(request))
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of too many digits
+        raise CommandError(f"{request}: not JSON: {error}") from None
     if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
         raise CommandError(f"{request}: the body of a request is expected, with `messages`, `input` or `contents`")
-    proxy = configuration_without_mistakes(config)
+    proxy = read_configuration(config)
     group = model or fields.get("model")
     if not isinstance(group, str) or not group:
         raise click.UsageError("The request names no model: say one with --model.")
@@ -221,7 +213,7 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     deployment = listed[0].deployment if listed else Deployment(group, {})
     names = {"team_names": tuple(filter(None, [team])), "key_names": tuple(filter(None, [key]))}
     resolved = proxy.resolved(listed[0] if listed else Listed(group, deployment, {}), **names)
-    received = Request(format_of(fields), fields)
+    received = Request(_format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
     options = []
     for name in proxy.fallbacks_of(group, fields) if resolved.policy.fallbacks == "first" else ():
@@ -254,5 +246,11 @@ def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int | None
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
-    hint = suggestion(name, known) or ("" if kind == "model group" else f"; without --{kind} you see what applies to it")
-    return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{hint}")
+    return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{suggestion(name, known)}")
+
+
+def _format_of(body: Mapping[str, Any]) -> Format:
+    """Return the format of a body; only a system text or the schemas of tools tell Anthropic's from a chat request."""
+    tools = body.get("tools")
+    has_schemas = isinstance(tools, list) and any("input_schema" in mapping_or_empty(tool) for tool in tools)
+    return ANTHROPIC if "messages" in body and ("system" in body or has_schemas) else format_of(body)

@@ -11,20 +11,13 @@ from rich.table import Table
 from ctx_hooks.cli.terminal import table
 from ctx_hooks.compaction.history import digest_of
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, Reasoning, Text
+from ctx_hooks.conversation.model import Message, Text
 from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.formats import WIRE_FORMATS
 
 Became = Literal["kept", "changed", "removed", "added"]
-Kind = Literal["call", "result", "message"]
 Pair = tuple[int | None, int | None]
-SIGNS: Mapping[Became, tuple[str, str]] = {
-    "kept": (" ", "dim"),
-    "removed": ("-", "red"),
-    "changed": ("~", "yellow"),
-    "added": ("+", "green"),
-}
-"""For an exchange, the last one of these is reported."""
+SIGNS: Mapping[Became, tuple[str, str]] = {"removed": ("-", "red"), "changed": ("~", "yellow"), "added": ("+", "green")}
 SHARED_CHARS = 60
 """Two texts that share this much of their beginning or end are forms of one text: cuts keep one of the two."""
 
@@ -39,7 +32,6 @@ class MessageChange:
     received: int | None
     sent: int | None
     who: str
-    kind: Kind
     became: Became
     tokens_before: int
     tokens_after: int
@@ -47,9 +39,9 @@ class MessageChange:
 
 
 def changes_of(
-    received: Conversation, sent: Conversation, size: Callable[[Message], int], why_removed: Callable[[int], str]
+    received: Conversation, sent: Conversation, size: Callable[[Message], int], why_removed: str
 ) -> list[MessageChange]:
-    """Return what became of each message, in order; `why_removed` has the reason for the message of an index."""
+    """Return what became of each message, in order; `size` returns a message's tokens."""
     tools = {call.id: call.name for message in received.messages for call in message.calls}
     before, after = (
         [digest_of(message) for message in WIRE_FORMATS[conversation.format].write(conversation)]
@@ -64,12 +56,11 @@ def changes_of(
         for old, new in pairs:
             was = received.messages[old] if old is not None else None
             is_now = sent.messages[new] if new is not None else None
-            who, kind = _who(was or is_now, tools)
             sizes = (size(was) if was else 0, size(is_now) if is_now else 0)
             numbers = (None if old is None else old + 1, None if new is None else new + 1)
             became: Became = "kept" if tag == "equal" else "removed" if is_now is None else "changed" if was else "added"
-            why = "" if tag == "equal" else why_removed(old or 0) if is_now is None else _why(was, is_now)
-            found.append(MessageChange(*numbers, who, kind, became, *sizes, why))
+            why = "" if tag == "equal" else why_removed if is_now is None else _why(was, is_now)
+            found.append(MessageChange(*numbers, _who(was or is_now, tools), became, *sizes, why))
     return found
 
 
@@ -105,10 +96,7 @@ def _why(was: Message | None, is_now: Message) -> str:
     notice = next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in notices), "")
     if was is None or len(is_now.text) > len(was.text):
         return notice.split(". ", maxsplit=1)[0] or "a message rule of the provider requires it"
-    if notice:
-        return "text replaced by a notice" if len(list(lines_of(is_now))) == 1 else "shortened, with a notice"
-    had, has = ([part.text for part in message.parts if isinstance(part, Reasoning)] for message in (was, is_now))
-    return "reasoning of an older turn removed" if had != has else "same text, written shorter"
+    return "shortened, with a notice" if notice else "without older reasoning, or written shorter"
 
 
 def lines_of(message: Message) -> Iterator[str]:
@@ -122,44 +110,29 @@ def lines_of(message: Message) -> Iterator[str]:
         yield call.arguments
 
 
-def _who(message: Message | None, tools: dict[str, str]) -> tuple[str, Kind]:
-    if message is None:
-        return "", "message"
+def _who(message: Message | None, tools: Mapping[str, str]) -> str:
+    if message is None or not (message.calls or message.results):
+        return message.role if message else ""
     if message.calls:
-        return f"call of {', '.join(dict.fromkeys(call.name for call in message.calls))}", "call"
-    if message.results:
-        names = dict.fromkeys(tools.get(result.call_id, "") for result in message.results)
-        return f"result of {', '.join(filter(None, names)) or 'a call'}", "result"
-    return message.role, "message"
+        return f"call of {', '.join(dict.fromkeys(call.name for call in message.calls))}"
+    names = dict.fromkeys(tools.get(result.call_id, "a call") for result in message.results)
+    return f"result of {', '.join(names)}"
 
 
 def table_of(messages: Sequence[MessageChange]) -> Table:
-    """Return a table with one row for consecutive messages with the same outcome and reason."""
+    """Return a table with one row for consecutive changes with the same outcome and reason, and one for what is kept."""
     shown = table("", "message", "who", "before", "after", "why", right=(3, 4), folded=(5,))
-    for (became, why), exchanges in groupby(_exchanges(messages), key=_outcome):
-        alike = [message for exchange in exchanges for message in exchange]
+    for (became, why), changes in groupby((m for m in messages if m.became != "kept"), key=lambda m: (m.became, m.why)):
+        alike = list(changes)
         sign, style = SIGNS[became]
-        came, sent = sum(m.tokens_before for m in alike), sum(m.tokens_after for m in alike)
         numbers = [str(m.received) for m in alike if m.received is not None] or ["new"]
-        who = {m.who for m in alike if m.kind == "result"} or {m.who for m in alike}
+        who = {m.who for m in alike}
         whose = who.pop() if len(who) == 1 else f"{len(alike)} messages"
-        place = "-".join(dict.fromkeys((numbers[0], numbers[-1])))
-        shown.add_row(sign, place, whose, f"{came:,}", f"{sent:,}", why, style=style)
+        shown.add_row(sign, "-".join(dict.fromkeys((numbers[0], numbers[-1]))), whose, *_sizes(alike), why, style=style)
+    kept = [m for m in messages if m.became == "kept"]
+    shown.add_row("", "", f"{len(kept)} others", *_sizes(kept), "sent unchanged", style="dim")
     return shown
 
 
-def _exchanges(messages: Sequence[MessageChange]) -> Iterator[list[MessageChange]]:
-    """Yield each message with calls and their results together, and any other by itself."""
-    exchange: list[MessageChange] = []
-    for message in messages:
-        if exchange and (message.kind != "result" or exchange[0].kind == "message"):
-            yield exchange
-            exchange = []
-        exchange.append(message)
-    if exchange:
-        yield exchange
-
-
-def _outcome(exchange: Sequence[MessageChange]) -> tuple[Became, str]:
-    most = max(exchange, key=lambda message: list(SIGNS).index(message.became))
-    return most.became, most.why
+def _sizes(messages: Sequence[MessageChange]) -> tuple[str, str]:
+    return f"{sum(m.tokens_before for m in messages):,}", f"{sum(m.tokens_after for m in messages):,}"

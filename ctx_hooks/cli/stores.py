@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.attempts.learned import KEY_PREFIX, LARGEST_BYTES, observations
 from ctx_hooks.cli.configuration import (
     Configuration,
-    configuration_without_mistakes,
-    plain_text,
     read_configuration,
     values_of,
 )
-from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, titled, working
+from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, counted, table, tell, working
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import key_id_of, tenant_digest
 from ctx_hooks.litellm_compat.registry import REDIS
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
@@ -34,84 +32,59 @@ from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, secret_of_environme
 from ctx_hooks.store.shared_store import READ, UnavailableError, delete_keys, keys_like
 
 REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
-ADDRESS, DEFAULT_PORT, TIMEOUT_SECONDS = {"host", "port", "username", "password"}, 6_379, 5.0
+TIMEOUT_SECONDS = 5.0
 ENVIRONMENT = "REDIS_"
 """LiteLLM reads each parameter of the client from a variable with this prefix."""
 NOWHERE = (
-    f"Neither the configuration nor the environment ({FOLDER_VARIABLE}, REDIS_URL, REDIS_HOST) names a Redis or an archive "
-    "on disk. Then only the proxy's processes have anything, until they end."
+    f"Neither the configuration nor the environment ({FOLDER_VARIABLE}, REDIS_URL, REDIS_HOST) names such a store. "
+    "Without one only the proxy's processes have anything, until they end."
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
-WITHOUT_REDIS = (
-    "Neither --config nor the environment (REDIS_URL, or REDIS_HOST and REDIS_PORT) names a Redis. "
-    "Without one each worker keeps its statistics in memory and loses them at a restart."
-)
 NOTHING = "Nothing was learned about such a deployment; `limits ls` lists all deployments."
 Stores: TypeAlias = tuple[list[Path], Any]
 """The existing folders of archives, and a client of the proxy's Redis, None without one."""
 
 
 @asynccontextmanager
-async def opened_stores(config: Configuration, needs_redis: str = "") -> AsyncIterator[Stores]:
-    """Open the stores that a configuration or the environment names.
-
-    Raises CommandError if none is named, or one cannot be used; with `needs_redis` as its text if no Redis is named.
-    """
+async def opened_stores(config: Configuration, *, needs_redis: bool = False) -> AsyncIterator[Stores]:
+    """Open the stores that a configuration or the environment names; raises CommandError if there is none, or it fails."""
     named = {str(archive.get("path") or "") for archive in archives_of(config) if archive.get("backend", "disk") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
     client = _client(redis_fields(config))
     if client is None and (needs_redis or not folders):
-        raise CommandError(needs_redis or NOWHERE)
+        raise CommandError(NOWHERE)
     try:
         yield [folder for folder in folders if (folder / disk.FILE).exists() or (folder / disk.BROKEN).exists()], client
-    except sqlite3.Error as error:
-        raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
-    except (RedisError, UnavailableError, ConnectionError, TimeoutError) as error:
-        raise CommandError(f"Redis cannot be reached: {error}") from None
-    except OSError as error:
-        raise CommandError(f"A folder cannot be used: {error}") from None
+    except (sqlite3.Error, RedisError, UnavailableError, OSError) as error:
+        stores = [*map(str, folders), *(["Redis"] if client else [])]
+        raise CommandError(f"{' or '.join(stores)} cannot be used: {error}") from None
     finally:
         if client is not None:
             await client.aclose()
 
 
 def _client(fields: Mapping[str, Any]) -> Any:
-    """Return a client by a configuration's fields and the environment's, None if they name no Redis."""
-    stated = {n.removeprefix(ENVIRONMENT).lower(): v for n, v in os.environ.items() if n.startswith(ENVIRONMENT)}
-    texts = {name: plain_text(str(value)) for name, value in {**stated, **fields}.items()}
-    named = {name: text for name, text in texts.items() if text}  # a variable that is not set, or is empty, says nothing
-    try:
-        if named.keys() == {"url"}:
-            return Redis.from_url(named["url"], socket_timeout=TIMEOUT_SECONDS)
-        if "host" in named and named.keys() <= ADDRESS:
-            port = int(named.pop("port", DEFAULT_PORT))
-            return Redis(**named, port=port, socket_timeout=TIMEOUT_SECONDS)  # type: ignore[arg-type]  # texts
-        return _client_of_litellm(fields) if named else None
-    except ValueError as error:
-        raise CommandError(f"The Redis of the configuration: {error}") from None
-
-
-def _client_of_litellm(fields: Mapping[str, Any]) -> Any:
-    """Return a client for a cluster, sentinels or a cloud's login, which only LiteLLM knows how to reach."""
+    """Return LiteLLM's client for the Redis of these fields or of the environment, None if neither names one."""
+    if not fields and not any(name.startswith(ENVIRONMENT) for name in os.environ):
+        return None
     with working("Loading LiteLLM"):  # which takes seconds
         make_client = REDIS.find()
     if make_client is None:
         raise CommandError(f"{REDIS.fault}: {REDIS.without}")
     try:
-        return make_client(**fields)
-    except ValueError:
+        return make_client(**{"socket_timeout": TIMEOUT_SECONDS, **fields})
+    except ValueError as error:
         if "url" in fields:
-            raise
+            raise CommandError(f"The Redis of the configuration: {error}") from None
         return None  # neither host nor URL
 
 
 def redis_fields(config: Configuration) -> dict[str, Any]:
     """Return a configuration's settings of the Router's Redis, else of LiteLLM's cache."""
-    router, cache = config.section("router_settings"), config.section("litellm_settings").get("cache_params")
-    named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS}
-    said = {field: cache.get(field) for field in REDIS_FIELDS} if isinstance(cache, dict) else {}
-    found = ({field: value for field, value in each.items() if value is not None} for each in (named, said))
-    return next(filter(None, found), {})
+    router = config.section("router_settings")
+    cache = mapping_or_empty(config.section("litellm_settings").get("cache_params"))
+    named = {field: router[f"redis_{field}"] for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
+    return named or {field: cache[field] for field in REDIS_FIELDS if cache.get(field) is not None}
 
 
 def archives_of(config: Configuration) -> list[Mapping[str, Any]]:
@@ -126,7 +99,7 @@ def owner_id(kind: str, identifier: str) -> str:
 
 async def print_kept(*, config: Path | None) -> None:
     """Print how much is kept of each tenant, and in which place; teams by name if the configuration has them."""
-    read, secret = configuration_without_mistakes(config), secret_of_environment()
+    read, secret = read_configuration(config), secret_of_environment()
     async with opened_stores(read) as (folders, client):
         found = [(str(folder), stored) for folder in folders for stored in disk.tenants(folder)]
         found += [("redis", stored) for stored in (await redis.tenants(client) if client else [])]
@@ -144,11 +117,11 @@ async def print_kept_text(*, handle: str, config: Path | None, **owner: str | No
         raise CommandError(f"{handle!r:.60} is no handle: it has {HANDLE_CHARS} characters of a to z and 2 to 7")
     named = [(kind, identifier) for kind, identifier in owner.items() if identifier]
     if len(named) > 1:
-        raise click.UsageError(f"Say one owner, not {' and '.join(f'--{kind}' for kind, _ in named)}.")
+        raise click.UsageError("Say one owner.")
     kind, identifier = named[0] if named else ("nobody", "")
     secret = secret_of_environment()
     tenant = tenant_key(kind, owner_id(kind, identifier), secret)
-    async with opened_stores(configuration_without_mistakes(config)) as (folders, client):
+    async with opened_stores(read_configuration(config)) as (folders, client):
         values = [disk.read(folder, tenant_name(tenant), handle) for folder in folders]
         values += [await redis.read(client, tenant_name(tenant), handle)] if client else []
     texts = (opened(value, tenant, handle, secret) for value in values if value is not None)
@@ -163,32 +136,32 @@ async def print_kept_text(*, handle: str, config: Path | None, **owner: str | No
 
 async def prune(*, config: Path | None) -> None:
     """Delete expired texts on disk, and print their number."""
-    async with opened_stores(configuration_without_mistakes(config)) as (folders, _):
+    async with opened_stores(read_configuration(config)) as (folders, _):
         gone = sum(map(disk.prune, folders))
     tell({"deleted": gone}, f"{counted(gone, 'text')} deleted")
 
 
 async def print_learned(*, deployment: str, config: Path | None) -> None:
     """Print what was learned of the deployments of a pattern, the newest first; known teams by their names."""
-    read, now, found, tables = read_configuration(config), time.time(), [], {}
+    read, now, found, lines = read_configuration(config), time.time(), [], []
     names = {tenant_digest("team", team): f"team {team}" for team in read.settings.teams}
-    async with opened_stores(read, WITHOUT_REDIS) as (_, client):
+    async with opened_stores(read, needs_redis=True) as (_, client):
         for key in await keys_like(client, f"{KEY_PREFIX}{deployment}"):
             stats = observations(await client.eval(READ, 1, key, LARGEST_BYTES, ""), now)
-            name, rows = _deployment_of(key), []
-            tables[name] = table("learned", "value", "tenant", "minutes ago", right=(1, 3))
+            rows: list[dict[str, Any]] = []
+            lines.append(_deployment_of(key))
             for (kind, tenant), o in sorted(stats.observations.items(), key=lambda item: -item[1].at):
-                age = now - o.at
-                rows.append({"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(age, 3)})
-                tables[name].add_row(kind, f"{o.values[0]:,.10g}", names.get(tenant, tenant or "anyone"), f"{age / 60:,.0f}")
-            found.append({"deployment": name, "observations": rows})
-    tell(found, titled(tables) if found else NOTHING)
+                rows.append({"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(now - o.at, 3)})
+                whose = names.get(tenant, tenant or "anyone")
+                lines.append(f"  {kind:<14}{o.values[0]:>12,.10g}  {whose}, {(now - o.at) / 60:,.0f} minutes ago")
+            found.append({"deployment": _deployment_of(key), "observations": rows})
+    tell(found, "\n".join(lines) or NOTHING)
 
 
 async def clear(*, deployment: str, config: Path | None, yes: bool) -> None:
     """Forget what was learned of the deployments of a pattern, if the user confirms, and print their names."""
     if yes or confirmed(f"Forget what was learned of {deployment}?"):
-        async with opened_stores(read_configuration(config), WITHOUT_REDIS) as (_, client):
+        async with opened_stores(read_configuration(config), needs_redis=True) as (_, client):
             keys = await keys_like(client, f"{KEY_PREFIX}{deployment}")
             await delete_keys(client, keys)
         cleared = list(map(_deployment_of, keys))

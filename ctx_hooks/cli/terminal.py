@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
+    from rich.console import Console, RenderableType
     from rich.status import Status
     from rich.table import Table
     from rich.text import Text
@@ -99,10 +98,6 @@ def console(*, stderr: bool = False) -> Console:
             """Every string passes here, also in a table; Rich itself lets ESC through."""
             return super().render_str(printable(text), **options)
 
-        def on_broken_pipe(self) -> NoReturn:
-            """Leave the exit to the command line: Rich would exit with 1, which means that something is wrong."""
-            raise BrokenPipeError
-
     return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
@@ -117,13 +112,6 @@ def table(*headings: str, right: tuple[int, ...] = (), folded: tuple[int, ...] =
         if i in folded:
             made.columns[i].ratio = 1
     return made
-
-
-def titled(tables: Mapping[str, Table]) -> Group:
-    """Return each table below its title, which has the whole width: ids and deployments' names are long, and are copied."""
-    from rich.console import Group  # noqa: PLC0415
-
-    return Group(*(part for title, shown in tables.items() for part in (title, shown)))
 
 
 def confirmed(question: str) -> bool:

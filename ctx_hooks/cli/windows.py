@@ -10,16 +10,16 @@ share of it less 20,000; `tokenLimits.ts` of Gemini CLI, which takes every model
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 import httpx
 
 from ctx_hooks.attempts.target import window_at
-from ctx_hooks.cli.configuration import Configuration, Listed, plain_text, read_configuration
+from ctx_hooks.cli.configuration import Configuration, plain_text, read_configuration
 from ctx_hooks.cli.editing import change
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, table
@@ -76,7 +76,7 @@ def sizes_of(found: Configuration) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """The answer of a deployment's server: the window in tokens, None without one, and where it was found or why not."""
+    """The answer of a deployment's server: the window in tokens, None without one, and the route that states it."""
 
     index: int
     model_group: str
@@ -85,34 +85,16 @@ class Probed:
     said_by: str
 
 
-def probed(found: Configuration) -> list[Probed]:
-    """Return the answer of each server that the deployments of a configuration name by an address."""
-    rows = []
-    with httpx.Client(timeout=SECONDS, follow_redirects=False) as client:
-        for index, entry in enumerate(found.listed):
-            base = plain_text(entry.params.get("api_base") or entry.params.get("base_url"))
-            if not base or "*" in entry.deployment.model:
-                continue
-            key = plain_text(entry.params.get("api_key"))
-            client.headers = httpx.Headers({"Authorization": f"Bearer {key}"} if key else {})
-            window, said_by = _window_of(client, base, entry)
-            stated = entry.deployment.model_info.get("max_input_tokens") or known_window_tokens(entry.deployment)
-            rows.append(Probed(index, entry.group, stated if isinstance(stated, int) else None, window, said_by))
-    return rows
-
-
 def ask_servers(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[Probed]:
     """Print what the servers say; with `write`, write the windows that differ from the stated ones, if the user confirms."""
-    rows, out = probed(found), console()
-    if not as_json() and rows:
+    rows, out = list(_probed(found)), console()
+    if not as_json():
         shown = table("model group", "stated", "the server says", "from", right=(1, 2))
         for row in rows:
             figures = (f"{tokens:,}" if tokens else "-" for tokens in (row.stated_tokens, row.window_tokens))
             shown.add_row(row.model_group, *figures, row.said_by)
         out.print(f"\n{counted(len(rows), 'server')} asked", style="bold")
         out.print(shown)
-    elif not as_json():
-        out.print("\nNo deployment has an address of its own to ask.")
     new = [row for row in rows if row.window_tokens and row.window_tokens != row.stated_tokens]
     if write and new:
         changes = {("model_list", row.index, "model_info", "max_input_tokens"): row.window_tokens for row in new}
@@ -120,41 +102,42 @@ def ask_servers(config: Path, found: Configuration, *, write: bool, yes: bool) -
     return rows
 
 
-def _window_of(client: httpx.Client, base: str, entry: Listed) -> tuple[int | None, str]:
-    """Return a server's window and the route that states it; None and the reason without one."""
-    model = entry.deployment.model.split("/", 1)[-1]
-    parts = urlsplit(base)
-    root = f"{parts.scheme}://{parts.netloc}"
-    card = _json(client, "GET", f"{base.rstrip('/')}/models")
-    cards = [mapping_or_empty(each) for each in mapping_or_empty(card).get("data") or ()]
-    for each in [c for c in cards if c.get("id") == model] or cards[:1] * (len(cards) == 1):
-        if isinstance(each.get("max_model_len"), int):
-            return each["max_model_len"], "/v1/models"
-    props = mapping_or_empty(_json(client, "GET", f"{root}/props"))
-    size = mapping_or_empty(props.get("default_generation_settings")).get("n_ctx")
-    if isinstance(size, int) and size > 0:
-        return size, "/props"
-    loaded = mapping_or_empty(_json(client, "GET", f"{root}/api/ps")).get("models") or ()
-    for each in map(mapping_or_empty, loaded):
-        if model in (each.get("name"), each.get("model")) and isinstance(each.get("context_length"), int):
-            return each["context_length"], "/api/ps"
-    shown = mapping_or_empty(_json(client, "POST", f"{root}/api/show", {"model": model}))
-    set_to = NUM_CTX.search(str(shown.get("parameters") or ""))
-    if set_to is not None:
-        return int(set_to[1]), "/api/show"
-    if shown.get("model_info"):  # the model's own maximum; Ollama serves less by default
-        return None, "Ollama: the model is not loaded and states no num_ctx"
-    info = mapping_or_empty(_json(client, "GET", f"{root}/info"))
-    most = info.get("max_input_tokens") or info.get("max_input_length")
-    if isinstance(most, int):
-        return most, "/info"
-    return None, "the server does not say" if card is not None else "no answer"
+def _probed(found: Configuration) -> Iterator[Probed]:
+    """Yield the answer of each server that the deployments of a configuration name by an address."""
+    for index, entry in enumerate(found.listed):
+        base = plain_text(entry.params.get("api_base") or entry.params.get("base_url"))
+        if not base or "*" in entry.deployment.model:
+            continue
+        key = plain_text(entry.params.get("api_key"))
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        with httpx.Client(timeout=SECONDS, headers=headers) as client:
+            answers = _answers(client, base.rstrip("/"), entry.deployment.model.split("/", 1)[-1])
+            said = next(((tokens, route) for tokens, route in answers if isinstance(tokens, int) and tokens > 0), None)
+        stated = entry.deployment.model_info.get("max_input_tokens") or known_window_tokens(entry.deployment)
+        yield Probed(index, entry.group, stated if isinstance(stated, int) else None, *(said or (None, "not stated")))
 
 
-def _json(client: httpx.Client, method: str, url: str, body: Mapping[str, Any] | None = None) -> Any:
-    """Return the JSON of an answer, None for anything else."""
+def _answers(client: httpx.Client, base: str, model: str) -> Iterator[tuple[Any, str]]:
+    """Yield what each kind of server would state as the window of a model, and at which route."""
+    root = urljoin(base, "/").rstrip("/")
+    cards = list(map(mapping_or_empty, _json(client, f"{base}/models").get("data") or ()))
+    for card in [card for card in cards if card.get("id") == model] or cards[:1] * (len(cards) == 1):
+        yield card.get("max_model_len"), "/v1/models"
+    settings = mapping_or_empty(_json(client, f"{root}/props").get("default_generation_settings"))
+    yield settings.get("n_ctx"), "/props"
+    for loaded in map(mapping_or_empty, _json(client, f"{root}/api/ps").get("models") or ()):
+        if model in (loaded.get("name"), loaded.get("model")):
+            yield loaded.get("context_length"), "/api/ps"
+    # Its `model_info` has the model's own maximum; Ollama serves less by default.
+    found = NUM_CTX.search(str(_json(client, f"{root}/api/show", {"model": model}).get("parameters")))
+    yield found and int(found[1]), "/api/show"
+    yield _json(client, f"{root}/info").get("max_input_tokens"), "/info"
+
+
+def _json(client: httpx.Client, url: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """Return the JSON of an answer, an empty mapping for anything else."""
     try:
-        answer = client.request(method, url, json=body)
-        return answer.json() if answer.is_success else None
+        answer = client.request("POST" if body else "GET", url, json=body)
+        return mapping_or_empty(answer.json()) if answer.is_success else {}
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):  # no server there, or one of another kind
-        return None
+        return {}

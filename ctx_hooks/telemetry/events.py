@@ -1,5 +1,6 @@
 """Events: figures and names, never text. `docs/appendix/events.md` says what each field and metric is."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -80,6 +81,7 @@ class LimitEvent:
     window_tokens: ProviderTokens
     request_id: str = ""
     mode: Mode = "enforce"
+    time_seconds: float = field(default_factory=time.time)
 
 
 @dataclass(frozen=True, slots=True)

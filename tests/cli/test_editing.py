@@ -50,7 +50,6 @@ def test_plugin_is_added_once_and_comments_stay(text, options, config, capsys):
     assert [plugin["url"] for plugin in plugins] == ["http://localhost:4100"] * bool(options)
     assert {k: v for k, v in after.items() if v} == {k: v for k, v in before.items() if v}
     assert [comment for comment in COMMENTS if comment in text and comment not in written] == []
-    assert written.startswith("\ufeff") == text.startswith("\ufeff")
     assert "\r\n" not in text or written.count("\n") == written.count("\r\n")
     assert main(["init", str(config), "--yes", *options]) == 0
     assert config.read_bytes().decode() == written
@@ -72,10 +71,6 @@ def test_nothing_is_written_without_confirmation(config, capsys):
     config.write_text(LAYOUTS["a section"])
     assert main(["init", str(config)]) == 2
     assert "+  callbacks:" in capsys.readouterr().out
-    assert main(["init", str(config), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["written"] is False
-    assert PLUGIN in shown["difference"]
     assert config.read_text() == LAYOUTS["a section"]
 
 
@@ -95,7 +90,6 @@ def test_events_are_added_only_with_new_settings(config, capsys):
     arguments = ["init", str(config), "--observe", "--events", "a: #folder", "--yes"]
     assert main(arguments) == 0
     assert configuration_of(yaml.safe_load(config.read_text())).settings.events.path == "a: #folder"
-    assert "the folder a: #folder exists where the proxy runs" in capsys.readouterr().out
     assert main(arguments) == 0
     for own in ("{defaults: observe}", "{defaults: observe, events: {path: elsewhere}}"):
         config.write_text(text := f"callback_settings:\n  ctx_hooks: {own}\n")
@@ -151,7 +145,6 @@ def test_server_states_its_window(answers, window, config, capsys):
         probe(config, url)
     (row,) = json.loads(capsys.readouterr().out)["probed"]
     assert (row["model_group"], row["window_tokens"]) == ("local", window)
-    assert (row["said_by"] == "no answer") == (answers == {})
 
 
 def test_window_is_written_on_request(config, capsys):

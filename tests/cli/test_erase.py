@@ -135,9 +135,7 @@ def test_nothing_goes_before_the_operator_agrees(world, monkeypatch):
     before = world.kept()
     code, printed = world.erase("--team", team)
     assert (code, printed.out) == (2, "")
-    title, heading, *_ = printed.err.splitlines()
-    assert (title, heading.split()) == (f"team {team}", ["found", "removed", "store", "place"])
-    assert re.search(r"^ +1 +0 +summaries +redis", printed.err, re.MULTILINE)
+    assert f"team {team}: 1 found, 0 removed, summaries in redis\n" in printed.err
     assert world.kept() == before
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.confirm", lambda *_, **__: True)
@@ -154,7 +152,7 @@ def test_nothing_goes_if_redis_cannot_be_reached(world, tmp_path):
     config.write_text(json.dumps(unheard))
     code, printed = world.erase("--team", team, "--yes")
     assert (code, printed.out) == (2, "")
-    assert "Redis cannot be reached" in printed.err
+    assert "Redis cannot be used" in printed.err
     assert world.kept() == before
 
 
@@ -165,13 +163,8 @@ def test_digest_names_a_tenant_exactly(world):
     before = world.kept()
     world.leave(call)
     assert world.erase("--tenant", "*", "--yes")[0] == 2
-    stays = "\n".join(json.loads(world.erase("--user", team, "--yes", "--json")[1].out)["stays"])
-    assert "Archived texts of the scope `team` belong to each team" in stays
-    assert "Statistics and summaries of requests with a team belong to the team" in stays
-    assert "Event files in" in stays
     assert world.erase("--tenant", owner["archive_name"], "--tenant", owner["digest"], "--yes")[0] == 0
     assert world.kept() == before
-    assert "Nothing was found." in world.erase("--team", "rediss", "--yes")[1].out
 
 
 def test_damaged_archive_is_erased_and_named(world, tmp_path):

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from ctx_hooks import cli
+from ctx_hooks.cli.check import weak_spots
 from ctx_hooks.cli.configuration import PLUGIN, configuration_of
-from ctx_hooks.cli.findings import weak_spots
 
 SOUND: dict[str, Any] = {
     "model_list": [{"model_name": "gpt", "litellm_params": {"model": "openai/gpt-4o"}}],
@@ -57,7 +57,7 @@ def test_metrics_without_their_client_fail(key, monkeypatch):
 SMALL = {"max_input_tokens": 40_000}
 UNKNOWN = [model("own", "openai/own-model")]
 TINY = [model("own", "openai/own-model", {"max_input_tokens": 8_000})]
-MISSPELT, TWICE = {"default_key_generate_params": {"metadata": {"ctx-hooks": "off"}}}, {"BadRequestErrorRetries": 2}
+MISSPELT = {"default_key_generate_params": {"metadata": {"ctx-hooks": "off"}}}
 HEADROOM = {"guardrail_name": "small", "litellm_params": {"guardrail": "headroom", "mode": "pre_call"}}
 WEAK = [
     ({"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": "off"})]}, "misspelt", "fails", "mean 'ctx_hooks'?"),
@@ -71,7 +71,6 @@ WEAK = [
     ({"guardrails": [HEADROOM]}, "other_compressor", "weak", ""),
     ({"router_settings": {"enable_pre_call_checks": True}}, "pre_call_checks", "note", ""),
     ({"general_settings": {}}, "cancel_on_disconnect", "weak", ""),
-    ({"router_settings": {"retry_policy": TWICE}}, "bad_request_retries", "weak", "12 times"),
     ({"callback_settings": policy(summary={"model": "gtp"})}, "summary_model", "fails", "mean 'gpt'?"),
     ({"callback_settings": policy(archive={"backend": "redis"})}, "archive_redis", "fails", "no Redis"),
     ({"model_list": [model("gpt", "openai/gpt-4o", max_input_tokens=9_000)]}, "window_misplaced", "weak", "litellm_params"),
@@ -90,7 +89,6 @@ NOT_WEAK = {
         "router_settings": {"redis_host": "localhost"},
     },
     "a reserve that holds": {"model_list": [model("gpt", "openai/gpt-4o")], "callback_settings": policy(reserve=32_000)},
-    "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
 }
 
 

@@ -33,7 +33,6 @@ NOT_RUN = {
     r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
     r"sh docs/examples/\S+": "starts a proxy; tests/deploy/test_examples.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",
-    r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
     r"ctx-hooks serve \S+": "serves until it is stopped; tests/cli/test_live.py asks it",
     r'export \w+=(\S+|"[^"]+")': "sets what the next line reads",
     r"claude --model \S+": "needs the client; benchmarks/clients runs it",

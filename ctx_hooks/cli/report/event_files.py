@@ -1,7 +1,6 @@
 """Event files, read once or as they grow; and `ctx-hooks tail`, which prints a coloured line for each thing that happens."""
 
 import glob
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ import click
 from ctx_hooks.cli.report.sessions import Turn
 from ctx_hooks.cli.terminal import CommandError, printable
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.events import DecisionEvent, RequestEvent
+from ctx_hooks.telemetry.events import RequestEvent
 from ctx_hooks.telemetry.listeners import Event
 from ctx_hooks.telemetry.prometheus import LONG_ID
 
@@ -55,13 +54,12 @@ def read_events(paths: Iterable[Path]) -> Iterator[Event | None]:
 
 
 class Watched:
-    """The newest requests in event files, which are named by files, folders and patterns. Thread-safe."""
+    """The newest requests in event files, which are named by files, folders and patterns; `turns` has them, oldest first."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._read: dict[tuple[int, int], int] = {}
-        self._lock = threading.Lock()
-        self._turns: dict[str, Turn] = {}
+        self.turns: dict[str, Turn] = {}
         self.notes: dict[str, deque[Event]] = {kind: deque(maxlen=MOST_NOTES) for kind in ("limit_learned", "fault")}
         self.events = self.unreadable = 0
         self.read_bytes = self.all_bytes = 0
@@ -105,26 +103,13 @@ class Watched:
                 yield event
 
     def _note(self, event: Event) -> None:
-        with self._lock:
-            self.events += 1
-            if event.name in self.notes:
-                self.notes[event.name].append(event)
-            if isinstance(event, RequestEvent):
-                if event.call.request_id not in self._turns and len(self._turns) >= MOST_REQUESTS:
-                    del self._turns[next(iter(self._turns))]
-                self._turns.setdefault(event.call.request_id, Turn()).events.append(event)
-
-    def turns(self) -> list[Turn]:
-        """Return the requests, the oldest first."""
-        with self._lock:
-            return list(self._turns.values())
-
-    def repeats(self, event: Event) -> bool:
-        """Whether an event is the decision about the fallback's own attempt: its request has gone there already."""
-        if not isinstance(event, DecisionEvent) or event.decision != "fallback":
-            return False
-        decided = (e.decision for e in self._turns[event.call.request_id].events if isinstance(e, DecisionEvent))
-        return list(decided).count("fallback") > 1
+        self.events += 1
+        if event.name in self.notes:
+            self.notes[event.name].append(event)
+        if isinstance(event, RequestEvent):
+            if event.call.request_id not in self.turns and len(self.turns) >= MOST_REQUESTS:
+                del self.turns[next(iter(self.turns))]
+            self.turns.setdefault(event.call.request_id, Turn()).events.append(event)
 
 
 def tail(*, events: Sequence[str], follow: bool) -> None:
@@ -132,7 +117,7 @@ def tail(*, events: Sequence[str], follow: bool) -> None:
     watched = Watched(events)
     while True:
         for event in watched.new_events():
-            if event.name in LINES and not watched.repeats(event):
+            if event.name in LINES:
                 click.echo(line_of(event))
         if not follow:
             return
@@ -141,8 +126,7 @@ def tail(*, events: Sequence[str], follow: bool) -> None:
 
 def line_of(event: Any) -> str:
     """Return a line for an event: its time, its outcome, sizes in tokens, who asked, and why."""
-    seconds, call = getattr(event, "time_seconds", None), getattr(event, "call", None)
-    at = time.strftime("%H:%M:%S", time.localtime(seconds)) if seconds else "--:--:--"
+    at, call = time.strftime("%H:%M:%S", time.localtime(event.time_seconds)), getattr(event, "call", None)
     outcome, sizes = getattr(event, "decision", event.name), ""
     if event.name == "decision":
         counts = (event.provider_tokens_before, event.provider_tokens_after)

@@ -29,8 +29,7 @@ from starlette.routing import Route
 from ctx_hooks.cli.configuration import DASHBOARD
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report.event_files import Watched, event_files
-from ctx_hooks.cli.report.figures import Figures
-from ctx_hooks.cli.report.page import shown
+from ctx_hooks.cli.report.page import Figures, shown
 from ctx_hooks.cli.terminal import CommandError, tell
 
 NAME = DASHBOARD["name"]
@@ -129,13 +128,14 @@ def application(watched: Watched, key: bytes = b"") -> Starlette:
 
 def state_of(watched: Watched, asked: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page shows of the requests with the asked names, and the names to choose from."""
-    turns = watched.turns()
+    turns = list(watched.turns.values())
     named = [turn.names for turn in turns]
     wanted = {name: asked[name] for name in FILTERS if asked.get(name)}
     found = [turn for turn, names in zip(turns, named, strict=True) if wanted.items() <= names.items()]
     figures = Figures()
-    for end in filter(None, (turn.end for turn in found)):
-        figures.count(end)
+    for turn in found:
+        if turn.end is not None:
+            figures.count(turn.end)
     shows = {
         "turns": found[: -MOST_SHOWN - 1 : -1],
         "chosen": next((turn for turn in turns if turn.call.request_id == asked.get("chosen")), None),

@@ -31,8 +31,6 @@ MOST_TURNS = 300
 """Requests that are drawn of a session: on a phone each has a pixel."""
 MOST_WINDOWS = 3
 """A chart's height in windows: a history of twenty windows would press the sent requests to the axis."""
-LATEST_SECONDS = 32_503_680_000
-"""The year 3000: a later time is a mistake, and no calendar has it."""
 Key: TypeAlias = tuple[str, ...]
 MARKS = {
     "compaction": "newly compacted",
@@ -252,7 +250,7 @@ class Largest:
         """Read the same events once more; return the sessions with their turns, the largest loss first."""
         found = {key: Session(key) for key in sorted(self.scores, key=lambda key: (self.scores[key], key), reverse=True)}
         for event in events:
-            if isinstance(event, RequestEvent) and 0 <= event.time_seconds < LATEST_SECONDS and key_of(event) in found:
+            if isinstance(event, RequestEvent) and key_of(event) in found:
                 found[key_of(event)].note(event)
         return [session.ended() for session in found.values() if session.turns]  # a pipe cannot be read twice
 
