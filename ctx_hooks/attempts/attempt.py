@@ -113,7 +113,6 @@ class Attempt:
         budget_tokens: the request's budget; None if none was computed.
         choice: the form of the newest compaction in the decided request; None without one, or if no model writes summaries.
         other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
-        timed_out: whether it took too long to compress, and lost its oldest turns instead.
         rereads: the newest answer's re-reads by tool, as the request's first attempt shows them.
     """
 
@@ -141,7 +140,6 @@ class Attempt:
     budget_tokens: ProviderTokens | None = None
     choice: Choice | None = None
     other_tokens: LocalTokens = LocalTokens(0)
-    timed_out: bool = False
     rereads: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -47,7 +47,6 @@ class Target:
         origins: the scope that sets each field of the policy, as `team`, if one does.
         waits: whether the client may compact first, so that a request is fitted only if it exceeds the window itself.
         writing_prices: prices of the model that writes summaries, in dollars, if they count; None also if unknown.
-        continues: whether the provider keeps the history that the request continues.
         retrievable: how removed texts of the request can be retrieved; None if they are not kept.
         retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
         checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
@@ -67,7 +66,6 @@ class Target:
     origins: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
     writing_prices: WritingPrices | None = None
-    continues: bool = False
     retrievable: Retrievable | None = None
     retried: bool = True
     checked: bool = False
@@ -138,6 +136,5 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
-    continues = bool(call.fields.get("previous_response_id"))
-    known = {"tenant": call.tenant, "waits": waits, "continues": continues, "group": group}
+    known = {"tenant": call.tenant, "waits": waits, "group": group}
     return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

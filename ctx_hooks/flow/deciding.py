@@ -15,7 +15,16 @@ from ctx_hooks.attempts.target import Target
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.flow import engine
 from ctx_hooks.flow.addons import Addons, Undecided
-from ctx_hooks.flow.decision import Decided, Decision, FailedOpen, LeftToFallback, NotRetried, ShownAgain, Untouched
+from ctx_hooks.flow.decision import (
+    TOOK_TOO_LONG,
+    Decided,
+    Decision,
+    FailedOpen,
+    LeftToFallback,
+    NotRetried,
+    ShownAgain,
+    Untouched,
+)
 from ctx_hooks.flow.running import Running
 from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings, compression_deadline
@@ -29,7 +38,6 @@ T = TypeVar("T")
 LOOP_BYTES = 16_000
 """A thread handles a larger request: text of this size blocks the event loop for at most 3 ms (40 to 190 ms a million
 characters, `tokens/counter.py`)."""
-TOOK_TOO_LONG = "took too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +118,7 @@ class Deciding:
             return await off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-            decided = await self._by_last_resort(undecided)
-            return decided._replace(attempt=replace(decided.attempt, timed_out=True))
+            return await self._by_last_resort(undecided)
         except MalformedConversationError:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged there
@@ -124,8 +131,9 @@ class Deciding:
         try:
             work = partial(engine.decide_by_last_resort, request, to, limits, reason)
             decided = await off_loop(to, LOOP_BYTES + 1, work, Deadline())
-            if fault is not None and isinstance(decided.decision, Untouched):
-                decided = decided._replace(decision=FailedOpen(reason=reason))
+            if isinstance(decided.decision, Untouched):
+                kind = Untouched if fault is None else FailedOpen
+                decided = decided._replace(decision=kind(reason=reason))
         except MalformedConversationError:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged below

@@ -10,6 +10,9 @@ from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.telemetry.events import Outcome
 from ctx_hooks.tokens.units import ProviderTokens
 
+TOOK_TOO_LONG = "took too long"
+"""The reason of a decision that the deadline has left to the last resort."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:

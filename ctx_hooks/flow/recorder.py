@@ -10,7 +10,7 @@ from ctx_hooks.attempts.attempt import Attempt
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.flow.decision import Decision, LeftToFallback, NotRetried, ShownAgain, Untouched, outcome_of
+from ctx_hooks.flow.decision import TOOK_TOO_LONG, Decision, LeftToFallback, NotRetried, ShownAgain, Untouched, outcome_of
 from ctx_hooks.flow.running import RequestState
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.logged import Answer, write_figures, write_notes
@@ -207,7 +207,7 @@ def decision_event(
         steps=tuple(replace(s, tokens_saved=to_provider(LocalTokens(s.tokens_saved), factor)) for s in decision.steps),
         milliseconds=dict(milliseconds),
         policy=to.origins,
-        timed_out=attempt is not None and attempt.timed_out,
+        timed_out=decision.reason == TOOK_TOO_LONG,
     )
 
 

@@ -111,7 +111,8 @@ class RequestFlow:
         if to.policy.mode == "off":
             return dict(request.fields)
         state = self.running.open(to.request_id)
-        to, timings = state.numbered(to), Timings()
+        to = state.numbered(to, continues=request.continues_stored_history)
+        timings = Timings()
         if to.defers and to.group == state.group:
             options = (target.of_group(request.call, self.policies, group) for group in state.fallbacks)
             decision = await self.deciding.decide_before(request, to, options, timings)

@@ -154,8 +154,10 @@ class RequestState:
         """The requested model group; "" without a proxy."""
         return "" if self.requested is None else self.requested.group
 
-    def numbered(self, to: Target) -> Target:
+    def numbered(self, to: Target, *, continues: bool) -> Target:
         """Return the target of an attempt with its retry number, and whether it defers to a fallback.
+
+        A request that `continues` a history of its provider's defers to none: a fallback lacks that history.
 
         Not every retry is marked with a number. With fallbacks before compression an unmarked attempt is none, and the first
         marked one may be the first that reaches its model group.
@@ -167,7 +169,7 @@ class RequestState:
         """
         first, self.awaits_attempt = self.awaits_attempt, False
         previous, number = self.attempts.last(to), to.attempt
-        defers = bool(self.fallbacks) and not number and not to.continues
+        defers = bool(self.fallbacks) and not number and not continues
         if first or to.policy.mode != "enforce":
             number = 0
         elif self.fallbacks:

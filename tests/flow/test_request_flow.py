@@ -105,16 +105,17 @@ class TestRetries:
         assert isinstance(await runner.deciding.decide(session(), to(**fields)), Untouched)
         await runner.failed("request", OVERFLOW)
         again = replace(to(**fields), deployment=deployment)
-        assert isinstance(await runner.deciding.decide(session(), runner.running.of("request").numbered(again)), expected)
+        retry = runner.running.of("request").numbered(again, continues=False)
+        assert isinstance(await runner.deciding.decide(session(), retry), expected)
 
     async def test_retry_of_unknown_refusal_is_not_sent(self):
         """Unless it is known that the Router itself has refused it, before any deployment: then the retry is the first."""
         runner = RequestFlow()
         for awaits, expected in ((False, NotRetried), (True, Untouched)):
             runner.running.open("request").awaits_attempt = awaits
-            retry = runner.running.of("request").numbered(to(attempt=1))
+            retry = runner.running.of("request").numbered(to(attempt=1), continues=False)
             assert isinstance(await runner.deciding.decide(session(), retry), expected)
-        assert runner.running.of("request").numbered(to(attempt=2)).attempt == 2
+        assert runner.running.of("request").numbered(to(attempt=2), continues=False).attempt == 2
 
     @pytest.mark.parametrize(("number", "expected"), [(1, Compressed), (2, NotRetried)], ids=["repeated", "the next"])
     @pytest.mark.parametrize("deployment", ["deployment", "another"])
