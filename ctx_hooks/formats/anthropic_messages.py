@@ -1,14 +1,13 @@
 """Anthropic messages: `tool_use` and `tool_result` blocks, signed thinking, cache markers, citations."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import ELIDED, Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.content import block_parts, text_parts, write_block, write_content, write_parts
 from ctx_hooks.formats.fields import (
     ANTHROPIC,
-    CACHE_MARKER,
     MAPPINGS,
     compact_json,
     listed,
@@ -20,8 +19,8 @@ from ctx_hooks.formats.wire_format import WireFormat
 ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 TEXT_TYPES = frozenset({"text"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
-CITED_NUMBERS = {"document": "document_index", "search_result": "search_result_index"}
-"""The field of a citation with the number of a block among all of its type in the request
+CITED_NUMBERS = frozenset({"document_index", "search_result_index"})
+"""Fields of a citation with the number of a block among all of its type in the request
 (https://platform.claude.com/docs/en/build-with-claude/citations)."""
 
 
@@ -76,51 +75,24 @@ def _write_part(part: Part) -> Any:
     return write_block(part, "text")
 
 
-def with_citations(came: Sequence[Any], sent: list[Any]) -> list[Any]:
-    """Return the messages to send with citations that name the same blocks as in the client's; others are dropped."""
-    if not any(block.get("citations") for block in _citable(sent)):
-        return sent
-    places: dict[str, dict[int, int]] = {}
-    for kind, name in CITED_NUMBERS.items():
-        left, known = ([_key(b) for b in _citable(messages) if b.get("type") == kind] for messages in (sent, came))
-        first = {key: place for place, key in reversed(list(enumerate(left)))}
-        places[name] = {number: first[key] for number, key in enumerate(known) if key in first}
-    return [_renumbered(message, places) for message in sent]
-
-
-def _citable(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the blocks of messages and of the tool results in them, in order."""
-    for block in (block for message in messages for block in listed(mapping_or_empty(message).get("content"))):
-        if isinstance(block, Mapping):
-            yield block
-            yield from _citable([block])
-
-
-def _key(block: Mapping[str, Any]) -> str:
-    """Return what identifies a block, without its cache marker; a shortened one is another."""
-    return compact_json({name: value for name, value in block.items() if name != CACHE_MARKER})
-
-
-def _renumbered(message: Any, places: Mapping[str, Mapping[int, int]]) -> Any:
+def without_numbered_citations(message: Any) -> Any:
+    """Return a message without the citations that name a block by its number: blocks before it may be gone."""
     blocks = listed(mapping_or_empty(message).get("content"))
-    if not any(mapping_or_empty(block).get("citations") for block in blocks):
-        return message
-    return {**message, "content": [_with_places(block, places) for block in blocks]}
+    return {**message, "content": [_without_numbered(b) for b in blocks]} if any(map(_numbered, blocks)) else message
 
 
-def _with_places(block: Any, places: Mapping[str, Mapping[int, int]]) -> Any:
-    cited = listed(mapping_or_empty(block).get("citations"))
-    left = []
-    for citation in cited:
-        own = mapping_or_empty(citation)
-        name = next((n for n in places if isinstance(own.get(n), int)), None)
-        if name is None:
-            left.append(citation)
-        elif own[name] in places[name]:
-            left.append({**own, name: places[name][own[name]]})
-    if left == list(cited):
+def _without_numbered(block: Any) -> Any:
+    numbered = _numbered(block)
+    if not numbered:
         return block
-    return {**block, "citations": left} if left else {name: value for name, value in block.items() if name != "citations"}
+    left = [citation for citation in block["citations"] if citation not in numbered]
+    others = {name: value for name, value in block.items() if name != "citations"}
+    return {**others, "citations": left} if left else others
+
+
+def _numbered(block: Any) -> list[Any]:
+    cited = listed(mapping_or_empty(block).get("citations"))
+    return [citation for citation in cited if not CITED_NUMBERS.isdisjoint(mapping_or_empty(citation))]
 
 
 WIRE = WireFormat(
@@ -132,6 +104,6 @@ WIRE = WireFormat(
     tool_result=_tool_result,
     system_field="system",
     route_ends=("/messages",),
-    cited=with_citations,
+    to_send=without_numbered_citations,
     elided=Reasoning(ELIDED, {"type": "thinking", "thinking": ELIDED, "signature": ""}),
 )

@@ -40,7 +40,7 @@ class WireFormat:
         with_options: takes the fields and the changed options; returns the changed fields.
         counted: of the fields, the values that count besides messages and tools; by default system and schemas.
         completed: takes a message, all items and its index; returns it with the facts that only earlier items show.
-        cited: takes the client's messages and those to send; returns the latter with citations that name the same blocks.
+        to_send: returns a message of a changed request, without what the change may have made wrong.
         has_items, signs_parts: as in `Conversation`.
         elided: reasoning in its shortest form, for a new answer; None if the format has no place for it.
     """
@@ -62,7 +62,7 @@ class WireFormat:
     with_options: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] = lambda _, changed: dict(changed)
     counted: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None = None
     completed: Callable[[Message, Sequence[Any], int], Message] = lambda message, _items, _index: message
-    cited: Callable[[Sequence[Any], list[Any]], list[Any]] = lambda _came, sent: sent
+    to_send: Callable[[Any], Any] = lambda message: message
     has_items: bool = False
     signs_parts: bool = False
     elided: Reasoning | None = None
@@ -93,7 +93,9 @@ class WireFormat:
 
     def sent(self, conversation: Conversation, came: Sequence[Any]) -> list[Any]:
         """Return a copy of the provider's list, to send instead of the client's messages `came`: caches may keep parts."""
-        return [copied(item) for item in self.cited(came, self.write(conversation))]
+        sent = self.write(conversation)
+        is_changed = len(sent) != len(came) or any(new is not old for new, old in zip(sent, came, strict=False))
+        return [copied(self.to_send(item) if is_changed else item) for item in sent]
 
     def output_limits(self, changes: Mapping[str, Any]) -> dict[str, int]:
         """Return the output limits among changed fields by name."""

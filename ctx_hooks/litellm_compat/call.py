@@ -143,8 +143,7 @@ class Call:
         named = (self.fields.get("litellm_session_id"), self.metadata.get("session_id"), own.get("session_id"))
         sessions = (*named, self.fields.get("user"), self.headers.get(SESSION_HEADER))
         session = next(filter(None, map(text_or_empty, sessions)), "")
-        policy, account = self.headers.get(HEADER, ""), self.account
-        too_long = [kind for kind, name in (("session", session), ("policy", policy)) if len(name) > LONGEST_NAME_CHARS]
+        account = self.account
         caller = self._callers[group, overrides] = Caller(
             group=_name(group),
             deployment=overrides,
@@ -155,9 +154,8 @@ class Call:
             team=_overrides(auth, "team_metadata"),
             key_names=tuple(filter(None, (account["key_alias"],))),
             key=_overrides(auth, "metadata"),
-            request_policy=_name(policy),
+            request_policy=_name(self.headers.get(HEADER, "")),
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
-            too_long=tuple(too_long),
         )
         return caller
 

@@ -21,7 +21,7 @@ _SWITCHED_ON = ("", "1", "true", "on", "yes", "t", "y")
 RESOLVED_AT_ONCE = 512
 """A caller has at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all if every request has new ones."""
 MOST_LINES = 20
-"""Mistakes that one request reports; the number of further ones is reported too."""
+"""Mistakes that one request reports."""
 LINE_CHARS = 200
 LONGEST_OVERRIDES_CHARS = 4_096
 """For the overrides of one scope as JSON: a policy with every field set has about 1,300, and a summary's prompt 2,000."""
@@ -38,10 +38,7 @@ _CHOSEN = "sessions."
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request, with the names that scopes match and the overrides in its metadata, as `as_text` has them.
-
-    `too_long` lists the kinds of names that were left out for their length.
-    """
+    """The caller of a request, with the names that scopes match and the overrides in its metadata, as `as_text` has them."""
 
     group: str = ""
     deployment: str = ""
@@ -54,7 +51,6 @@ class Caller:
     key: str = ""
     request_policy: str = ""
     request: str = ""
-    too_long: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +114,11 @@ class Policies:
             _put(ReadScope(fields), "environment", values, origins, {})
         if self.settings.at_most is not None:
             values["mode"] = weakest((values.get("mode", DEFAULT_POLICY.mode), self.settings.at_most))
-        lines = _bounded(list(dict.fromkeys(ignored)))
+        lines = list(dict.fromkeys(ignored))[:MOST_LINES]
         for line in (line for line in lines if line not in self._logged):
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
-        ignored_lines = (*lines, *_bounded(refused, "request: "))
-        return Resolved(Policy.model_validate(values), origins, ignored_lines)
+        told = tuple(one_line(line, LINE_CHARS) for line in (*lines, *refused[:MOST_LINES]))
+        return Resolved(Policy.model_validate(values), origins, told)
 
     def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
         """Yield the scopes of a caller, the widest first."""
@@ -140,7 +136,7 @@ class Policies:
 
     def _request(self, caller: Caller, policy: Policy) -> tuple[ReadScope, list[str]]:
         """Return the fields that the request sets and may set, and a message for each one that it may not."""
-        refused = [f"request: a {name} is too long to be one" for name in caller.too_long]
+        refused: list[str] = []
         # A field's name allows only the field, also if a policy has the same name.
         allowed = set(policy.request_may_set) - Policy.model_fields.keys()
         named = self._read("x-ctx-hooks", caller.request_policy)
@@ -192,13 +188,6 @@ def _put(
     values.update(merged(values, free))
     origins.update(dict.fromkeys(free, origin))
     return [f"{origin}: {n} is locked by {locks[n]}" for n in fields if n in locks]
-
-
-def _bounded(lines: list[str], prefix: str = "") -> tuple[str, ...]:
-    """Return the lines, bounded in number and length."""
-    shown = tuple(one_line(line, LINE_CHARS) for line in lines[:MOST_LINES])
-    more = len(lines) - len(shown)
-    return (*shown, f"{prefix}and {more:,} more mistakes") if more else shown
 
 
 def switched_off() -> bool:

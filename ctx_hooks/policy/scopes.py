@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
 from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, with_off
 
-OWN_KEYS = ("policy", "extends", "locked")
+OWN_KEYS = ("policy", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
 ENVIRONMENT = {
     "TOOL_OUTPUT_MAX_LINES": ("tool_results", "max_lines"),
@@ -30,9 +30,7 @@ _CONFIGURATION_ONLY = ("path", "max_bytes")
 """Fields of `archive` that only the configuration sets, never metadata: the folder for the proxy's files, and its limit."""
 _COMPRESSION = re.compile(r"compress|compact|prun|trim|truncat|condens|enable|^(?:mode|active|on)$")
 """Names, in small letters, under which a value can say that compression is off."""
-_DISABLED = re.compile(r"^(?:off|disabled?|disable.*|no.?(?:compress|compact|prun|trim|truncat).*)$")
-"""Names under which any other value says so."""
-_OFF = frozenset({"off", "false", "no", "0", "none", "never", "disable", "disabled", "n", "f"})
+_OFF = frozenset({"off", "false", "no", "0", "none", "never"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,10 @@ class ReadScope:
         return {**self.fields, "mode": weakest((self.fields.get("mode", mode), self.at_most))}
 
 
-def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tuple[str, ...] = ()) -> ReadScope:
-    """Return the content of a scope.
+def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope]) -> ReadScope:
+    """Return the content of a scope, as the operator wrote it: the name of a policy, or fields.
 
-    Args:
-        origin: its path in the settings, or whose metadata it is.
-        scope: the name of a policy, or fields, as the operator wrote them.
-        policies: the named policies of the settings.
-        begun: the named policies that are being read: one that extends itself is a mistake.
+    `origin` is its path in the settings, or whose metadata it is; `policies` are the named policies that it may begin with.
     """
     if isinstance(scope, (str, bool)) and scope != "":
         scope = {"policy": "off" if _says_off(scope) else scope}
@@ -74,11 +68,24 @@ def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tu
     if not isinstance(scope, Mapping):
         return _unreadable(f"{origin}: a policy's name or fields are expected, not {scope!r:.60}")
     given = {str(with_off(name)): value for name, value in scope.items()}
-    policy, extended, listed = (with_off(given.pop(word, None)) for word in OWN_KEYS)
-    base = _named(origin, policy or extended, policies, begun)
+    policy, listed = (with_off(given.pop(word, None)) for word in OWN_KEYS)
+    base = _named(origin, policy, policies) if policy else ReadScope()
     own = _own(origin, given, listed, policies)
     mistakes, at_most = (*own.mistakes, *base.mistakes), weakest((own.at_most, base.at_most))
     return ReadScope(merged(base.fields, own.fields), (*base.locked, *own.locked), mistakes, at_most)
+
+
+def _named(origin: str, name: Any, policies: Mapping[str, Scope]) -> ReadScope:
+    """Return a named policy, which itself may begin with a preset only."""
+    known: dict[str, Any] = {**PRESETS, **({} if origin.startswith("policies.") else policies)}
+    if not isinstance(name, str) or name not in known:
+        return _unreadable(f"{origin}.policy: {name!r:.60} is no policy")
+    return read_scope(f"policies.{name}", known[name], policies)
+
+
+def _unreadable(line: str) -> ReadScope:
+    """Return an unreadable scope: it may have locked anything."""
+    return ReadScope({}, tuple(Policy.model_fields), (f"{line}; the mode here is 'observe' at most",), "observe")
 
 
 def _own(origin: str, given: dict[str, Any], listed: Any, policies: Mapping[str, Scope]) -> ReadScope:
@@ -144,33 +151,15 @@ def switches_off(name: str, value: Any) -> bool:
 
     A wrong guess leaves requests as they are.
     """
-    name = name.lower()
-    if _DISABLED.search(name):
-        return value is not None and not _says_off(value)
+    if not _COMPRESSION.search(name.lower()):
+        return False
     if isinstance(value, Mapping):
-        return bool(_COMPRESSION.search(name)) and any(switches_off(str(with_off(n)), v) for n, v in value.items())
-    return bool(_COMPRESSION.search(name)) and _says_off(value)
+        return any(switches_off(str(with_off(inner)), said) for inner, said in value.items())
+    return _says_off(value)
 
 
 def _says_off(value: Any) -> bool:
-    return not isinstance(value, (Mapping, list, tuple)) and str(value).strip().lower() in _OFF and value is not None
-
-
-def _unreadable(line: str) -> ReadScope:
-    """Return an unreadable scope: it may have locked anything."""
-    return ReadScope({}, tuple(Policy.model_fields), (f"{line}; the mode here is 'observe' at most",), "observe")
-
-
-def _named(origin: str, name: Any, policies: Mapping[str, Scope], begun: tuple[str, ...]) -> ReadScope:
-    """Return a named policy; an empty scope without a name."""
-    if not name:
-        return ReadScope()
-    if name in begun:
-        return _unreadable(f"{origin}.policy: {name!r:.60} begins from itself")
-    every: dict[str, Any] = {**PRESETS, **policies}
-    if not isinstance(name, str) or name not in every:
-        return _unreadable(f"{origin}.policy: {name!r:.60} is no policy")
-    return read_scope(f"policies.{name}", every[name], policies, (*begun, name))
+    return isinstance(value, (str, int)) and str(value).strip().lower() in _OFF
 
 
 def _without_unknown_names(origin: str, given: dict[str, Any], policies: Mapping[str, Scope]) -> list[str]:

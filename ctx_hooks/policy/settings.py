@@ -194,7 +194,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     defaults: Scope = Field({}, description="The policy of every request, unless a narrower scope sets a field.")
-    policies: Scopes = Field({}, description="Named policies: fields, and `extends` another one.")
+    policies: Scopes = Field({}, description="Named policies; with `policy` one begins with a preset.")
     models: Scopes = Field({}, description="By model group, or a pattern of its name such as `openai/*`.")
     teams: Scopes = Field({}, description="By team id or alias.")
     keys: Scopes = Field({}, description="By the alias of a virtual key.")
@@ -220,7 +220,6 @@ class Settings(BaseModel):
 
 DEFAULT_POLICY = Policy()
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "balanced": {},
     "mycodeagent": {
         "tool_results": {"max_lines": 2_000, "max_bytes": 51_200, "direction": "head", "apply": "always"},
         "archive": {},

@@ -193,7 +193,7 @@ def test_name_of_another_system_gets_a_valid_hint(name, field):
     ({"teams": {"a": {"tool_results": {"max_line": 9}}}}, "; did you mean 'max_lines'?"),
     ({"defaults": {"archive": {"scoop": "team"}}}, "; did you mean 'scope'?"),
     ({"defaults": "observed"}, "; did you mean 'observe'?"), ({"defaults": {"locked": ["mod"]}}, "; did you mean 'mode'?"),
-    ({"defaults": {"request_may_set": ["balance"]}}, "; did you mean 'balanced'?"),
+    ({"defaults": {"request_may_set": ["obserb"]}}, "; did you mean 'observe'?"),
 ])  # fmt: skip
 def test_check_alone_suggests_spellings(settings, hint):
     found = configuration_of({"callback_settings": {"ctx_hooks": settings}})

@@ -70,19 +70,16 @@ def test_a_locked_field_stays_and_the_attempt_is_told():
     assert any("locked by defaults" in line for line in found.ignored)
 
 
-def test_named_policies_extend_each_other_and_the_presets():
+def test_named_policy_begins_with_preset_only():
     settings = {
-        "policies": {"careful": {"extends": "balanced", "language": "zh"}, "more": {"extends": "careful", "reserve": 5}},
-        "teams": {"alpha": "more", "beta": {"policy": "careful", "max_turns": 9}},
+        "policies": {"careful": {"policy": "mycodeagent", "language": "zh"}, "more": {"policy": "careful", "reserve": 5}},
+        "teams": {"alpha": {"policy": "careful", "max_turns": 9}, "beta": "more"},
     }
     alpha = resolve(settings, team_names=("alpha",)).policy
-    assert (alpha.reserve, alpha.language, alpha.keep_recent) == (5, "zh", 20_000)
-    assert resolve(settings, team_names=("beta",)).policy.max_turns == 9
-
-
-def test_policies_that_extend_each_other_in_a_circle_are_a_mistake():
-    settings = {"policies": {"a": {"extends": "b"}, "b": {"extends": "a"}}, "defaults": "a"}
-    assert Policies(Settings.model_validate(settings)).mistakes()
+    assert (alpha.max_turns, alpha.language, alpha.tool_results.max_lines) == (9, "zh", 2_000)
+    beta = resolve(settings, team_names=("beta",))
+    assert beta.policy == Policy(mode="observe", reserve=5)
+    assert "policies.more.policy: 'careful' is no policy" in beta.ignored[0]
 
 
 def test_a_request_sets_what_it_may_and_nothing_else():
@@ -106,7 +103,7 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     ({"defaults": {"request_may_set": ["balance"]}}, "'balance' is no field and no policy"),
     ({"teams": {"alpha": {"locked": ["reserve_token"]}}}, "'reserve_token' is no field"),
     ({"teams": {"alpha": {"locked": "reserve"}}}, "teams.alpha.locked: 'reserve' is no field"),
-    ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
+    ({"policies": {"x": {"policy": "x"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
 ])  # fmt: skip
 def test_every_mistake_is_logged_with_its_path(raw, path, caplog):
     load_settings(raw)
@@ -126,7 +123,7 @@ def test_a_section_that_cannot_be_read_leaves_the_others_in_force_and_is_not_all
 @pytest.mark.parametrize("scope", ["off", {"policy": "off"}, {"policy": False}, False], ids=str)
 def test_the_policy_off_may_be_named_without_quotation_marks_though_yaml_reads_it_as_false(scope):
     assert resolve({"teams": {"a": scope}}, team_names=("a",)).policy.mode == "off"
-    assert resolve({"policies": {"p": {"extends": False}}, "defaults": "p"}).policy.mode == "off"
+    assert resolve({"policies": {"p": {"policy": False}}, "defaults": "p"}).policy.mode == "off"
 
 
 def test_patterns_match_model_groups_and_an_exact_name_wins():
@@ -220,7 +217,7 @@ def test_what_cannot_be_overrides_is_not_believed_and_told_in_short(overrides):
         unreadable = found.policy.mode == "off"  # the operator's own: it may have said so
         assert not unreadable or part == "team"
         assert found.policy == Policy(mode=found.policy.mode, request_may_set=("language",))
-        assert 0 < len(found.ignored) <= MOST_LINES + 1
+        assert 0 < len(found.ignored) <= MOST_LINES
         assert all(len(line) <= LINE_CHARS and line.isprintable() for line in found.ignored)
 
 
@@ -234,14 +231,10 @@ def test_a_nesting_without_end_is_no_crash():
         assert resolve({}, request=overrides).policy == Policy()
 
 
-def test_names_that_are_too_long_match_nothing_and_are_told():
+def test_too_long_names_match_nothing():
     long = "s:" + "x" * 1_000_000
-    fields = {"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}}
-    caller = ask(fields)
+    caller = ask({"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}})
     assert (caller.session, caller.request_policy) == ("", "")
-    found = Policies(Settings.model_validate(CHOSEN)).resolve(caller)
-    for kind in ("session", "policy"):
-        assert f"request: a {kind} is too long to be one" in found.ignored
 
 
 def test_memory_is_bounded_by_bytes_whatever_callers_send():
