@@ -175,16 +175,12 @@ class Quoting:
         count = self.budget.counter.text
         room_tokens -= count(appended(placeholders.line("heading", self.budget.policy.language)))
         kept: list[int] = []
-        speakers: set[int] = set()
         for n in map(int, ranked):
-            index = self._cut[n][0]
-            speaker = 0 if index in speakers else count(self._speaker(index)) + 1
-            tokens = count(_behind(self._said(n))) + speaker
-            if tokens > room_tokens:
+            index, _, piece = self._cut[n]
+            room_tokens -= count(appended(self._said(index, piece)))
+            if room_tokens < 0:
                 break
             kept.append(n)
-            speakers.add(index)
-            room_tokens -= tokens
         return kept
 
     def _quoted(self, kept: Sequence[int]) -> str:
@@ -193,13 +189,13 @@ class Quoting:
         for index, found in groupby(kept, key=lambda n: self._cut[n][0]):
             numbers = list(found)
             gaps = [f" {placeholders.GAP} " * (number > before + 1) for before, number in pairwise(numbers)]
-            text = "".join(gap + self._said(n) for gap, n in zip(["", *gaps], numbers, strict=True))
-            lines.append(f"{self._speaker(index)}{_behind(text)}")
+            text = "".join(gap + self._cut[n][2] for gap, n in zip(["", *gaps], numbers, strict=True))
+            lines.append(self._said(index, text))
         return "\n".join(lines)
 
-    def _speaker(self, index: int) -> str:
-        message = self._message(index)
-        return placeholders.source(message.role, message.name, self.budget.policy.language)
+    def _said(self, index: int, text: str) -> str:
+        message, language = self._message(index), self.budget.policy.language
+        return placeholders.said_by(placeholders.source(message.role, message.name, language), [text.strip()], language)
 
     def _message(self, index: int) -> Message:
         return self.history.messages.message(index)
@@ -215,17 +211,10 @@ class Quoting:
 
         return _cut_pieces.get(self.digest, found, lambda pieces: sum(getsizeof(p) + getsizeof(p[2]) for p in pieces))
 
-    def _said(self, n: int) -> str:
-        """Return a removed piece by its number, without the speaker's role."""
-        index, number, piece = self._cut[n]
-        return piece if number else piece.removeprefix(f"{self._message(index).role}: ")
-
 
 def pieces_of(message: Message) -> list[str]:
-    """Return the speaker's role and the words of a user or the assistant, in pieces of bounded length."""
-    if message.role not in ("user", "assistant") or not message.text.strip():
-        return []
-    text = f"{message.role}: {message.text}"
+    """Return the words of a user or the assistant, in pieces of bounded length."""
+    text = message.text if message.role in ("user", "assistant") and message.text.strip() else ""
     return [text[i : i + LONGEST_PIECE_CHARS] for i in range(0, len(text), LONGEST_PIECE_CHARS)]
 
 
@@ -237,10 +226,3 @@ def added(message: Message, text: str) -> Message:
 def appended(text: str) -> str:
     """Return `text` in the form that follows the user's words."""
     return f"\n{text}"
-
-
-def _behind(text: str) -> str:
-    """Return words in the form that follows their speaker: on the same line, or quoted below it line by line."""
-    plain = text.strip()
-    is_plain = plain.isprintable() and placeholders.MARK not in plain
-    return f" {plain}" if is_plain else f"\n{placeholders.block_quoted(plain)}"

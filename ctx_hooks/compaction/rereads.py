@@ -17,8 +17,6 @@ from ctx_hooks.conversation.model import ToolCall, ToolResult
 
 MOST_CALLS = 8
 """Calls of one answer that are searched: agents make a few at once, and each search takes the whole history."""
-MOST_READ_CHARS = 200_000
-"""Most characters read of the arguments of calls that may have changed a result: a quarter of a second."""
 READING = ("read", "ran")
 """The kinds of actions that an agent may repeat for their result."""
 
@@ -62,21 +60,16 @@ def _call_with_result(history: History, start: int, digest: bytes, end: int) -> 
 
 
 def _may_have_changed(history: History, call: ToolCall, places: range) -> bool:
-    """Whether a call of the messages at `places` may have changed the result of `call`; true if there are too many.
+    """Whether a call of the messages at `places` may have changed the result of `call`.
 
     A call that names no file may depend on any change. Only file names are compared, not folders.
     """
-    names, left_chars = _file_names(action_of(call, None)), MOST_READ_CHARS
-    for other in (call for i in places if history.index[i].calls for call in history.messages.message(i).calls):
-        if not names and acts(other):
-            return True
-        if names and not any(name in other.arguments or not name.isascii() for name in names):
-            continue  # it names none of these files, in any JSON escape
-        left_chars -= len(other.arguments)
-        action = action_of(other, None) if left_chars >= 0 else None
-        if action is None or (action.kind == "changed" and (not names or names & _file_names(action))):
-            return True
-    return False
+    names = _file_names(action_of(call, None))
+    others = (other for i in places if history.index[i].calls for other in history.messages.message(i).calls)
+    if not names:
+        return any(acts(other) or action_of(other, None).kind == "changed" for other in others)
+    named = (action_of(other, None) for other in others if any(name in other.arguments for name in names))
+    return any(action.kind == "changed" and names & _file_names(action) for action in named)
 
 
 def _file_names(action: Action) -> set[str]:

@@ -8,21 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import Media
-from ctx_hooks.formats.fields import ANTHROPIC, GEMINI, RESPONSES, mapping_or_empty
+from ctx_hooks.formats.fields import RESPONSES
 
 UNKNOWN_IMAGE_TOKENS = 300
 """The figure for an image of unknown size (nanobot)."""
 OTHER_TOKENS = 1_500
 """Half a PDF page, or a minute of sound at Google: a refusal shows how much more it is."""
-ANTHROPIC_PIXELS_PER_TOKEN, ANTHROPIC_LONG_SIDE_PIXELS = 750, 1568
-"""Anthropic's vision guide: tokens = width * height / 750, images scaled down to 1,568 pixels on the long side."""
-OPENAI_BASE_TOKENS, OPENAI_TILE_TOKENS, OPENAI_TILE_PIXELS = 85, 170, 512
-OPENAI_LONG_SIDE_PIXELS, OPENAI_SHORT_SIDE_PIXELS = 2048, 768
-"""OpenAI's vision guide: 85 + 170 per 512-pixel tile, after fitting into 2,048 and scaling the short side to 768."""
-GEMINI_TILE_TOKENS, GEMINI_WHOLE_PIXELS, GEMINI_LONG_SIDE_PIXELS = 258, 384, 3_072
-GEMINI_TILES_PER_SHORT_SIDE, GEMINI_LEAST_TILE_PIXELS, GEMINI_LARGEST_TILE_PIXELS = 1.5, 256, 768
-"""Google's guides to tokens and images: 258 tokens for an image of at most 384 pixels on both sides, and for each tile of a
-larger one, scaled to at most 3,072 pixels before; a tile's side is the smaller dimension divided by 1.5, from 256 to 768."""
+PIXELS_PER_TOKEN, LONGEST_SIDE_PIXELS = 750, 1568
+"""Anthropic's vision guide: width * height / 750, scaled down to 1,568 pixels on the long side. For screens and photographs
+the tiles of OpenAI and Google cost .5 to 1.6 of it."""
+LEAST_IMAGE_TOKENS = 258
+"""Google's smallest image; a tile of OpenAI's and its base cost as much."""
 SEALED_CHARS_PER_TOKEN = 6
 """Base64 of four and a half bytes a token, the usual length of English thinking."""
 OPENAI_SEALED_OVERHEAD_BYTES, OPENAI_SEALED_BYTES_PER_TOKEN = 650, 3.4
@@ -47,24 +43,8 @@ def media_tokens(media: Media, fmt: str) -> int:
     size = _pixels(_payload(media.raw))
     if size is None:
         return UNKNOWN_IMAGE_TOKENS if media.kind == "image" else OTHER_TOKENS
-    longest, shortest = max(size), min(size)
-    if fmt == ANTHROPIC:
-        scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / longest)
-        return math.ceil(longest * shortest * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN)
-    if fmt == GEMINI:
-        if longest <= GEMINI_WHOLE_PIXELS:
-            return GEMINI_TILE_TOKENS
-        scale = min(1.0, GEMINI_LONG_SIDE_PIXELS / longest)
-        side = int(shortest * scale / GEMINI_TILES_PER_SHORT_SIDE)
-        side = min(max(side, GEMINI_LEAST_TILE_PIXELS), GEMINI_LARGEST_TILE_PIXELS)
-        return GEMINI_TILE_TOKENS * math.ceil(longest * scale / side) * math.ceil(shortest * scale / side)
-    block = mapping_or_empty(media.raw)
-    if (mapping_or_empty(block.get("image_url")) or block).get("detail") == "low":
-        return OPENAI_BASE_TOKENS
-    scale = min(1.0, OPENAI_LONG_SIDE_PIXELS / longest)
-    scale *= min(1.0, OPENAI_SHORT_SIDE_PIXELS / (shortest * scale))
-    tiles = math.ceil(longest * scale / OPENAI_TILE_PIXELS) * math.ceil(shortest * scale / OPENAI_TILE_PIXELS)
-    return OPENAI_BASE_TOKENS + OPENAI_TILE_TOKENS * tiles
+    scale = min(1.0, LONGEST_SIDE_PIXELS / max(size))
+    return max(LEAST_IMAGE_TOKENS, math.ceil(math.prod(size) * scale * scale / PIXELS_PER_TOKEN))
 
 
 def has_known_size(block: Any) -> bool:

@@ -3,8 +3,6 @@
 So the record and the newest exchanges have room: an agent that sees only its task begins it anew in every request.
 """
 
-from collections.abc import Iterable, Sequence
-
 from ctx_hooks.compaction.selection.apply import kept_segments
 from ctx_hooks.compaction.selection.blocks import block_segments, names_of
 from ctx_hooks.compaction.steps import Step
@@ -47,30 +45,17 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
 
 def _shortened(part: Text, most_chars: int, budget: Budget) -> Text:
     """Return a text with the sections at its beginning and end that have at most `most_chars`."""
-    spans = block_segments(part.text, SECTION_CHARS).spans
-    head = _fitting(spans, most_chars * HEAD_FRACTION)
-    tail = _fitting(spans[: len(head) - 1 : -1] if head else spans[::-1], most_chars * (1 - HEAD_FRACTION))
-    gone = spans[len(head) : len(spans) - len(tail)]
+    text, language = part.text, budget.policy.language
+    spans = block_segments(text, SECTION_CHARS).spans
+    head_end = most_chars * HEAD_FRACTION
+    tail_start = len(text) - most_chars * (1 - HEAD_FRACTION)
+    kept = frozenset(n for n, (start, end) in enumerate(spans) if end <= head_end or start >= tail_start)
+    gone = [span for n, span in enumerate(spans) if n not in kept]
     if not gone:
         return part
-    kept = frozenset(range(len(spans))) - frozenset(range(len(head), len(spans) - len(tail)))
-    reference = budget.reference(part.original_text)
-    chars = sum(b - a for a, b in gone)
-    language = budget.policy.language
-    placeholder = placeholders.blocks_left_out(names_of(part.text, gone), chars, len(part.text), language, reference)
-    text = kept_segments(part.text, placeholder, spans, kept, in_place=True)
-    return Text(text, part.raw, came_text=part.original_text)
-
-
-def _fitting(spans: Iterable[tuple[int, int]], room_chars: float) -> Sequence[tuple[int, int]]:
-    """Return the first spans that have at most `room_chars` together."""
-    found = []
-    for start, end in spans:
-        room_chars -= end - start
-        if room_chars < 0:
-            break
-        found.append((start, end))
-    return found
+    chars, reference = sum(b - a for a, b in gone), budget.reference(part.original_text)
+    placeholder = placeholders.blocks_left_out(names_of(text, gone), chars, len(text), language, reference)
+    return Text(kept_segments(text, placeholder, spans, kept, in_place=True), part.raw, came_text=part.original_text)
 
 
 STEP = Step("long_request", "the record and the newest exchanges need room beside a long request", _apply)
