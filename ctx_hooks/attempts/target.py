@@ -6,7 +6,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ctx_hooks.compaction.cost import Prices, WritingPrices
+from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
 from ctx_hooks.conversation.handles import Retrievable
 from ctx_hooks.litellm_compat.call import Call, Deployment, DeploymentName
@@ -15,7 +15,6 @@ from ctx_hooks.litellm_compat.deployments import (
     deployments,
     known_window_tokens,
     prices_of,
-    writing_prices_of,
 )
 from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.policy.resolve import Policies, Resolved
@@ -46,7 +45,6 @@ class Target:
         ignored: the settings that the policy ignored, one line each.
         origins: the scope that sets each field of the policy, as `team`, if one does.
         waits: whether the client may compact first, so that a request is fitted only if it exceeds the window itself.
-        writing_prices: prices of the model that writes summaries, in dollars, if they count; None also if unknown.
         retrievable: how removed texts of the request can be retrieved; None if they are not kept.
         retried: whether retries follow a refusal; without a proxy there are none, and only a counted request teaches.
         checked: whether the Router refuses too large requests before it chooses a deployment, so that no retry follows.
@@ -65,7 +63,6 @@ class Target:
     ignored: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
-    writing_prices: WritingPrices | None = None
     retrievable: Retrievable | None = None
     retried: bool = True
     checked: bool = False
@@ -105,16 +102,12 @@ def of_group(call: Call, policies: Policies, group: str = "") -> Target:
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, **of_request: Any) -> Target:
     """Return a deployment as the target of a request whose policy is resolved; `of_request` has further fields."""
     policy = resolved.policy
-    writer = policy.summary_in_use if policy.compaction == "cost_aware" else None
     return Target(
         model=deployment.model,
         window=window_at(deployment, policy),
         deployment=deployment_key_of(deployment),
         deployment_id=deployment.name.id,
         prices=prices_of(deployment),
-        writing_prices=None
-        if writer is None
-        else writing_prices_of(deployments(writer.model) or (Deployment(writer.model, {}),)),
         policy=policy,
         request_id=request_id,
         ignored=resolved.ignored,

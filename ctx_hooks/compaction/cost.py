@@ -15,28 +15,16 @@ class Prices:
     cache_write: float
 
 
-@dataclass(frozen=True, slots=True)
-class WritingPrices:
-    """Prices of a token that the summary model reads, and of one that it writes, in the currency of `Prices`."""
-
-    read: float
-    written: float
-
-    def of_summary(self, history_tokens: int, max_tokens: int) -> float:
-        """Return the most that a summary costs: the model reads the whole history and writes `max_tokens`."""
-        return history_tokens * self.read + max_tokens * self.written
-
-
 def cost_of(cached_tokens: int, new_tokens: int, prices: Prices) -> float:
     """Return the price of one request's input: the tokens that the cache serves, and those written into it."""
     return cached_tokens * prices.cache_read + new_tokens * prices.cache_write
 
 
-def pays(before_tokens: int, after_tokens: int, prices: Prices, summary_cost: float = 0.0) -> bool:
+def pays(before_tokens: int, after_tokens: int, prices: Prices) -> bool:
     """Whether rewriting `before_tokens` of the cache to `after_tokens` pays within EXPECTED_REQUESTS.
 
-    The provider writes the rewrite into its cache once, and the summary costs `summary_cost`; each later request reads less.
+    The provider writes the rewrite into its cache once; each later request reads less.
     """
-    rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices) + summary_cost
+    rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices)
     saved = (before_tokens - after_tokens) * prices.cache_read * EXPECTED_REQUESTS
     return saved > rewrite

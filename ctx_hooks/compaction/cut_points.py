@@ -29,8 +29,6 @@ LEAST_FREE_FRACTION = 0.03
 """If a compaction would leave less of the room free, it starts from the first message: answers need room, too."""
 LEAST_SETTLING_TOKENS = 8_000
 """With a smaller goal, later ones leave less free than the error of a token ratio: Claude refused first attempts."""
-MOST_TOO_LARGE = 2
-"""After so many too large compactions in a row the next one covers all messages: protected text seldom shrinks."""
 OLDER_FRACTION = 0.5
 """Share of its room for older text beside protected text. At 1,157 requests of sessions, at 32,000 tokens, 0.91 of the names
 that OpenCode's next step uses stay; without it 0.85."""
@@ -100,7 +98,7 @@ class CutPoints:
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:
-        self._history, self._index, self._thresholds = history, history.index, thresholds
+        self._index, self._thresholds = history.index, thresholds
         index, self._preamble_tokens, self._fixed_tokens = history.index, history.preamble_tokens, history.fixed_tokens
         self._points = request_points(index)
         self._settled = [settled_length(index, length) for length in self._points]
@@ -163,8 +161,7 @@ class CutPoints:
 
     def rewrites(self, cut: Cut) -> bool:
         """Whether the last request is the first one with this compaction."""
-        is_first = self._history.seen_tokens <= self._thresholds.trigger.goal_tokens
-        return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
+        return 0 < self._settled[-1] <= cut.length
 
     def target_tokens(self, cut: Cut) -> LocalTokens:
         """Return the target tokens of a compaction, which depend only on its own messages.

@@ -11,7 +11,7 @@ from sys import getsizeof
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
-from ctx_hooks.compaction.cut_points import MOST_TOO_LARGE, Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.quoting import Quoting, added
 from ctx_hooks.compaction.steps import Choice, Outcome, Step, StepReport, long_request, oldest_turns, results
@@ -109,15 +109,14 @@ class _Assembly:
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
         """Return the newest due compaction; of one larger than expected the real size decides when the next is due."""
-        cut, compaction, too_large = self._cut_points.newest(), NONE_YET, 0
+        cut, compaction = self._cut_points.newest(), NONE_YET
         while cut.length > compaction.length:
             compaction = self._compaction(cut)
             fitting = self._cut_points.fitting(cut, compaction.tokens)
             if fitting is not cut:
                 cut, compaction = fitting, self._compaction(fitting)
             made = replace(cut, tokens=compaction.tokens)
-            too_large = too_large + 1 if self._cut_points.is_too_large(made) else 0
-            if too_large > MOST_TOO_LARGE:
+            if self._cut_points.is_too_large(made):  # protected text seldom shrinks: the next one covers all messages
                 cut = self._cut_points.last_after(made)
             elif compaction.tokens > cut.tokens:
                 cut = self._cut_points.newest_after(made)

@@ -150,8 +150,5 @@ def _costs_more(history: History, thresholds: Thresholds, to: Target) -> bool:
     """Whether compacting a request that fits the window costs more than it saves."""
     if to.policy.compaction != "cost_aware" or to.prices is None or to.attempt:
         return False
-    summary, prices, summary_cost = to.policy.summary, to.writing_prices, 0.0
-    if summary is not None and prices is not None:
-        summary_cost = prices.of_summary(history.tokens, summary.max_tokens)
     left_tokens = thresholds.target_tokens_behind(history.fixed_tokens)
-    return not cost.pays(history.tokens, left_tokens, to.prices, summary_cost)
+    return not cost.pays(history.tokens, left_tokens, to.prices)

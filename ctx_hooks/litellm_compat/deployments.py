@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from ctx_hooks.compaction.cost import Prices, WritingPrices
+from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.litellm_compat.registry import PROXY, REGISTERED, SHIPPED, litellm_folder, proxy_router
@@ -98,16 +98,6 @@ def prices_of(deployment: Deployment) -> Prices | None:
     cached = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
     plain, read, written = _stated(deployment, "input_cost_per_token", *cached)
     return Prices(plain, read or plain, written or plain) if isinstance(plain, (int, float)) and plain > 0 else None
-
-
-def writing_prices_of(listed: Iterable[Deployment]) -> WritingPrices | None:
-    """Return the prices of the dearest deployment, the operator's before the model map's; None without any."""
-    prices = [
-        WritingPrices(read, written)
-        for read, written in (_stated(each, "input_cost_per_token", "output_cost_per_token") for each in listed)
-        if isinstance(read, (int, float)) and isinstance(written, (int, float))
-    ]
-    return max(prices, key=lambda p: (p.read, p.written), default=None)
 
 
 def _stated(deployment: Deployment, *names: str) -> list[Any]:

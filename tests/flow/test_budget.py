@@ -27,7 +27,6 @@ import ctx_hooks
 from ctx_hooks.attempts.attempt import Limits
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.compaction.last_resort import BYTES_PER_TOKEN
 from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
 from ctx_hooks.flow import engine
@@ -236,7 +235,6 @@ def test_no_strategy_sends_more_than_the_window(compaction, margin):
 
 
 PLAIN = {(fmt, turns): session(fmt, turns) for fmt in FORMATS for turns in (1, 8)}
-DEAR_MODEL = WritingPrices(read=10.0, written=10.0)
 
 
 class TestWhatCompactingCosts:
@@ -266,13 +264,6 @@ class TestWhatCompactingCosts:
         decision, _ = decided(self.request, target, Limits(window, factor=1.3))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
-
-    @pytest.mark.parametrize(("writing", "compacts"), [(None, True), (WritingPrices(0.0, 0.0), True), (DEAR_MODEL, False)])
-    def test_price_of_written_summary_counts(self, writing, compacts):
-        """Without a cache any compaction pays, unless the summary costs more than all that is saved."""
-        target = to(self.window_tokens, prices=NO_CACHE, compaction="cost_aware", summary={"model": "small"})
-        decision, _ = decided(self.request, replace(target, writing_prices=writing))
-        assert isinstance(decision, Compressed if compacts else Untouched)
 
     def test_retry_asks_for_no_price(self):
         target = to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE)

@@ -4,7 +4,7 @@ import litellm
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.compaction.cost import Prices, WritingPrices
+from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.litellm_compat.call import Call, Deployment
 from ctx_hooks.litellm_compat.deployments import (
     LONGEST_KEY_CHARS,
@@ -13,7 +13,6 @@ from ctx_hooks.litellm_compat.deployments import (
     deployments,
     known_window_tokens,
     prices_of,
-    writing_prices_of,
 )
 
 MODEL = {"model_name": "group", "litellm_params": {"model": "openai/x", "api_key": "k"}, "model_info": {"id": "one"}}
@@ -94,15 +93,6 @@ def test_the_operators_own_prices_come_before_those_of_the_model_map():
     priced = {"input_cost_per_token": 2.0, "cache_read_input_token_cost": 1.0, "cache_creation_input_token_cost": 3.0}
     assert prices_of(Deployment("openai/nobody-knows", priced)) == Prices(2.0, 1.0, 3.0)
     assert prices_of(Deployment("openai/gpt-4o", {"input_cost_per_token": 0})) is None
-
-
-def test_a_summary_costs_what_the_operator_says_before_what_the_model_map_does(proxy_router):
-    known = litellm.model_cost["gpt-4o"]
-    assert writing_prices_of([Deployment("gpt-4o", {})]) == WritingPrices(
-        known["input_cost_per_token"], known["output_cost_per_token"]
-    )
-    proxy_router({**MODEL, "model_info": {"input_cost_per_token": 2.0, "output_cost_per_token": 3.0}})
-    assert writing_prices_of(deployments("group")) == WritingPrices(2.0, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Repeated texts: the latest of equal results stays, and the first of equal system texts; placeholders replace the others.
 
-Codex sends its instructions again when it continues a session: the first copy is in the cached prefix. An earlier result of
-a reading tool is stale once the same call has returned again.
+Codex sends its instructions again when it continues a session: the first copy is in the cached prefix.
 """
 
 from dataclasses import replace
 from typing import TypeVar
 
-from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.tool_texts import call_names, with_text
 from ctx_hooks.conversation import placeholders
@@ -15,20 +13,13 @@ from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolResult
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.runtime.content_cache import digest
-from ctx_hooks.texts.pieces import error_lines
 from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_CHARS = 300
 """A placeholder of about twenty tokens saves nothing in a shorter text."""
 BEGINNING_CHARS = 80
 """Length of a system text's beginning that its placeholder quotes."""
-READERS = frozenset({"Read", "read", "read_file", "read_text_file", "view", "view_file", "open_file", "cat"})
-"""Tools that return only a file's text, of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI, nanobot, Crush,
-Windsurf and MCP's filesystem server. A wrong guess would drop live data ("FAILED: disk full", then "done"): tools that
-report a state (of a job, a queue, a page) are not among them."""
 T = TypeVar("T", bound=Part)
-ERROR_CHARS = 200
-"""A failed result says so in its first characters: it replaces nothing."""
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
@@ -58,27 +49,17 @@ def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversati
 
 
 def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
-    language, older = budget.policy.language, conversation.older_messages
-    calls = call_names(conversation.messages)
-    returned_by: dict[object, str] = {}
-    reads: set[object] = set()
+    older, returned_by = conversation.older_messages, dict[object, str]()
     short: dict[tuple[int, int], ToolResult] = {}
-    for (i, k), call in reversed(calls.items()):
+    for (i, k), (tool, _) in reversed(call_names(conversation.messages).items()):
         result = conversation.messages[i].parts[k]
         if not isinstance(result, ToolResult) or not _comparable(result):
             continue
         text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
-        read = call if call[0] in READERS and tool_texts.paths(call[1]) else None
-        if i in older and not result.is_cut:
-            if text in returned_by:
-                short[i, k] = with_text(result, placeholders.line("repeated", language, tool=returned_by[text]))
-            elif read in reads:
-                reference = budget.reference(result.original_text)
-                short[i, k] = with_text(result, placeholders.line("superseded", language, reference, tool=call[0]))
-        if (i, k) not in short:
-            returned_by[text] = call[0]
-        if read is not None and not any(error_lines(result.text[:ERROR_CHARS])):
-            reads.add(read)
+        if i in older and text in returned_by:
+            short[i, k] = with_text(result, placeholders.line("repeated", budget.policy.language, tool=returned_by[text]))
+        else:
+            returned_by[text] = tool
     return conversation.with_messages(
         tuple(
             message.with_parts(tuple(short.get((i, k), part) for k, part in enumerate(message.parts)))

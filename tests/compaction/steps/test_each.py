@@ -63,34 +63,9 @@ def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
     assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
 
 
-def twice(name, first, second, arguments=None):
-    arguments = arguments or {"file_path": "a.py"}
-    return older(exchange(1, first, name=name, arguments=arguments), exchange(2, second, name=name, arguments=arguments))
-
-
-@pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat"])
-def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_called_the_same(name):
-    messages = twice(name, "version one\n" * 60, "version two\n" * 60)
-    sent = run(older_parts.REPEATS, messages)
-    assert "a newer result" in sent[2]["content"]
-    assert "same output" not in sent[2]["content"]
-    assert sent[4] == messages[4]
-
-
-NO_READERS = [
-    "bash", "get_job_status", "upload_file", "thread_reply", "budget_update", "fetch_messages", "read_file_v2", "open",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NO_READERS)
-def test_results_that_differ_both_stay_unless_the_tool_is_known_to_read(name):
-    messages = twice(name, "FAILED: disk full\n" * 60, "done\n" * 100)
-    assert run(older_parts.REPEATS, messages) == messages
-
-
-def test_a_failed_reading_takes_nothing_away():
-    messages = twice("read_file", "version one\n" * 60, "Error: permission denied\n" * 60)
-    assert run(older_parts.REPEATS, messages) == messages
+def test_results_that_differ_both_stay():
+    read = [exchange(n, f"version {n}\n" * 60, name="read_file", arguments={"path": "a.py"}) for n in (1, 2)]
+    assert run(older_parts.REPEATS, older(*read)) == older(*read)
 
 
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():
