@@ -45,7 +45,6 @@ SAYS = [
     ("operations", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("security", f"at most {WORDS[stream_events.MOST_READ]} events"),
     ("addons", f"A read takes at most {archive.GET_SECONDS} s"),
-    ("addons", f"The texts of one turn, {rounds.MOST_CALLS} at most"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"up to {cut_points.MOST_WORDS_FRACTION} of the budget beside fixed text"),
     ("how_it_works", f"without tools {user_words.DIALOGUE_WORDS_FRACTION} of the target"),

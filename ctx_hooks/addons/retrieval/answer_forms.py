@@ -25,7 +25,9 @@ def plain(answer: Any) -> Mapping[str, Any]:
 
 
 def like(answer: Any, fields: Mapping[str, Any]) -> Any:
-    """Return `fields` in the form of `answer`."""
+    """Return `fields` in the form of an answer or a chunk, which is returned itself if they are its own."""
+    if fields == plain(answer):
+        return answer
     if not isinstance(answer, BaseModel):
         return dict(fields)
     try:
@@ -35,16 +37,6 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
     if hasattr(answer, HIDDEN):
         setattr(made, HIDDEN, getattr(answer, HIDDEN))
     return made
-
-
-def with_fields(answer: Any, fields: Mapping[str, Any]) -> Any:
-    """Return an answer with these fields in place of its own; the same object if none differs."""
-    before = plain(answer)
-    changed = [name for name in fields if fields[name] != before.get(name)]
-    if not (changed and isinstance(answer, BaseModel)):
-        return {**answer, **fields} if changed else answer
-    made = like(answer, fields)
-    return answer.model_copy(update={name: getattr(made, name) for name in changed})
 
 
 def data_of(event: bytes) -> Mapping[str, Any] | None:
@@ -80,26 +72,23 @@ class ShownStream:
     def seen(self, chunk: Any) -> list[Any]:
         """Return what the client sees of a chunk."""
         with failing_open("shows a part of an answer as it came"):
-            return self._seen(chunk)
+            self._last = chunk
+            if isinstance(chunk, (bytes, str)):
+                return self._seen_text(chunk.encode() if isinstance(chunk, str) else chunk)
+            seen = self._answers.seen(plain(chunk))
+            return [] if seen is None else [like(chunk, seen)]
         return [chunk]
 
-    def _seen(self, chunk: Any) -> list[Any]:
-        self._last = chunk
-        if not isinstance(chunk, (bytes, str)):
-            fields = plain(chunk)
-            seen = self._answers.seen(fields)
-            return [] if seen is None else [chunk if seen is fields else like(chunk, seen)]
+    def _seen_text(self, text: bytes) -> list[bytes]:
         shown = []
-        self._rest += chunk.encode() if isinstance(chunk, str) else chunk
+        self._rest += text
         events = EVENT.findall(self._rest)
         self._rest = self._rest[sum(map(len, events)) :]
         for event in events:
             data = data_of(event)
             seen = None if data is None else self._answers.seen(data)
-            if seen is data:
-                shown.append(event)
-            elif seen is not None:
-                shown.append(event_bytes(seen))
+            if seen is not None:
+                shown.append(event if seen == data else event_bytes(seen))
         return shown
 
     def turn(self) -> Turn | None:

@@ -3,17 +3,17 @@
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ctx_hooks.addons.retrieval.answer_forms import ShownStream, plain, with_fields
+from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.answers import Turn, results_of
-from ctx_hooks.addons.retrieval.tool import NO_ROOM, NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.addons.retrieval.tool import LEAST_PAGE_BYTES, NO_ROOM, NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.attempts.request import Request, format_of
+from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.flow.running import Running
-from ctx_hooks.formats import ANTHROPIC, CHAT, WIRE_FORMATS
+from ctx_hooks.formats import ANTHROPIC, CHAT
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
 from ctx_hooks.litellm_compat.logged import price
@@ -23,13 +23,10 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import pool
 from ctx_hooks.telemetry.events import CallNames, RetrievalEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.texts.pieces import utf8_bytes
 
 NAME = "retrieval"
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last one may call no tool, so that it ends with an answer."""
-MOST_CALLS = 50
-"""Answered calls of one turn, each in a thread for up to PAGE_SECONDS; a model can be made to write thousands."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text takes less."""
 COST_HEADER = "x-litellm-response-cost"
@@ -84,40 +81,25 @@ class Rounds:
         self._messages: list[Mapping[str, Any]] = []
 
     async def whole(self, answer: Any) -> Any:
-        """Return an answer as the client sees it; the same object if it has no hidden calls.
-
-        If a further call fails, it is the earlier text, marked as cut off; raises its error if nothing was said before.
-        """
+        """Return an answer as the client sees it, the same object if nothing is hidden; a further call may raise."""
         try:
             return answer if self._offers.of(self._request_ids[0]) is None else await self._joined(answer)
         finally:
             self._end()
 
     async def _joined(self, answer: Any) -> Any:
-        answers, turn, is_whole = [plain(answer)], None, True
+        answers, turn = [plain(answer)], None
         with failing_open("shows an answer as it came"):
             turn = self._form.turn_of(answers[0])
         if turn is None:
             return answer
         if turn.hidden:
             self._add_cost(self._fields, answer)
-        try:
-            while is_whole and self._goes_on(turn):
-                asked = await self._further(turn, stream=False)
-                is_whole = asked is not None
-                if asked is not None:
-                    self._add_cost(*asked)
-                    answers.append(plain(asked[1]))
-                    turn = self._form.turn_of(answers[-1])
-        except Exception as error:
-            is_whole = False
-            said = WIRE_FORMATS[self._form.format].read(self._form.sent_back(self._form.joined(answers)))
-            if not any(message.text.strip() or message.calls for message in said.messages):
-                raise
-            logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
-        with failing_open("shows an answer as it came"):
-            return with_fields(answer, self._form.joined(answers, is_whole=is_whole))
-        return answer
+        while self._goes_on(turn) and (asked := await self._further(turn, stream=False)) is not None:
+            self._add_cost(*asked)
+            answers.append(plain(asked[1]))
+            turn = self._form.turn_of(answers[-1])
+        return like(answer, self._form.joined(answers))
 
     async def streamed(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client sees them, each at once except the end of a round.
@@ -202,29 +184,30 @@ class Rounds:
 
 
 async def answers_of(archive: Archive, offer: Offer, calls: Sequence[str]) -> list[str]:
-    """Return the results of one turn's calls with these arguments, at most as much as the window has room for.
+    """Return the results of one turn's calls with these arguments: they share what the window has room for.
 
     An unknown, an expired and another tenant's handle take the same path to the same answer. Raises nothing.
     """
-    left_bytes: float = offer.most_bytes
+    share_bytes = offer.most_bytes / max(1, len(calls))
+    if share_bytes < LEAST_PAGE_BYTES:
+        return [NO_ROOM] * len(calls)
     texts: list[str] = []
-    for n, arguments in enumerate(calls[:MOST_CALLS]):
+    for arguments in calls:
         page = None
         try:
-            page = await _page(archive, offer, arguments, left_bytes / (min(len(calls), MOST_CALLS) - n))
+            page = await _page(archive, offer, arguments, share_bytes)
         except Exception as error:  # noqa: BLE001 - the model goes on without; the log names neither text nor owner
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         with failing_open("tells of no retrieval"):
-            event = RetrievalEvent("retrieval", time.time(), offer.call, "archive", len(page or ""))
-            emit(replace(event, source="none") if page is None else event)
+            source: Literal["archive", "none"] = "none" if page is None else "archive"
+            emit(RetrievalEvent("retrieval", time.time(), offer.call, source, len(page or "")))
         texts.append(NOT_AVAILABLE if page is None else page)
-        left_bytes -= utf8_bytes(texts[-1])
-    return texts + [NO_ROOM] * (len(calls) - len(texts))
+    return texts
 
 
 async def _page(archive: Archive, offer: Offer, arguments: str, most_bytes: float) -> str | None:
     asked = asked_of(arguments)
-    text = await archive.get(offer.settings, offer.tenant, asked.handle) if asked.handle else None
+    text = await archive.get(offer.settings, offer.tenant, asked.handle) if is_handle(asked.handle) else None
     if text is None:
         return None
     return await pool.run(offer.tenant, lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))

@@ -2,23 +2,21 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import ANTHROPIC, CHAT, Format
-from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import listed, mapping_or_empty
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.texts.pieces import utf8_bytes
 
 PAGE_CHARS = 8_000
-"""Default for the result of one call: 2,000 tokens, as much as the package appends by itself."""
-MOST_PAGE_CHARS = 40_000
-"""10,000 tokens: a third of the smallest window without a warning."""
+"""Of the result of one call: 2,000 tokens, as much as the package appends by itself."""
 NOT_AVAILABLE = "not available"
 """The answer to an unknown, an expired and another tenant's handle: the same, so that it reveals nothing."""
 NO_ROOM = "the context window has no room for this text now: ask for fewer texts at once"
@@ -36,13 +34,6 @@ _PARAMETERS: Mapping[str, Any] = {
         "handle": {"type": "string", "description": f"As in {RETRIEVE}(HANDLE)."},
         "query": {"type": "string", "description": "Words of what is looked for."},
         "offset": {"type": "integer", "minimum": 0, "default": 0},
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MOST_PAGE_CHARS,
-            "default": PAGE_CHARS,
-            "description": "Most characters.",
-        },
     },
     "required": ["handle"],
 }
@@ -88,47 +79,40 @@ def definition(fmt: Format) -> Mapping[str, Any]:
     return {"type": "function", **function, "strict": False}  # OpenAI's default is true, which allows of no optional field
 
 
-class Asked(NamedTuple):
+class Asked(BaseModel):
     """What a call asks for: the lines of a text that match the query, or else a page; the handle "" names no text."""
 
-    handle: str
+    handle: str = ""
     query: str = ""
-    offset_chars: int = 0
-    limit_chars: int = PAGE_CHARS
+    offset: int = Field(default=0, ge=0)
 
 
 def asked_of(arguments: str) -> Asked:
-    """Read the arguments of a call, which are JSON; a wrong argument counts as absent."""
-    fields = mapping_or_empty(parsed(arguments))
-    handle = text_or_empty(fields.get("handle")).strip().lower()
-    return Asked(
-        handle if is_handle(handle) else "",
-        text_or_empty(fields.get("query")).strip(),
-        _number(fields.get("offset"), 0),
-        min(MOST_PAGE_CHARS, _number(fields.get("limit"), PAGE_CHARS) or PAGE_CHARS),
-    )
+    """Read the arguments of a call; wrong ones name no text."""
+    try:
+        return Asked.model_validate_json(arguments)
+    except ValidationError:
+        return Asked()
 
 
 def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
-    """Return the requested part of a text, at most `most_bytes`, below a line that names the part.
+    """Return the requested part of a text, PAGE_CHARS and `most_bytes` at most, below a line that names the part.
 
-    >>> print(page_of("one two three", Asked("", offset_chars=4, limit_chars=3)))
-    [characters 4 to 7 of 13]
-    two
-    >>> print(page_of("the port is 8080", Asked("", query="port")))
+    >>> print(page_of("one two three", Asked(offset=4)))
+    [characters 4 to 13 of 13]
+    two three
+    >>> print(page_of("the port is 8080", Asked(query="port")))
     [the lines that match best, of 16 characters; with their offsets]
     0: the port is 8080
     """
-    if most_bytes < LEAST_PAGE_BYTES:
-        return NO_ROOM
     bytes_per_char = utf8_bytes(text) / max(1, len(text))
-    limit_chars = int(min(asked.limit_chars, most_bytes / max(1, bytes_per_char)))
-    less = "; the context window has no room for more at once" * (limit_chars < min(asked.limit_chars, len(text)))
-    if asked.query:
+    limit_chars = int(min(PAGE_CHARS, most_bytes / max(1, bytes_per_char)))
+    less = "; the context window has no room for more at once" * (limit_chars < min(PAGE_CHARS, len(text)))
+    if asked.query.strip():
         lines = list(_best_lines(text, asked.query, limit_chars))
         heading = "the lines that match best" if lines else "no line matches"
         return "\n".join((f"[{heading}, of {len(text)} characters; with their offsets{less}]", *lines))
-    start = min(asked.offset_chars, len(text))
+    start = min(asked.offset, len(text))
     end = min(len(text), start + limit_chars)
     return f"[characters {start} to {end} of {len(text)}{less}]\n{text[start:end]}"
 
@@ -147,14 +131,6 @@ def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
         if scores[n] <= 0 or limit_chars < 0:
             return
         yield line
-
-
-def _number(value: Any, otherwise: int) -> int:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return otherwise
-    return int(number) if math.isfinite(number) and number >= 0 else otherwise
 
 
 def _name(tool: Any) -> Any:

@@ -9,19 +9,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from ctx_hooks.conversation.model import ToolCall
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import WIRE_FORMATS, Format
-from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.texts.json_text import parsed
 
 Fields: TypeAlias = Mapping[str, Any]
 """The fields of an answer, of an event of its stream, or of a part: a call of chat, a block of Anthropic's messages,
 an item of Responses."""
-CUT_OFF = frozenset(
-    {"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"}
-    | {"incomplete", "failed", "cancelled", "in_progress", "queued", ""}
-)
-"""Reasons for which OpenAI and Anthropic stop before the model has finished: the last call may be incomplete."""
-ENDS_WITHOUT_CALLS = {"tool_calls": "stop", "function_call": "stop", "tool_use": "end_turn"}
-"""From the end reason of an answer with calls to the end reason without them."""
+FINISHED = {"tool_calls": "stop", "tool_use": "end_turn"} | {name: name for name in ("stop", "end_turn", "completed")}
+"""The end reason of a finished answer, and the reason without its calls. With any other the last call may be incomplete."""
 
 
 class Turn(NamedTuple):
@@ -36,25 +31,21 @@ class Turn(NamedTuple):
 
 
 class Grown:
-    """A part of an answer to whose fields a stream adds pieces of text, or values of a list."""
+    """A part of an answer to whose fields a stream adds pieces of text."""
 
     def __init__(self, fields: Fields) -> None:
         self.fields = dict(fields)
-        self._pieces = defaultdict[str, list[Any]](list)
+        self._pieces = defaultdict[str, list[str]](list)
 
     def add(self, field: str, piece: Any) -> None:
-        """Add a piece to a field."""
-        if piece:
+        """Add a piece to a field, which it replaces if that has another type, such as `input: {}`."""
+        if piece and isinstance(piece, str):
             self._pieces[field].append(piece)
 
     def whole(self) -> dict[str, Any]:
-        """Return the fields with their pieces, which replace a value of another type such as `input: {}`."""
-        whole = dict(self.fields)
-        for field, pieces in self._pieces.items():
-            is_text = isinstance(pieces[0], str)
-            begun = whole.get(field)
-            whole[field] = text_or_empty(begun) + "".join(pieces) if is_text else [*listed(begun), *pieces]
-        return whole
+        """Return the fields with their pieces."""
+        grown = {name: text_or_empty(self.fields.get(name)) + "".join(pieces) for name, pieces in self._pieces.items()}
+        return {**self.fields, **grown}
 
 
 class Answers(ABC):
@@ -63,8 +54,6 @@ class Answers(ABC):
     format: ClassVar[Format]
     parts_field: ClassVar[str]
     reason_field: ClassVar[str]
-    cut_off: ClassVar[str]
-    """The reason with which a cut-off answer ends."""
 
     @staticmethod
     def body(answer: Fields) -> Fields:
@@ -73,17 +62,12 @@ class Answers(ABC):
 
     @staticmethod
     @abstractmethod
-    def call(part: Fields) -> ToolCall | None:
-        """Return a part as a call that needs an answer, its arguments unchanged; None for any other part."""
-
-    @staticmethod
-    @abstractmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:
         """Return the messages that bring an answer back to the provider."""
 
     @staticmethod
     @abstractmethod
-    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str) -> Fields:
         """Return the fields, except the usage, in which the joined answer with these parts differs from the first."""
 
     @staticmethod
@@ -99,31 +83,26 @@ class Answers(ABC):
     @classmethod
     def turn_of(cls, answer: Fields) -> Turn:
         """Return a whole answer as a turn."""
-        calls = [call for call in map(cls.call, cls.parts(answer)) if call is not None]
+        messages = cls.sent_back(answer)
+        calls = [call for message in WIRE_FORMATS[cls.format].read(messages).messages for call in message.calls]
         hidden = tuple(call for call in calls if call.name == RETRIEVE)
-        are_named = all(call.id for call in calls) and len({call.id for call in calls}) == len(calls)
-        is_whole = text_or_empty(cls.body(answer).get(cls.reason_field)) not in CUT_OFF
-        waits = bool(hidden) and len(hidden) == len(calls) and are_named and is_whole
-        return Turn(cls.sent_back(answer), hidden, waits)
+        own_ids = {call.id for call in calls if call.id}
+        is_finished = cls.body(answer).get(cls.reason_field) in FINISHED
+        return Turn(messages, hidden, is_finished and 0 < len(hidden) == len(calls) == len(own_ids))
 
     @classmethod
-    def joined(cls, answers: Sequence[Fields], *, is_whole: bool = True) -> Fields:
-        """Return the answers of a request as one, without hidden calls; if it is not whole, its reason is `cut_off`."""
+    def joined(cls, answers: Sequence[Fields]) -> Fields:
+        """Return the answers of a request as one, without hidden calls."""
         parts = [part for answer in answers for part in cls.parts(answer)]
-        shown, first = [part for part in parts if not cls.is_hidden(part)], cls.cleaned(answers[0])
-        if len(answers) == 1 and is_whole and len(shown) == len(parts):
+        shown, first = [part for part in parts if not is_hidden(part)], cls.cleaned(answers[0])
+        if len(answers) == 1 and len(shown) == len(parts):
             return first
+        reason = text_or_empty(cls.body(answers[-1]).get(cls.reason_field))
+        if not any(part.get("type") in ("function", "tool_use") for part in shown):
+            reason = FINISHED.get(reason, reason)
         usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
         usage = {"usage": total(usages)} if usages else {}
-        reason = text_or_empty(cls.body(answers[-1]).get(cls.reason_field)) if is_whole else cls.cut_off
-        ended = reason if any(map(cls.call, shown)) else ENDS_WITHOUT_CALLS.get(reason, reason)
-        return {**first, **cls.joined_fields(answers, shown, ended or None), **usage}
-
-    @classmethod
-    def is_hidden(cls, part: Fields) -> bool:
-        """Whether a part calls the hidden tool."""
-        call = cls.call(part)
-        return call is not None and call.name == RETRIEVE
+        return {**first, **cls.joined_fields(answers, shown, reason), **usage}
 
     def __init__(self) -> None:
         self.before: list[Fields] = []
@@ -136,7 +115,7 @@ class Answers(ABC):
 
     @abstractmethod
     def seen(self, event: Fields) -> Fields | None:
-        """Return the client's view of an event: the same object, a changed one, or None if it is hidden or withheld."""
+        """Return the client's view of an event, None if it is hidden or withheld."""
 
     @abstractmethod
     def answer(self) -> Fields:
@@ -159,6 +138,11 @@ class Answers(ABC):
         """Return the withheld end of the last answer, with the usage of all."""
         whole = self.joined([*self.before, self.answer()])
         return [self.ending(event, whole) for event in self.withheld]
+
+
+def is_hidden(part: Fields) -> bool:
+    """Whether a part of an answer calls the hidden tool."""
+    return RETRIEVE in (part.get("name"), mapping_or_empty(part.get("function")).get("name"))
 
 
 def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> Sequence[Fields]:
@@ -186,6 +170,6 @@ def total(usages: Sequence[Fields]) -> dict[str, Any]:
     return summed
 
 
-def object_of(arguments: str) -> dict[str, Any]:
+def object_of(arguments: Any) -> dict[str, Any]:
     """Return the arguments of a call as an object, empty if they are none: providers accept nothing else back."""
-    return dict(mapping_or_empty(parsed(arguments)))
+    return dict(mapping_or_empty(parsed(arguments) if isinstance(arguments, str) else arguments))

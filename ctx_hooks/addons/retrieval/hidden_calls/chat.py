@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, object_of
-from ctx_hooks.conversation.model import ToolCall
-from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, is_hidden, object_of
 from ctx_hooks.formats import CHAT
+from ctx_hooks.formats.fields import compact_json, mapping_or_empty
 
 BETWEEN = "\n\n"
 """Separates the texts of two answers: a chat message has one text."""
 HEAD = ("id", "created", "model", "system_fingerprint")
 """The common fields of all chunks of a stream, by which clients join them."""
 TEXTS = ("content", "reasoning_content")
-SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
+SENT_BACK = ("reasoning_content", "thinking_blocks")
 """Fields of LiteLLM's chat messages beside text and calls, which it accepts back."""
 
 
@@ -35,20 +34,19 @@ class _Chat(Answers):
     format = CHAT
     parts_field = "tool_calls"
     reason_field = "finish_reason"
-    cut_off = "length"
 
     _head: Fields | None = None
     _has_text = False
 
     def begin(self) -> None:
         super().begin()
-        self._message = Grown({"provider_specific_fields": {}})
+        self._message = Grown({})
         self._thinking: list[Grown] = []
         self._calls: list[_Call] = []
         self._newest: dict[Any, _Call] = {}
         self._reason: str | None = None
         self._usage: Fields | None = None
-        self._is_separated = not self._has_text
+        self._between = BETWEEN if self._has_text else ""
 
     def seen(self, event: Fields) -> Fields | None:
         choice = _choice(event)
@@ -57,37 +55,32 @@ class _Chat(Answers):
         if not choice and not event.get("usage"):
             return event  # an error, or what a server adds
         chunk = {**event, **self._head} if self.before else event
-        delta = choice.get("delta") or {}
         self._usage = chunk.get("usage") or self._usage
         self._reason = choice.get("finish_reason") or self._reason
+        delta = choice.get("delta") or {}
         shown = self._shown(delta)
-        says_anything = any(shown.values())
+        is_empty = shown != delta and not any(shown.values())
         if self._reason is None and not chunk.get("usage"):
-            return chunk if shown is delta else _with_delta(chunk, shown) if says_anything else None
+            return None if is_empty else _with_delta(chunk, shown)
         self.withheld.append(_with_delta(chunk, {}) if choice else chunk)
-        said = _with_delta(chunk, shown, finish_reason=None) if says_anything else {}
+        said = _with_delta(chunk, shown, finish_reason=None) if any(shown.values()) else {}
         return {name: value for name, value in said.items() if name != "usage"} or None
 
-    def _shown(self, delta: Fields) -> Fields:
-        """Note a delta and return the client's view of it, the same object if nothing is hidden."""
+    def _shown(self, delta: Fields) -> dict[str, Any]:
+        """Note a delta and return the client's view of it."""
         for name in TEXTS:
             self._message.add(name, delta.get(name))
         for piece in delta.get("thinking_blocks") or ():
             self._note_thinking(piece)
-        given = delta.get("provider_specific_fields") or {}  # LiteLLM repeats the blocks there
-        known = {name: value for name, value in given.items() if value is not None and name != "thinking_blocks"}
-        self._message.fields["provider_specific_fields"] |= known
-        pieces = list(delta.get("tool_calls") or ())
-        kept = [piece for piece in map(self._noted, pieces) if piece is not None]
-        changed: dict[str, Any] = {} if kept == pieces else {"tool_calls": kept or None}
+        shown = dict(delta)
+        if calls := delta.get("tool_calls"):
+            shown["tool_calls"] = [piece for piece in map(self._noted, calls) if piece is not None] or None
         if delta.get("content"):
-            if not self._is_separated:
-                changed["content"] = BETWEEN + delta["content"]
-            self._is_separated = self._has_text = True
+            shown["content"] = self._between + delta["content"]
+            self._between, self._has_text = "", True
         if self.before and delta.get("role"):
-            changed["role"] = None
-        shown = {**delta, **changed} if changed else delta
-        return {} if (changed or self.before) and not any(shown.values()) else shown
+            shown["role"] = None
+        return shown
 
     def _note_thinking(self, piece: Fields) -> None:
         """Note a piece of thinking, which continues the block before unless a signature has closed that block."""
@@ -102,12 +95,12 @@ class _Chat(Answers):
         index, function = piece.get("index"), piece.get("function") or {}
         call = self._newest.get(index)
         if call is None or (piece.get("id") and piece["id"] != call.fields.get("id")):
-            number = None if _name(piece) == RETRIEVE else next(self.places)
+            number = None if is_hidden(piece) else next(self.places)
             call = _Call(_without_none(piece), Grown(_without_none({**function, "arguments": ""})), number)
             self._newest[index] = call
             self._calls.append(call)
         call.function.add("arguments", function.get("arguments"))
-        return None if call.number is None else piece if call.number == index else {**piece, "index": call.number}
+        return None if call.number is None else {**piece, "index": call.number}
 
     def answer(self) -> Fields:
         thinking = [block.whole() for block in self._thinking]
@@ -125,10 +118,6 @@ class _Chat(Answers):
         return {**_message(answer), "finish_reason": _choice(answer).get("finish_reason")}
 
     @staticmethod
-    def call(part: Fields) -> ToolCall | None:
-        return ToolCall(str(part.get("id") or ""), _name(part), (part.get("function") or {}).get("arguments") or "")
-
-    @staticmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:
         message = _message(answer)
         calls = [_call_sent_back(call) for call in message.get("tool_calls") or ()]
@@ -136,22 +125,21 @@ class _Chat(Answers):
         return ({"role": "assistant", "content": message.get("content") or (None if calls else ""), **said},)
 
     @staticmethod
-    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str) -> Fields:
         messages = list(map(_message, answers))
         message = {name: value for name, value in messages[-1].items() if name != "tool_calls"}
         text, thoughts = (BETWEEN.join(m[name] for m in messages if m.get(name)) for name in TEXTS)
         blocks = [block for m in messages for block in m.get("thinking_blocks") or ()]
         said = {"tool_calls": shown, "reasoning_content": thoughts, "thinking_blocks": blocks}
         message |= {"content": text or (None if shown else ""), **{name: value for name, value in said.items() if value}}
-        return {"choices": [{**_choice(answers[-1]), "message": message, "finish_reason": reason}]}
+        return {"choices": [{**_choice(answers[-1]), "message": message, "finish_reason": reason or None}]}
 
 
 def _call_sent_back(call: Fields) -> dict[str, Any]:
     """Return a call in a message's form: servers behind LiteLLM read its arguments, and fail if they are not JSON."""
-    function = dict(call.get("function") or {})
-    if not object_of(function.get("arguments") or ""):
-        function["arguments"] = "{}"
-    return {"type": "function", **_without_none(call), "function": function}
+    function = mapping_or_empty(call.get("function"))
+    read = {**function, "arguments": compact_json(object_of(function.get("arguments") or ""))}
+    return {"type": "function", **_without_none(call), "function": read}
 
 
 def _without_none(fields: Fields) -> dict[str, Any]:
@@ -171,10 +159,6 @@ def _choice(answer: Fields) -> Fields:
 
 def _message(answer: Fields) -> Fields:
     return _choice(answer).get("message") or {}
-
-
-def _name(call: Fields) -> str:
-    return str((call.get("function") or {}).get("name") or "")
 
 
 FORM = _Chat

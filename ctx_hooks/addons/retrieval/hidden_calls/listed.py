@@ -1,19 +1,14 @@
 """Calls of the hidden tool in answers that are lists of parts: Anthropic's blocks, and the items of OpenAI's Responses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, ClassVar
 
-from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, object_of
-from ctx_hooks.conversation.model import ToolCall
-from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Fields, Grown, is_hidden, object_of
 from ctx_hooks.formats import ANTHROPIC, RESPONSES
 from ctx_hooks.formats.fields import compact_json, listed, mapping_or_empty
 
 REASONING = "reasoning"
-WAITS_FOR_NOBODY = frozenset(
-    {"message", REASONING, "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"}
-)
-"""Items that no client answers. Any other item goes to the client, even a call of an unknown kind."""
 END = ("status", "incomplete_details", "error", "completed_at")
 """The fields of a response that say how it ended."""
 EVENT = "response."
@@ -33,37 +28,31 @@ class _Listed(Answers):
     """The field of an event that has a part."""
     number_field: ClassVar[str]
     """The field of an event that has its part's number."""
-    grown_by: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """The field of a part that each kind of delta adds to, and the delta's own field."""
 
     def begin(self) -> None:
         super().begin()
         self.opened: list[Fields] = []
         self.grown: dict[Any, Grown] = {}
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[Any, int | None] = {}
 
     def seen(self, event: Fields) -> Fields | None:
-        kind = _kind(event)
+        kind, number, part = _kind(event), event.get(self.number_field), event.get(self.part_field)
         if kind in self.opening:
             self.opened.append(event)
             return None if self.before else event
         if kind in self.endings:
             self.withheld.append(event)
             return None
-        part, number = mapping_or_empty(event.get(self.part_field)), event.get(self.number_field)
-        key = number if isinstance(number, int) else event.get("item_id") or part.get("id")
-        if part:
-            self.grown[key] = Grown(part)
-        grown, delta = self.grown.get(key, Grown({})), mapping_or_empty(event.get("delta"))
-        if (adds := self.grown_by.get(str(delta.get("type")))) is not None:
-            grown.add(adds[0], delta.get(adds[1]))
-        if self.is_hidden(grown.fields):
-            return None
-        if number is None:
+        if isinstance(part, Mapping):
+            self.grown[number] = Grown(part)
+            if kind == self.part_begins:
+                self._numbers[number] = None if is_hidden(part) else next(self.places)
+        if number not in self._numbers:
             return event
-        if kind == self.part_begins or key not in self._numbers:
-            self._numbers[key] = next(self.places)
-        return event if self._numbers[key] == number else {**event, self.number_field: self._numbers[key]}
+        for name, piece in mapping_or_empty(event.get("delta")).items():
+            self.grown[number].add("input" if name == "partial_json" else name, piece if name != "type" else None)
+        shown_number = self._numbers[number]
+        return None if shown_number is None else {**event, self.number_field: shown_number}
 
 
 class _Messages(_Listed):
@@ -72,19 +61,11 @@ class _Messages(_Listed):
     format = ANTHROPIC
     parts_field = "content"
     reason_field = "stop_reason"
-    cut_off = "max_tokens"
     opening = frozenset({"message_start"})
     endings = frozenset({"message_delta", "message_stop"})
     part_begins = "content_block_start"
     part_field = "content_block"
     number_field = "index"
-    grown_by: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "text_delta": ("text", "text"),
-        "thinking_delta": ("thinking", "thinking"),
-        "signature_delta": ("signature", "signature"),
-        "input_json_delta": ("input", "partial_json"),
-        "citations_delta": ("citations", "citation"),
-    }
 
     def answer(self) -> Fields:
         """Return the newest answer; the usage of later events replaces the figures of earlier ones."""
@@ -107,24 +88,16 @@ class _Messages(_Listed):
         return {**event, "delta": {**delta, **ended}, **({"usage": whole["usage"]} if self.before else {})}
 
     @staticmethod
-    def call(part: Fields) -> ToolCall | None:
-        given = part.get("input")
-        arguments = given if isinstance(given, str) else compact_json(given)
-        is_call = part.get("type") == "tool_use"
-        return ToolCall(str(part.get("id") or ""), str(part.get("name")), arguments) if is_call else None
-
-    @staticmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:
         """Return one message without empty texts: providers refuse these if they come back."""
         parts = _Messages.parts(answer)
         said = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
-        read = [{**part, "input": object_of(part["input"])} if isinstance(part.get("input"), str) else part for part in said]
-        return ({"role": "assistant", "content": read},)
+        return ({"role": "assistant", "content": [_readable(part, "input", object_of) for part in said]},)
 
     @staticmethod
-    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str) -> Fields:
         sequence = {name: answers[-1][name] for name in ("stop_sequence",) if name in answers[-1]}
-        return {"content": shown, "stop_reason": reason, **sequence}
+        return {"content": shown, "stop_reason": reason or None, **sequence}
 
 
 class _Responses(_Listed):
@@ -133,49 +106,35 @@ class _Responses(_Listed):
     format = RESPONSES
     parts_field = "output"
     reason_field = "status"
-    cut_off = "incomplete"
     opening = frozenset({"response.created", "response.in_progress", "response.queued"})
     endings = frozenset({"response.completed", "response.incomplete", "response.failed"})
     part_begins = "response.output_item.added"
     part_field = "item"
     number_field = "output_index"
 
-    _next_number: int | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self._sequence = count()
 
     def seen(self, event: Fields) -> Fields | None:
         shown = super().seen(event)
         if shown is None:
             return None
-        response = mapping_or_empty(shown.get("response"))
-        cleaned = self.cleaned(response)
-        return self._numbered(shown if cleaned is response else {**shown, "response": cleaned})
+        response = shown.get("response")
+        cleaned = {"response": _Responses.cleaned(response)} if isinstance(response, Mapping) else {}
+        return self._numbered({**shown, **cleaned})
 
     def _numbered(self, event: Fields) -> Fields:
-        """Return an event with the number after that of the last one; the first has the provider's."""
-        given = event.get("sequence_number")
-        if not isinstance(given, int):
-            return event
-        number = given if self._next_number is None else self._next_number
-        self._next_number = number + 1
-        return event if number == given else {**event, "sequence_number": number}
+        return {**event, "sequence_number": next(self._sequence)} if "sequence_number" in event else event
 
     def answer(self) -> Fields:
-        """Return the answer of the last event, with the streamed items that some servers leave out there."""
+        """Return the answer of the last event with the streamed items, which some servers leave out there."""
         end = self.withheld[-1] if self.withheld else {}
-        response = mapping_or_empty(end.get("response"))
-        output = response.get("output") or [item.fields for item in self.grown.values()]
-        return {**response, "status": _kind(end).removeprefix(EVENT) if end else "", "output": output}
+        status = _kind(end).removeprefix(EVENT) if end else ""
+        return {**mapping_or_empty(end.get("response")), "status": status, "output": [i.fields for i in self.grown.values()]}
 
     def ending(self, event: Fields, whole: Fields) -> Fields:
         return self._numbered({**event, "response": whole})
-
-    @staticmethod
-    def call(part: Fields) -> ToolCall | None:
-        kind = str(part.get("type"))
-        if kind in WAITS_FOR_NOBODY:
-            return None
-        name = str(part.get("name")) if kind == "function_call" else kind
-        return ToolCall(str(part.get("call_id") or ""), name, str(part.get("arguments") or ""))
 
     @staticmethod
     def sent_back(answer: Fields) -> Sequence[Fields]:
@@ -188,26 +147,24 @@ class _Responses(_Listed):
         parts = _Responses.parts(answer)
         kept = [part for part in parts if part.get("type") != REASONING or part.get("encrypted_content")]
         unsent = () if len(kept) == len(parts) else ("id",)
-        return [{name: value for name, value in _readable(part).items() if name not in unsent} for part in _followed(kept)]
+        items = [{name: value for name, value in part.items() if name not in unsent} for part in _followed(kept)]
+        return [_readable(item, "arguments", lambda given: compact_json(object_of(given))) for item in items]
 
     @staticmethod
     def cleaned(answer: Fields) -> Fields:
         """Return a response that does not say that its request offered the hidden tool."""
         tools = listed(answer.get("tools"))
-        kept = [tool for tool in tools if mapping_or_empty(tool).get("name") != RETRIEVE]
+        kept = [tool for tool in tools if not is_hidden(mapping_or_empty(tool))]
         return answer if len(kept) == len(tools) else {**answer, "tools": kept}
 
     @staticmethod
-    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str | None) -> Fields:
-        end = {name: answers[-1][name] for name in END if name in answers[-1]}
-        cut_off = {"status": reason, "incomplete_details": {"reason": "max_output_tokens"}}
-        return {**(cut_off if reason not in (None, answers[-1].get("status")) else end), "output": _followed(shown)}
+    def joined_fields(answers: Sequence[Fields], shown: Sequence[Fields], reason: str) -> Fields:  # noqa: ARG004
+        return {**{name: answers[-1][name] for name in END if name in answers[-1]}, "output": _followed(shown)}
 
 
-def _readable(item: Fields) -> Fields:
-    """Return a call with arguments that are JSON, which servers behind LiteLLM read."""
-    is_unreadable = "arguments" in item and not object_of(str(item["arguments"] or ""))
-    return {**item, "arguments": "{}"} if is_unreadable else item
+def _readable(part: Fields, field: str, read: Callable[[Any], Any]) -> Fields:
+    """Return a part with the arguments of its call, if it is one, as an object: servers fail if they are none."""
+    return {**part, field: read(part[field])} if field in part else part
 
 
 def _followed(items: Sequence[Fields]) -> list[Fields]:
