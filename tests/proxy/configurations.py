@@ -1,9 +1,12 @@
-"""Configurations of proxies."""
+"""Configurations of proxies, and what LiteLLM does otherwise from a version on where nothing else tells."""
 
+import inspect
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import litellm
 from routes import MODELS, NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +18,15 @@ from ctx_hooks.store import shared_store
 archive.GET_SECONDS = shared_store.HURRY_SECONDS = shared_store.SLOW_SECONDS = 30.0
 """
 """Lines of a module that a proxy imports: a busy machine is no broken store."""
+LITELLM = tuple(int(number) for number in version("litellm").split(".")[:2])
+TELLS_TRANSLATED_OVERFLOWS = LITELLM >= (1, 106)
+"""Whether an overflow inside a stream that LiteLLM translates is an error to the Router."""
+STATES_STREAMED_USAGE = LITELLM >= (1, 108)
+"""Whether streams of Google's route to other providers state their usage; before, LiteLLM did not ask these for it."""
+CONTINUES_CHAT = "enable_mid_stream_fallback_continuation" in inspect.signature(litellm.Router.__init__).parameters
+"""Whether the Router can go on with a broken chat stream at a fallback."""
+ENDS_WITH_DONE = LITELLM < (1, 110)
+"""Whether a stream of `/v1/responses` ends with `[DONE]`, which OpenAI's own does not."""
 GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}
 WINDOW = 3_000
 BELIEVED = 200_000

@@ -13,9 +13,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from answering_server import answering
-from configurations import GENERAL, PATIENT, PLUGIN, WINDOW, configuration, importable, on_path
+from configurations import CONTINUES_CHAT, GENERAL, PATIENT, PLUGIN, WINDOW, configuration, importable, on_path
 from fastapi import Request, Response
-from litellm_versions import CONTINUES_CHAT
 from on_demand import ON_DEMAND
 from proxies import Proxy
 from retrieving import seek

@@ -10,7 +10,7 @@ from typing import Any
 import assembled
 import httpx
 import pytest
-from litellm_versions import ENDS_WITH_DONE
+from configurations import ENDS_WITH_DONE
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session

@@ -63,7 +63,7 @@ RESPONSES = Route("/v1/responses", "openai-responses", "chat", "fitted", "hopele
 GEMINI = Route("/v1beta/models/", "gemini", "gemini", "fitted-gemini", "hopeless-gemini")
 GEMINI_TO_OPENAI = Route("/models/", "gemini", "chat", "fitted", "hopeless")
 CURSOR = Route("/cursor/chat/completions", "openai-responses", "cursor-whole", "cursor-known", "hopeless")
-"""Takes Responses requests to a chat route, where the proxy and the Router write to different metadata."""
+"""Takes Responses requests to a chat route, whose proxy and Router write to different metadata; and chat requests."""
 ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, GEMINI, GEMINI_TO_OPENAI)
 NAMES = ("chat", "messages", "messages-to-openai", "responses", "gemini", "gemini-to-openai")
 MODELS = {"messages": "anthropic/claude-served", "gemini": "gemini/served"}

@@ -2,9 +2,8 @@
 
 import json
 
-import litellm_versions
 import pytest
-from configurations import PLUGIN, WINDOW, configuration, deployment
+from configurations import LITELLM, PLUGIN, WINDOW, configuration, deployment
 from fastapi.responses import JSONResponse
 from proxies import Proxy
 from routes import CHAT, MESSAGES, NAMES, RESPONSES, SIZE
@@ -19,7 +18,7 @@ ON_MESSAGES = {"role": "assistant", "content": [SUMMARY]}
 ON_CHAT = {"role": "assistant", "content": "", "provider_specific_fields": {"compaction_blocks": [SUMMARY]}}
 CLEARED = {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 2_000}}]}
 THRESHOLD = [{"type": "compaction", "compact_threshold": 2_000}]
-compacts = pytest.mark.skipif(litellm_versions.LITELLM < (1, 106), reason="LiteLLM knows none before")
+compacts = pytest.mark.skipif(LITELLM < (1, 106), reason="LiteLLM knows none before")
 in_three_formats = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=[NAMES[0], NAMES[1], NAMES[3]])
 
 
@@ -60,7 +59,7 @@ def test_talk_compacted_by_complexity_router_stays(route, proxy, provider):
     assert answer.headers["x-ctx-hooks-decision"] == "fits"
 
 
-@pytest.mark.skipif(litellm_versions.LITELLM == (1, 103), reason="its complexity router takes the loop for reasoning")
+@pytest.mark.skipif(LITELLM == (1, 103), reason="its complexity router takes the loop for reasoning")
 @in_three_formats
 def test_loop_refused_by_complexity_router_is_fitted(route, proxy, provider):
     """ "No closed older conversation is available": LiteLLM refuses it before any deployment hook."""

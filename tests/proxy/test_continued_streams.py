@@ -1,83 +1,49 @@
 """An answer whose stream breaks off goes on at the fallback, which is asked with a fitted history and all that was said."""
 
 import json
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
-from configurations import deployment
-from fastapi import Request
-from fastapi.responses import StreamingResponse
-from litellm_versions import CONTINUES_CHAT
+from answering_server import as_sent, pieces_of
+from configurations import CONTINUES_CHAT, deployment
 from routes import CHAT, RESPONSES, events_of
+from strategies import FIELDS
 
-from ctx_hooks.testing import Reply, streams
+from ctx_hooks.testing import streams
 
-WINDOW = 8_000
-SAID = "The parser drops the last line because it reads"
-REST = " until a newline."
+SAID, REST = "The parser drops the last line because it reads", " until a newline."
 MOST_ADDED_CHARS = 1_000
 """What was said, and how LiteLLM asks to go on from there."""
 BROKEN = {"error": {"message": "The server had an error", "type": "server_error", "code": "server_error"}}
-
-
-@dataclass
-class Provider:
-    """Breaks the stream of the model `breaking` off after SAID; any other model answers REST."""
-
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-
-    async def answer(self, request: Request) -> StreamingResponse:
-        body = await request.json()
-        self.bodies.append(body)
-        breaks = body["model"] == "breaking"
-        reply = Reply(SAID if breaks else REST)
-        if "messages" in body:
-            events, last = streams.stream("openai-chat", body, reply, 3, 0), '"content": '
-        else:
-            events = streams.response_stream(streams.whole("openai-responses", body, reply, 3, 0))
-            last = "response.output_text.delta"
-        lines = [event async for event in events]
-        if breaks:
-            end = max(n for n, line in enumerate(lines) if last in line) + 1
-            lines[end:] = [streams.sse({"type": "error", "sequence_number": end, **BROKEN})]
-        return StreamingResponse(iter(lines), media_type="text/event-stream")
+continues_chat = pytest.mark.skipif(not CONTINUES_CHAT, reason="before 1.109 the Router continues no broken chat stream")
 
 
 def elsewhere_checked(url):
     for group in ("breaking", "other"):
-        yield deployment(url, group, f"openai/{group}", max_input_tokens=WINDOW, supports_assistant_prefill=True)
+        yield deployment(url, group, f"openai/{group}", max_input_tokens=8_000, supports_assistant_prefill=True)
 
 
-@pytest.fixture
-def continued(checking, elsewhere):
-    provider = Provider()
-    elsewhere.answer = provider.answer
-    return checking, provider
+@pytest.mark.parametrize("route", [pytest.param(CHAT, marks=continues_chat), RESPONSES], ids=["chat", "responses"])
+def test_fallback_continues_stream_with_fitted_history(route, checking, elsewhere):
+    """The stream of the model `breaking` ends in an error behind the last text of SAID; the other model answers REST."""
+    asked = []
 
+    async def answer(request):
+        asked.append(await request.json())
+        if asked[-1]["model"] == "other":
+            return as_sent(await pieces_of(request, REST))
+        lines = await pieces_of(request, SAID)
+        end = 1 + max(n for n, line in enumerate(lines) if '"content": ' in line or "output_text.delta" in line)
+        return as_sent([*lines[:end], streams.sse({"type": "error", "sequence_number": end, **BROKEN})])
 
-@pytest.mark.parametrize(
-    ("route", "items"),
-    [
-        pytest.param(
-            CHAT,
-            "messages",
-            id="chat",
-            marks=pytest.mark.skipif(not CONTINUES_CHAT, reason="before 1.109 the Router continues no broken chat stream"),
-        ),
-        pytest.param(RESPONSES, "input", id="responses"),
-    ],
-)
-def test_fallback_continues_stream_with_fitted_history(route, items, continued):
-    proxy, provider = continued
-    answer = route.ask(proxy, group="breaking", stream=True)
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["x-ctx-hooks"].startswith("compressed")
-    assert [body["model"] for body in provider.bodies] == ["breaking", "other"]
-    first, second = (body[items] for body in provider.bodies)
+    elsewhere.answer = answer
+    told = route.ask(checking, group="breaking", stream=True)
+    assert told.status_code == 200, told.text
+    assert told.headers["x-ctx-hooks"].startswith("compressed")
+    assert [body["model"] for body in asked] == ["breaking", "other"]
+    first, second = (body[FIELDS[route.fmt]] for body in asked)
     assert len(json.dumps(second)) < len(json.dumps(first)) + MOST_ADDED_CHARS
     assert SAID in [text_of(item).strip() for item in second[-3:]], "it is whole, and what LiteLLM asks with it is near"
-    assert said_to_client(answer.text).split() == (SAID + REST).split()
+    assert said_to_client(told.text).split() == (SAID + REST).split()
 
 
 def text_of(item):

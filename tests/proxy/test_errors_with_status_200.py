@@ -4,16 +4,14 @@ So is an answer without content that ends because the window is full.
 """
 
 import json
-import re
 
 import pytest
-from configurations import deployment
+from answering_server import as_sent, pieces_of
+from configurations import TELLS_TRANSLATED_OVERFLOWS, deployment
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
-from litellm_versions import TELLS_TRANSLATED_OVERFLOWS
 from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, events_of
 
-from ctx_hooks.testing import Reply, streams
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 CHAT_BACKEND = {"use_chat_completions_api": True}
@@ -35,6 +33,7 @@ TARGETS = {
     "gemini-to-openai": (GEMINI_TO_OPENAI, "openai/served", "chat"),
 }
 """The route, the deployment's model, and the format of its provider."""
+SHORT = {"turns": 1, "result_chars": 9}
 CHUNK = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "served"}
 
 
@@ -110,7 +109,7 @@ ERRORS = [
     *((target, list(BODIES)[n % len(BODIES)], n % 4 == 0) for n, target in enumerate(NATIVE)),
 ]
 """Target, shape and whether it is streamed: each target in both kinds of body, each shape at least once."""
-EMPTY = [(name, "ended", n % 2 == 1) for n, name in enumerate(name for name, (*_, fmt) in TARGETS.items() if fmt)]
+EMPTY = [(name, "ended", n % 2 == 1) for n, (name, (*_, fmt)) in enumerate(TARGETS.items()) if fmt]
 FAILED = (
     *(("responses", form) for form in FORMS), ("messages-to-responses", "event-failed"),
     ("messages-to-responses", "late-flat"), ("chat-vllm", "late-nested"), ("messages-to-chat", "event-flat"),
@@ -127,25 +126,19 @@ def named(case):
     return f"{target}-{shape}-{'streamed' if streamed else 'whole'}"
 
 
+def deployed(url, group, target, **params):
+    made = deployment(url, group, TARGETS[target][1])
+    made["litellm_params"] |= {**params, **(CHAT_BACKEND if target == "messages-to-chat" else {})}
+    return made
+
+
 def groups(url):
-    for case in CASES:
-        made = deployment(url, named(case), TARGETS[case[0]][1])
-        made["litellm_params"].update(CHAT_BACKEND if case[0] == "messages-to-chat" else {})
-        yield made
+    return [deployed(url, named(case), case[0]) for case in CASES]
 
 
 def elsewhere_groups(url):
-    for name, (_, model, _) in TARGETS.items():
-        made = deployment(url, f"{name}-refused", model)
-        made["litellm_params"].update(CHAT_BACKEND if name == "messages-to-chat" else {}, cooldown_time=0)
-        yield made
-    for name, streamed in CUT:
-        yield deployment(url, f"{name}-cut-{streamed}", TARGETS[name][1])
-
-
-def elsewhere_compared(url):
-    for mode in ("off", "observe"):
-        yield deployment(url, f"refused-{mode}", "openai/served", ctx_hooks={"mode": mode})
+    yield from (deployed(url, f"{target}-refused", target, cooldown_time=0) for target in TARGETS)
+    yield from (deployed(url, f"{target}-cut-{streamed}", target) for target, streamed in CUT)
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
@@ -177,43 +170,28 @@ def test_overflow_is_retried_and_next_request_fits(case, proxy, provider):
 def test_client_gets_any_other_error(case, proxy, elsewhere):
     target, shape, streamed = case
     body = (EVENTS | BODIES)[shape].replace("context_length_exceeded", "invalid_request_error")
-    sent_as = "application/json" if body[0] in "{[" else "text/event-stream"
 
     async def refuse(_: Request) -> Response:
-        return Response(body.replace("MESSAGE", "The seed is no number."), media_type=sent_as)
+        return as_sent([body.replace("MESSAGE", "The seed is no number.")])
 
     elsewhere.answer = refuse
-    answer = TARGETS[target][0].ask(proxy, group=f"{target}-refused", stream=streamed, size={"turns": 1, "result_chars": 9})
+    answer = TARGETS[target][0].ask(proxy, group=f"{target}-refused", stream=streamed, size=SHORT)
     assert answer.status_code in range(400, 600), answer.text
     assert "The seed is no number." in answer.text
 
 
-@pytest.mark.parametrize(("mode", "streamed"), [("off", False), ("observe", True)])
-def test_error_stays_unless_policy_enforces(mode, streamed, proxy, plain_proxy, elsewhere):
-    async def refuse(_: Request) -> Response:
-        return Response(EVENTS["dashscope"] if streamed else BODIES["json-nested"])
-
-    elsewhere.answer = refuse
-    small = {"turns": 1, "result_chars": 9}
-    answers = [CHAT.ask(asked, group=f"refused-{mode}", stream=streamed, size=small) for asked in (plain_proxy, proxy)]
-    assert len({answer.status_code for answer in answers}) == 1
-    assert len({re.sub(r'"(id|created)": ?[^,]+', "", answer.text) for answer in answers}) == 1
-
-
-@pytest.mark.parametrize("size", [1, 10_000])
-@pytest.mark.parametrize("said", [{"content": EVENTS["nested"]}, {"reasoning_content": "Well."}], ids=["text", "reasoning"])
-def test_answer_with_content_stays_an_answer(said, size, proxy, elsewhere):
-    text = sent(chunk(**said), {**CHUNK, "choices": [{**CHAT_END, "delta": {}}]})
+@pytest.mark.parametrize(("name", "value"), [("content", EVENTS["nested"]), ("reasoning_content", "Well.")])
+def test_answer_with_content_stays_an_answer(name, value, proxy, elsewhere):
+    """It arrives byte by byte."""
+    text = sent(chunk(**{name: value}), {**CHUNK, "choices": [{**CHAT_END, "delta": {}}]})
 
     async def answer(_: Request) -> StreamingResponse:
-        pieces = (text[n : n + size] for n in range(0, len(text), size))
-        return StreamingResponse(pieces, media_type="text/event-stream")
+        return StreamingResponse(iter(text), media_type="text/event-stream")
 
     elsewhere.answer = answer
-    told = CHAT.ask(proxy, group="chat-openai-refused", stream=True, size={"turns": 1, "result_chars": 9})
+    told = CHAT.ask(proxy, group="chat-openai-refused", stream=True, size=SHORT)
     assert told.status_code == 200
     deltas = [choice["delta"] for event in events_of(told.text) for choice in event["choices"]]
-    name, value = next(iter(said.items()))
     assert "".join(delta.get(name) or "" for delta in deltas) == value
 
 
@@ -224,26 +202,20 @@ def test_answers_cut_at_window_show_it(target, streamed, proxy, elsewhere):
     sizes = []
 
     async def answer(request: Request) -> Response:
-        payload = await request.json() | {"stream_options": {"include_usage": True}}
-        size = len(json.dumps(payload)) // 4
+        size = len(await request.body()) // 4
         sizes.append(size)
-        whole = streams.whole(route.fmt, payload, Reply("Well"), size, 0)
-        if not streamed:
-            text = json.dumps(whole)
-        elif fmt == "responses":
-            text = "".join([event async for event in streams.response_stream(whole)])
-        else:
-            text = "".join([event async for event in streams.stream(route.fmt, payload, Reply("Well"), size, 0)])
+        text = "".join(await pieces_of(request, "Well", size))
         cut = {f'_tokens": {OUTPUT_TOKENS}': f'_tokens": {9_001 - size}', f": {size + OUTPUT_TOKENS}": ": 9001", **CUT_ENDS}
         for told, changed in cut.items():
             text = text.replace(told, changed)
-        return Response(text, media_type="text/event-stream" if streamed else "application/json")
+        return as_sent([text])
 
     elsewhere.answer = answer
-    most = {"max_output_tokens" if fmt == "responses" else "max_tokens": 8_000}
+    fields = {"max_output_tokens" if fmt == "responses" else "max_tokens": 8_000}
+    fields |= {"stream_options": {"include_usage": True}} if streamed and fmt == "chat" else {}
     group = f"{target}-cut-{streamed}"
     for n, turns in enumerate((3, 4, 30), start=1):
-        told = route.ask(proxy, group=group, stream=streamed, size={"turns": turns, "result_chars": 2_500}, **most)
+        told = route.ask(proxy, group=group, stream=streamed, size={"turns": turns, "result_chars": 2_500}, **fields)
         assert told.status_code == 200, told.text
         proxy.wait_until(lambda n=n: proxy.log().count(f"learned of {group}\n") >= n, "the answer is logged")
     assert sizes[0] < sizes[1] < 9_001, "these fit"

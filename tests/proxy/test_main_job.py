@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import re
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from strategies import FIELDS, spoken
 
 from ctx_hooks.testing import agent_session, violations
 
-ALL = {**dict(zip(NAMES, ROUTES, strict=True)), "cursor": CURSOR}
+ALL = {**dict(zip(NAMES, ROUTES, strict=True)), "cursor": CURSOR, "cursor-chat": replace(CURSOR, fmt="openai-chat")}
 in_turn = pytest.mark.parametrize(("route", "stream"), [(r, n % 2 == 1) for n, r in enumerate(ROUTES)], ids=NAMES)
 TIMES = {f"x-litellm-{name}" for name in ("call-id", "response-cost", "response-duration-ms", "overhead-duration-ms")}
 VARYING = TIMES | {"date", "llm_provider-date", "content-length"}
@@ -22,7 +23,9 @@ VARYING = TIMES | {"date", "llm_provider-date", "content-length"}
 def groups(url):
     yield deployment(url, CURSOR.fitted, "openai/served", max_input_tokens=WINDOW)
     for mode in ("whole", "streamed"):
-        yield deployment(url, f"cursor-{mode}", "openai/served")
+        yield from (deployment(url, f"{name}-{mode}", "openai/served") for name in ("cursor", "cursor-chat"))
+    for mode in ("enforce", "off"):
+        yield deployment(url, f"cursor-{mode}", "openai/served", ctx_hooks={"mode": mode, "retrieval": True})
 
 
 def told(answer):
@@ -97,8 +100,7 @@ def test_error_keeps_the_words_that_clients_know(proxy):
     assert chat["code"] == "context_length_exceeded"
     assert chat["message"].startswith("This model's maximum context length is 60 tokens.")
     messages = MESSAGES.ask(proxy, group="hopeless-claude").json()
-    assert messages["type"] == "error"
-    assert messages["error"]["message"].startswith("prompt is too long: ")
+    assert (messages["type"], messages["error"]["message"][:20]) == ("error", "prompt is too long: ")
 
 
 @in_turn
@@ -130,6 +132,17 @@ def test_leaving_client_ends_retries(route, stream, proxy, provider):
         provider.configure(holds=False)
     assert CHAT.post(proxy, {"model": "large", "messages": [{"role": "user", "content": "hi"}]}).status_code == 200
     assert [r["model"] for r in provider.requests()] == ["tiny", "large"]
+
+
+@pytest.mark.parametrize(("mode", "stream"), [("enforce", False), ("enforce", True), ("off", False)])
+def test_cursors_provider_gets_nothing_of_the_plugin(mode, stream, proxy, provider):
+    """LiteLLM sends its own metadata there; the answer is read as chat, so no hidden tool can be offered."""
+    metadata = {"ctx_hooks": {"language": "zh"}, "purpose": "a test"}
+    CURSOR.ask(proxy, group=f"cursor-{mode}", stream=stream, metadata=metadata, store=False)
+    sent = provider.requests()[-1]["payload"]
+    assert sent["metadata"]["purpose"] == "a test"
+    assert mode == "off" or "ctx_hooks" not in json.dumps(sent["metadata"])
+    assert "ctx_retrieve" not in json.dumps(sent["tools"])
 
 
 async def test_ten_overflows_at_once_are_all_answered(proxy, provider):

@@ -22,8 +22,13 @@ CALLERS = {
 POLICIES = {"models": {"off-*-model": "off", "off-*-observed": "observe"}, "sessions": {"off:*": "off"}}
 WINDOW = 1_500
 WAYS = ("team", "key", "organization", "model", "info", "session", "request", "observed-team", "observed")
-KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}
-"""An answer, an overflow that LiteLLM knows, one that it does not know, one inside a stream, and a rate limit."""
+FLAT = {"code": "InvalidParameter", "message": "MESSAGE", "request_id": "r"}
+KINDS = {
+    "answer": {"window_tokens": 1_000_000}, "overflow": {}, "unknown": {"wording": "cerebras"},
+    "in-stream": {"wording": "sglang_stream"}, "rate": {"wording": "rate_limited"},
+    "answered": {"refused_body": json.dumps(FLAT), "refused_form": "flat"},
+}  # fmt: skip
+"""An answer, an overflow that LiteLLM knows, one that it does not know, two in a 200 answer, and a rate limit."""
 CHANGING = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}|(?:chatcmpl|resp|msg|gen)[-_][\w=+/-]+"
     rb"|\"created(?:_at)?\": ?[\d.]+"
@@ -45,7 +50,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind, asked=True):
 
     `asked`: whether the request asks the plugin for something in its metadata.
     """
-    provider.reset(wording=KINDS[kind] or "openai", window_tokens=1_000_000 if kind == "answer" else WINDOW)
+    provider.reset(**{"wording": "openai", "window_tokens": WINDOW, **KINDS[kind]})
     headers = {"authorization": f"Bearer sk-off-{way}", "x-litellm-call-id": "an id"}
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
     wishes = {"metadata": {"ctx_hooks": "observe"} if asked else {}, "disable_fallbacks": True}

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from configurations import BELIEVED, WINDOW, deployment
-from litellm_versions import STATES_STREAMED_USAGE
+from configurations import BELIEVED, STATES_STREAMED_USAGE, WINDOW, deployment
 from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import agent_session
