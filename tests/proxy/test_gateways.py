@@ -13,11 +13,11 @@ from strategies import tool_round
 
 from ctx_hooks.testing import agent_session
 
-MOST_BYTES = 300_000
-WINDOW = 128_000
+MOST_BYTES, WINDOW = 300_000, 128_000
 HTML = "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>nginx</body>\r\n</html>"
 RANGE = "a maxOutputTokens value of {} but the supported range is from 1 (inclusive) to 65537 (exclusive). Update the value."
 MODELS = {CHAT: "openai/gateway", MESSAGES: "anthropic/gateway"}
+each_route = pytest.mark.parametrize("route", MODELS, ids=lambda route: route.fmt)
 
 
 def elsewhere_groups(url):
@@ -28,8 +28,7 @@ def elsewhere_groups(url):
 
 
 def refusal_of(body, kind):
-    size = len(json.dumps(body))
-    output = body.get("max_tokens") or 0
+    size, output = len(json.dumps(body)), body.get("max_tokens") or 0
     if kind == "range" and output > 65_536:
         return JSONResponse({"error": {"message": RANGE.format(output), "status": "INVALID_ARGUMENT", "code": 400}}, 400)
     if kind == "kimi" and size > 60_000:
@@ -37,11 +36,13 @@ def refusal_of(body, kind):
         return JSONResponse({"type": "error", "error": error}, 401)
     if kind in ("range", "kimi") or size <= MOST_BYTES:
         return None
+    if kind == "nginx":
+        return HTMLResponse(HTML, 413)
+    text = f"total message size {size} exceeds limit {MOST_BYTES}"
     if kind == "moonshot":
-        text = f"total message size {size} exceeds limit {MOST_BYTES}"
         return JSONResponse({"error": {"message": text, "type": "invalid_request_error"}}, 400)
     error = {"type": "request_too_large", "message": "Request exceeds the maximum size"}
-    return HTMLResponse(HTML, 413) if kind == "nginx" else JSONResponse({"type": "error", "error": error}, 413)
+    return JSONResponse({"type": "error", "error": error}, 413)
 
 
 @pytest.fixture
@@ -54,22 +55,32 @@ def received(provider, elsewhere, pass_on):
         body = await request.json()
         refused = refusal_of(body, body["model"].rsplit("-", 1)[1])
         found.append((body, 200 if refused is None else refused.status_code))
-        if refused is not None:
-            return refused
-        return await pass_on(request)
+        return await pass_on(request) if refused is None else refused
 
     elsewhere.answer = answer
     return found
 
 
+def long_session(route, kind, turns=30, max_tokens=8_000):
+    session = agent_session(route.fmt, model=f"{kind}-{route.fmt}", turns=turns, result_chars=4_000)
+    return {**session, "max_tokens": max_tokens}
+
+
+def statuses_of(proxy, route, payload, received):
+    """Return the statuses of the attempts at a request, which is answered."""
+    received.clear()
+    answer = route.post(proxy, payload)
+    assert answer.status_code == 200, answer.text
+    return [status for _, status in received]
+
+
 def with_screenshots(route, group):
     """Return a session of twelve screenshots of 60 kB in tool results."""
     shot = base64.b64encode(random.Random(1).randbytes(45_000)).decode()
-    messages = [{"role": "user", "content": "Look at the pages."}]
-    source = {"type": "base64", "media_type": "image/png", "data": shot}
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{shot}"}}
     if route is MESSAGES:
-        image = {"type": "image", "source": source}
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": shot}}
+    messages = [{"role": "user", "content": "Look at the pages."}]
     for n in range(12):
         messages += tool_round(route.fmt, [(f"c{n}", [image])], name="look", arguments={"page": n})
     return {"model": group, "messages": messages, "max_tokens": 8_000}
@@ -77,42 +88,29 @@ def with_screenshots(route, group):
 
 @pytest.mark.parametrize(("kind", "most_attempts", "route"), [
     ("nginx", 3, CHAT), ("anthropic", 3, MESSAGES), ("moonshot", 2, CHAT),
-])  # fmt: skip
+], ids=["nginx", "anthropic", "moonshot"])  # fmt: skip
 def test_request_of_too_many_bytes_is_retried_smaller(kind, most_attempts, route, proxy, received):
-    answer = route.post(proxy, with_screenshots(route, f"{kind}-{route.fmt}"))
-    assert answer.status_code == 200, answer.text
-    sizes, statuses = [len(json.dumps(body)) for body, _ in received], [status for _, status in received]
-    assert statuses[-1] == 200
-    assert len(statuses) <= most_attempts
+    assert len(statuses_of(proxy, route, with_screenshots(route, f"{kind}-{route.fmt}"), received)) <= most_attempts
+    sizes = [len(json.dumps(body)) for body, _ in received]
     assert sizes == sorted(sizes, reverse=True)
     assert {body["max_tokens"] for body, _ in received} == {8_000}
-    received.clear()
-    whole = {**agent_session(route.fmt, model=f"{kind}-{route.fmt}", turns=30, result_chars=4_000), "max_tokens": 8_000}
-    assert route.post(proxy, whole).status_code == 200
-    assert [(len(body["messages"]), status) for body, status in received] == [(len(whole["messages"]), 200)], (
-        "nothing learned"
-    )
+    whole = long_session(route, kind)
+    assert statuses_of(proxy, route, whole, received) == [200]
+    assert len(received[0][0]["messages"]) == len(whole["messages"]), "nothing learned"
 
 
-@pytest.mark.parametrize("route", MODELS, ids=lambda route: route.fmt)
+@each_route
 def test_output_above_exclusive_range_is_lowered_once(route, proxy, received):
-    session = {**agent_session(route.fmt, model=f"range-{route.fmt}", turns=8), "max_tokens": 167_538}
+    session = long_session(route, "range", turns=8, max_tokens=167_538)
     for asked in ([167_538, 65_536], [65_536]):
-        received.clear()
-        answer = route.post(proxy, session)
-        assert answer.status_code == 200, answer.text
+        statuses_of(proxy, route, session, received)
         assert [body["max_tokens"] for body, _ in received] == asked
-        assert all(json.dumps(body["messages"]) == json.dumps(received[0][0]["messages"]) for body, _ in received)
+        assert len({json.dumps(body["messages"]) for body, _ in received}) == 1
 
 
-@pytest.mark.parametrize("route", MODELS, ids=lambda route: route.fmt)
+@each_route
 def test_overflow_with_status_401_cools_nothing_down(route, proxy, received):
-    session = agent_session(route.fmt, model=f"kimi-{route.fmt}", turns=30, result_chars=4_000)
-    first = route.post(proxy, {**session, "max_tokens": 500})
-    assert first.status_code == 200, first.text
-    assert [status for _, status in received] == [401, 200]
-    small = {**agent_session(route.fmt, model=f"kimi-{route.fmt}", turns=2), "max_tokens": 500}
-    assert route.post(proxy, small).status_code == 200
-    received.clear()
-    assert route.post(proxy, {**session, "max_tokens": 500}).status_code == 200
-    assert [status for _, status in received] == [200], "the limit is known"
+    session = long_session(route, "kimi", max_tokens=500)
+    assert statuses_of(proxy, route, session, received) == [401, 200]
+    assert statuses_of(proxy, route, long_session(route, "kimi", turns=2, max_tokens=500), received) == [200]
+    assert statuses_of(proxy, route, session, received) == [200], "the limit is known"

@@ -4,7 +4,6 @@ import pytest
 from configurations import deployment
 from routes import MODELS, NAMES, ROUTES, logged
 
-from ctx_hooks.testing import agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOWS = {"compressed": 12_000, "whole": 1_000_000}
@@ -13,13 +12,9 @@ PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, 
 PLAIN, CACHED, OUTPUT = PRICES.values()
 LOGGED = tuple(name for name in NAMES if name != "gemini-to-openai")
 """The other LiteLLM logs under another id, and bills nothing."""
+SIZE = {"turns": 8, "result_chars": 3_200}
 MOST_APART = 0.02
 """The provider adds four tokens to each message, and thinking a line to each turn, which no local count knows."""
-
-
-@pytest.fixture(autouse=True)
-def _roomy(_fresh_provider, provider):
-    provider.configure(window_tokens=1_000_000)
 
 
 def groups(url):
@@ -29,34 +24,28 @@ def groups(url):
             yield deployment(url, f"spend-{name}-{group}", MODELS.get(name, "openai/served").replace("claude-", ""), **info)
 
 
-def asked(proxy, provider, name, group, *, stream):
-    """Return what is logged of an agent's session, and what the provider read of it."""
-    route = ROUTES[NAMES.index(name)]
-    thinking = route.fmt in ("anthropic", "gemini")
-    session = agent_session(route.fmt, model=f"spend-{name}-{group}", result_chars=3_200, turns=8, thinking=thinking)
-    answer = route.post(proxy, {**session, "stream": stream})
-    assert answer.status_code == 200, answer.text
-    return logged(proxy, answer), provider.requests()[-1]
-
-
-def cost_of(read):
-    fresh = read["input_tokens"] - read["cached_tokens"]
-    return pytest.approx(fresh * PLAIN + read["cached_tokens"] * CACHED + OUTPUT_TOKENS * OUTPUT)
-
-
 @pytest.mark.parametrize(("name", "stream"), [(name, n % 2 == 1) for n, name in enumerate(LOGGED)], ids=LOGGED)
 def test_savings_are_what_whole_request_costs_more(name, stream, proxy, provider):
-    whole, original = asked(proxy, provider, name, "whole", stream=stream)
-    provider.reset(window_tokens=1_000_000)
-    found, read = asked(proxy, provider, name, "compressed", stream=stream)
+    def asked(group):
+        """Return what is logged of an agent's session, and what the provider read of it."""
+        answer = ROUTES[NAMES.index(name)].ask(proxy, group=f"spend-{name}-{group}", size=SIZE, stream=stream)
+        assert answer.status_code == 200, answer.text
+        found, read = logged(proxy, answer), provider.requests()[-1]
+        fresh = read["input_tokens"] - read["cached_tokens"]
+        cost = fresh * PLAIN + read["cached_tokens"] * CACHED + OUTPUT_TOKENS * OUTPUT
+        assert found["response_cost"] == pytest.approx(cost), "the team pays what the provider bills"
+        return found, read
+
+    provider.configure(window_tokens=1_000_000)
+    whole, original = asked("whole")
+    provider.reset()
+    found, read = asked("compressed")
     figures = found["metadata"]["ctx_hooks"]
     assert (figures["decision"], figures["beyond_window"]) == ("compressed", False)
     assert figures["tokens_before"] == pytest.approx(original["input_tokens"], rel=MOST_APART)
     saved = original["input_tokens"] - read["input_tokens"]
     assert figures["tokens_saved"] == pytest.approx(saved, rel=2 * MOST_APART)
     assert figures["dollars_saved"] == pytest.approx(whole["response_cost"] - found["response_cost"], rel=MOST_APART)
-    assert found["response_cost"] == cost_of(read), "the team pays what the provider bills"
-    again, read = asked(proxy, provider, name, "compressed", stream=stream)
+    again, read = asked("compressed")
     assert read["cached_tokens"] > 0
-    assert again["response_cost"] == cost_of(read)
     assert 0 < again["metadata"]["ctx_hooks"]["dollars_saved"] != figures["dollars_saved"], "what the cache serves is cheap"
