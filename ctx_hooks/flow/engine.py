@@ -208,6 +208,7 @@ def _sent(
         changes = request.changes(outcome.conversation)
     elif outcome.tokens_after < (attempt.received_tokens or 0):
         changes = compressed.changes(outcome.conversation)
+    refused = attempt.limits.previous
     sent, others, offers = outcome.tokens_after, attempt.other_tokens, bool(changes) and outcome.offers
     if changes and others and to.policy.mode == "enforce":
         others = budget.counter.others(outcome.conversation.messages, outcome.conversation.preamble)
@@ -217,16 +218,18 @@ def _sent(
             changes |= request.with_tool(to.retrievable.tool)
     if changes and not to.attempt:
         attempt = replace(attempt, rereads=_rereads_in(to, history, budget))
+    # A later retry asks for it too: else the provider would send the whole stored history again.
+    truncates = attempt.truncates or plan.truncates or (refused is not None and refused.truncates)
     attempt = replace(
         attempt,
         sent_tokens=sent,
         other_tokens=others,
         lowered=plan.max_output_tokens is not None,
-        truncates=attempt.truncates or plan.truncates,
+        truncates=truncates,
         rewrites=outcome.rewrites,
         choice=outcome.choice,
     )
-    changes |= TRUNCATION if plan.truncates else {}
+    changes |= TRUNCATION if truncates and not request.asks_for_truncation else {}
     output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
     if output_tokens is not None:
         changes |= request.with_output(output_tokens)

@@ -53,7 +53,7 @@ class TestAfterARefusal:
 
     @given(asks=st.booleans(), share=st.floats(0.1, 40), kind=st.sampled_from(["input", "input_plus_output"]))
     def test_attempt_says_whether_provider_truncates(self, asks, share, kind):
-        """The first retry asks for it; a later one may only shorten new text."""
+        """Every retry asks for it: one without would send the whole stored history again."""
         request, previous = continued(**({"truncation": "auto"} if asks else {})), None
         size = tokens_of(request)
         for number in range(3):
@@ -63,7 +63,7 @@ class TestAfterARefusal:
                 assert number > 0
                 return
             assert attempt.truncates == (sent(request, decision).fields.get("truncation") == "auto")
-            assert attempt.truncates or number != 1
+            assert attempt.truncates or not number
             previous = replace(attempt, overflow=Overflow(kind, "x"), failed=True, first_tokens=size)
 
     def test_too_large_output_is_lowered(self):
