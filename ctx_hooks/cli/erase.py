@@ -100,14 +100,6 @@ def _on_disk(folders: Sequence[Path], owner: Owner) -> Iterator[Held]:
         entries = sum(stored.texts for stored in disk.tenants(folder) if stored.name == owner.archive_name)
         remove = partial(asyncio.to_thread, disk.delete, folder, owner.archive_name)
         yield Held("archive", str(folder), name, entries, remove)
-        broken = folder / disk.BROKEN
-        if broken.exists():  # nobody can say whose texts it has
-            yield Held("damaged archive", str(broken), name, 1, partial(asyncio.to_thread, _unlinked, broken))
-
-
-def _unlinked(file: Path) -> int:
-    file.unlink(missing_ok=True)
-    return 1
 
 
 async def _in_redis(client: Any, owner: Owner) -> list[Held]:

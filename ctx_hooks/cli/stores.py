@@ -54,7 +54,7 @@ async def opened_stores(config: Configuration, *, needs_redis: bool = False) -> 
     if client is None and (needs_redis or not folders):
         raise CommandError(NOWHERE)
     try:
-        yield [folder for folder in folders if (folder / disk.FILE).exists() or (folder / disk.BROKEN).exists()], client
+        yield [folder for folder in folders if (folder / disk.FILE).exists()], client
     except (sqlite3.Error, RedisError, UnavailableError, OSError) as error:
         stores = [*map(str, folders), *(["Redis"] if client else [])]
         raise CommandError(f"{' or '.join(stores)} cannot be used: {error}") from None

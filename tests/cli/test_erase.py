@@ -165,13 +165,3 @@ def test_digest_names_a_tenant_exactly(world):
     assert world.erase("--tenant", "*", "--yes")[0] == 2
     assert world.erase("--tenant", owner["archive_name"], "--tenant", owner["digest"], "--yes")[0] == 0
     assert world.kept() == before
-
-
-def test_damaged_archive_is_erased_and_named(world, tmp_path):
-    broken = tmp_path / "kept" / disk.BROKEN
-    broken.parent.mkdir(exist_ok=True)
-    broken.write_bytes(b"texts of anybody")
-    code, printed = world.erase("--team", uuid4().hex, "--yes", "--json")
-    (held,) = [s for s in json.loads(printed.out)["stores"] if s["store"] == "damaged archive"]
-    assert (code, held["place"], held["removed"]) == (0, str(broken), 1)
-    assert not broken.exists()

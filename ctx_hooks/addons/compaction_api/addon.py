@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from ctx_hooks.addons.compaction_api import items as own
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.attempts.target import Target
+from ctx_hooks.compaction.plain_cut import plain_cut
 from ctx_hooks.flow.addons import Addon, Core
 from ctx_hooks.flow.recorder import names_of
 from ctx_hooks.formats import RESPONSES
@@ -42,6 +43,8 @@ CREATED, IN_PROGRESS = "response.created", "response.in_progress"
 SUMMARY_SECONDS = 180.0
 """A model that takes longer is not waited for; Codex waits 300 seconds for an event."""
 STATE_SECONDS = 20.0
+PLAIN_BYTES = 20_000
+"""Of the newest messages, if nothing can be compacted."""
 ALIVE_SECONDS = 10.0
 """Balancers end a connection without a byte after 60 seconds."""
 logger = logging.getLogger("ctx_hooks")
@@ -92,7 +95,7 @@ class CompactionApi(Addon):
         kind = COMPACTED if is_route else WHOLE
         notes.notes[NAME] = Asked(said, to.tenant, to.policy, kind, names_of(request.call, to))
         # Tools stay, for the cached prefix begins with them; nothing is stored, since the client keeps the item.
-        changes = {"input": [*said, own.asking(to.policy.language)], "store": False}
+        changes = {"input": [*said, own.user_message(own.ASK)], "store": False}
         if request.fields.get("tools"):
             changes["tool_choice"] = "none"
         return request.with_fields({**request.fields, **changes})
@@ -117,25 +120,23 @@ class CompactionApi(Addon):
 
     async def _events(self, stream: Any, asked: Asked, model: str) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the events of an answer; the text and the usage come from the stream below."""
-        numbers = count()
         begun = {**_new(model), "object": WHOLE, "status": "in_progress", "output": []}
-        for kind in (CREATED, IN_PROGRESS):
-            yield {"type": kind, "response": begun, "sequence_number": next(numbers)}
+        yield {"type": CREATED, "response": begun}
         reading = asyncio.create_task(_ended(stream))
         try:
             for _ in range(int(SUMMARY_SECONDS / ALIVE_SECONDS)):
+                yield {"type": IN_PROGRESS, "response": begun}
                 await asyncio.wait({reading}, timeout=ALIVE_SECONDS)
                 if reading.done():
                     break
-                yield {"type": IN_PROGRESS, "response": begun, "sequence_number": next(numbers)}
             below = reading.result() if reading.done() and not reading.exception() else {}
         finally:
             reading.cancel()
         made = {**await self._response(asked, below, model), "id": begun["id"]}
         (item,) = made["output"]
         for kind in ("response.output_item.added", "response.output_item.done"):
-            yield {"type": kind, "output_index": 0, "item": item, "sequence_number": next(numbers)}
-        yield {"type": "response.completed", "response": made, "sequence_number": next(numbers)}
+            yield {"type": kind, "output_index": 0, "item": item}
+        yield {"type": "response.completed", "response": made}
 
     async def _response(self, asked: Asked, below: Mapping[str, Any], model: str) -> dict[str, Any]:
         """Return the response whose only output is a compaction item, with the usage of the model's, if any."""
@@ -145,20 +146,16 @@ class CompactionApi(Addon):
 
     async def _item(self, asked: Asked, text: str) -> dict[str, Any]:
         """Return the compaction item; a text that is no summary is left out."""
-        summary = text if own.is_summary(text, asked.policy.language) else ""
 
-        def made(items: list[Any]) -> dict[str, Any]:
-            return own.sealed(items, asked.tenant, own.secret())
+        def made() -> dict[str, Any]:
+            return own.sealed(own.state_of(asked.items, text, asked.policy), asked.tenant, own.secret())
 
-        def compacted() -> dict[str, Any]:
-            return made(own.state_of(asked.items, summary, asked.policy))
-
-        _tell(asked.call, "summarised" if summary else "extracted")
+        _tell(asked.call, "summarised" if own.is_summary(text) else "extracted")
         try:
-            return await pool.run(asked.tenant, compacted, Deadline(STATE_SECONDS))
+            return await pool.run(asked.tenant, made, Deadline(STATE_SECONDS))
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the session
-            note_fault("puts the user's newest messages alone into a compaction item", error)
-            return made(own.newest_words(asked.items, summary, asked.policy.language))
+            note_fault("puts only the newest messages into a compaction item", error)
+            return own.sealed(plain_cut(asked.items, PLAIN_BYTES), asked.tenant, own.secret())
 
 
 class Event(BaseModel):
@@ -174,13 +171,14 @@ class CompactionStream:
 
     def __init__(self, events: AsyncIterator[Mapping[str, Any]], original: Any) -> None:
         self._events = events
+        self._numbers = count()
         self._hidden_params: Any = getattr(original, "_hidden_params", {})
 
     def __aiter__(self) -> "CompactionStream":
         return self
 
     async def __anext__(self) -> Event:
-        return Event(**await anext(self._events))
+        return Event(**await anext(self._events), sequence_number=next(self._numbers))
 
     async def aclose(self) -> None:
         """Close the stream below, if the client has left."""

@@ -26,8 +26,6 @@ from ctx_hooks.telemetry.listeners import emit
 
 GET_SECONDS = 0.3
 """How long a request waits: longer than HURRY_SECONDS for a Redis, short beside a model's answer."""
-READ_AGAIN_SECONDS = 10.0
-"""The pause after a failure: only one request waits for a store that hangs."""
 QUEUE_BYTES = 32_000_000
 """Memory of the texts that wait to be written: of some thirty requests that lose their whole window."""
 BATCH_BYTES = 2_000_000
@@ -49,7 +47,6 @@ class Archive:
         self._shared = shared
         self._secret = secret_of_environment() if secret is None else secret
         self._stores: dict[tuple[str, str | None], tuple[Disk | Redis, bytes]] = {}
-        self._read_again_at: dict[ArchiveSettings, float] = {}
         self._lock = Lock()
         self._waiting: dict[_Key, str] = {}
         self._waiting_bytes = 0
@@ -90,8 +87,6 @@ class Archive:
         text = self._waiting.get(key)
         if text is not None:
             return text
-        if time.monotonic() < self._read_again_at.get(settings, 0.0):
-            return None
         try:
             store, secret = self._at(settings)
             value = await asyncio.wait_for(store.read(tenant_name(tenant), handle), GET_SECONDS)
@@ -100,7 +95,6 @@ class Archive:
         except UnavailableError:
             return None  # Redis has one breaker for all who use it
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
-            self._read_again_at[settings] = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
             return None
         if text is None:  # the store has lost it

@@ -7,18 +7,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import pool
 
 FILE = "ctx_hooks_archive.sqlite3"
-BROKEN = f"{FILE}.broken"
-"""A damaged file, for the operator. It may have anybody's texts: it goes with the next erasure or prune, or expires."""
 BUSY_SECONDS = 5.0
 """How long a writer waits for another one; a batch takes some 50 ms. No request waits for it."""
 OPERATION_SECONDS = 2 * BUSY_SECONDS
@@ -34,6 +32,14 @@ SCHEMA = (
     "CREATE INDEX IF NOT EXISTS texts_by_expiry ON texts (expires_at)",
     "CREATE INDEX IF NOT EXISTS texts_by_size ON texts (tenant, LENGTH(sealed))",
 )
+
+
+class Stored(NamedTuple):
+    """What a store has of a tenant: its name, and the number and size of its texts."""
+
+    name: str
+    texts: int
+    size_bytes: int
 
 
 class Disk:
@@ -55,25 +61,18 @@ class Disk:
 def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
     """Store sealed texts, all or none; remove expired ones, and above the limit the oldest of the tenant with the most.
 
-    A file that is damaged, or not SQLite's, is renamed to BROKEN. A full disk and a file that stays locked raise
-    sqlite3.Error, a folder that cannot be made OSError.
+    A damaged file is deleted. Raises sqlite3.Error for a full disk or a locked file, OSError for an impossible folder.
     """
-    path, broken = folder / FILE, folder / BROKEN
-    with suppress(FileNotFoundError):  # another process was first
-        kept_seconds = expires_at - time.time()
-        if broken.exists() and broken.stat().st_mtime + kept_seconds < time.time():
-            broken.unlink()
-    known = path.stat().st_ino if path.exists() else None
     try:
         _write(folder, tenant, sealed, expires_at, max_bytes)
-    except sqlite3.DatabaseError as error:
-        if _is_full(error):
-            prune(folder)  # the transaction that removes expired texts has failed with the rest
-        if type(error) is not sqlite3.DatabaseError or not path.exists() or path.stat().st_ino != known:
-            raise  # it is locked, or another process has set it aside
-        warn_once(f"ctx_hooks: the archive {path} is damaged and set aside as {BROKEN}")
-        path.replace(broken)
-        (folder / f"{FILE}-journal").unlink(missing_ok=True)
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):  # a full disk: the transaction that removes expired texts has failed with the rest
+            prune(folder)
+        raise
+    except sqlite3.DatabaseError:
+        warn_once(f"ctx_hooks: the archive {folder / FILE} is damaged: its texts are lost")
+        for name in (FILE, f"{FILE}-journal"):
+            (folder / name).unlink(missing_ok=True)
         _write(folder, tenant, sealed, expires_at, max_bytes)
 
 
@@ -118,29 +117,18 @@ def delete(folder: Path, tenant: str) -> int:
 
 
 def prune(folder: Path) -> int:
-    """Delete the expired texts and the damaged file, and return the number of texts; raises as `delete` does."""
-    (folder / BROKEN).unlink(missing_ok=True)
+    """Delete the expired texts, and return their number; raises as `delete` does."""
     return _deleted(folder, "DELETE FROM texts WHERE expires_at <= ?", time.time())
 
 
 def _deleted(folder: Path, statement: str, value: str | float) -> int:
     if not (folder / FILE).exists():
         return 0
-    try:
-        with _opened(folder) as file, _transaction(file):
-            return file.execute(statement, (value,)).rowcount
-    except sqlite3.OperationalError as error:
-        if not _is_full(error):
-            raise
     with _opened(folder) as file:
-        file.execute("PRAGMA journal_mode = MEMORY")  # needs no room; a power failure meanwhile would damage the file
+        # Needs no room on a full disk; a power failure meanwhile would damage the file.
+        file.execute("PRAGMA journal_mode = MEMORY")
         with _transaction(file):
             return file.execute(statement, (value,)).rowcount
-
-
-def _is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk may be full: there may be no room for the journal, an "I/O error" or "unable to open"."""
-    return isinstance(error, sqlite3.OperationalError) and "locked" not in str(error)
 
 
 def _dropped_oldest(file: sqlite3.Connection) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ctx_hooks.addons.retrieval.archive import Stored
+from ctx_hooks.addons.retrieval.archive.disk import Stored
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.store.shared_store import READ, SharedStore, keys_like
 

@@ -110,7 +110,7 @@ async def test_lost_or_impossible_folder_fails_no_request(archive, tenant, setti
 
 
 @pytest.mark.parametrize("held", [b"no file of SQLite's" * 1_000, b"SQLite format 3\0" + b"\xff" * 8_000, "damaged pages"])
-async def test_damaged_file_is_set_aside(archive, settings, tmp_path, held, caplog):
+async def test_damaged_file_begins_anew(archive, settings, tmp_path, held, caplog):
     path, tenant = tmp_path / disk.FILE, archive.tenant("key", "ann-of-accounts")
     if held == "damaged pages":
         disk.write(tmp_path, NAME, {"b" * 12: b"x" * 20_000}, LATER, MANY_BYTES)
@@ -121,21 +121,9 @@ async def test_damaged_file_is_set_aside(archive, settings, tmp_path, held, capl
     with caplog.at_level(0):
         assert await stored(archive, settings, tenant, texts) == {"stored": len(texts)}
     assert await got(archive, settings, tenant, texts) == texts
-    assert (tmp_path / disk.BROKEN).read_bytes() == held
+    assert handles_in(tmp_path)
     said = [tenant.hex(), tenant_name(tenant), "ann-of-accounts", *texts, *texts.values()]
     assert not [word for word in said if word in caplog.text]
-
-
-def test_damaged_file_goes_with_its_texts(tmp_path):
-    broken = tmp_path / disk.BROKEN
-    broken.write_bytes(b"secret")
-    os.utime(broken, (0, time.time() - 50))
-    for kept_seconds, stays in ((99, True), (40, False)):
-        disk.write(tmp_path, NAME, {"a" * 12: b"text"}, time.time() + kept_seconds, MANY_BYTES)
-        assert broken.exists() == stays
-    broken.write_bytes(b"secret")
-    disk.prune(tmp_path)
-    assert not broken.exists()
 
 
 async def test_changed_value_is_not_available(archive, tenant, settings, tmp_path):
@@ -146,19 +134,6 @@ async def test_changed_value_is_not_available(archive, tenant, settings, tmp_pat
         assert await archive.get(settings, tenant, "b" * 12) is None
     assert await stored(archive, settings, tenant, {"b" * 12: "a text"}) == {"stored": 1}, "what is lost is written again"
     assert await archive.get(settings, tenant, "b" * 12) == "a text", "a wrong value is no failure of the store"
-
-
-async def test_failed_store_is_not_read_for_seconds(tenant, settings, tmp_path, monkeypatch, patient):  # noqa: ARG001
-    one = Archive(SharedStore(), b"")
-    await stored(one, settings, tenant, {"b" * 12: "a text"})
-    kept = (tmp_path / disk.FILE).read_bytes()
-    for seconds, found in ((600.0, None), (0.0, "a text")):
-        monkeypatch.setattr(archive_module, "READ_AGAIN_SECONDS", seconds)
-        one = Archive(SharedStore(), b"")
-        (tmp_path / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
-        assert await one.get(settings, tenant, "b" * 12) is None
-        (tmp_path / disk.FILE).write_bytes(kept)
-        assert await one.get(settings, tenant, "b" * 12) == found
 
 
 @pytest.mark.parametrize(("texts", "size_bytes", "max_bytes"), [(150, 200_000, 8_000_000), (700, 1_900, 600_000)])
