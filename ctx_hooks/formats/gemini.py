@@ -135,25 +135,19 @@ def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
     if not message.results:
         return message
     calls = _last_calls(items, index)
-    called, answered = Counter(c.id for c in calls), Counter(r.call_id for r in message.results)
+    called, answered = {c.id for c in calls}, {r.call_id for r in message.results}
     unanswered: defaultdict[str, deque[ToolCall]] = defaultdict(deque)
     for call in calls:
-        if not _counts_down(answered, call.id):
+        if call.id not in answered:
             unanswered[call.name].append(call)
     parts = list(message.parts)
     for k, part in enumerate(parts):
-        if isinstance(part, ToolResult) and not _counts_down(called, part.call_id):
+        if isinstance(part, ToolResult) and part.call_id not in called:
             response = _value_of(part.raw, "functionResponse")
             open_calls = unanswered[text_or_empty(response.get("name"))]
             if open_calls and not (_own_id(response) and _own_id(_value_of(open_calls[0].raw, "functionCall"))):
                 parts[k] = replace(part, call_id=open_calls.popleft().id)
     return replace(message, parts=tuple(parts))
-
-
-def _counts_down(counts: Counter[str], name: str) -> bool:
-    """Take one of `name`, and return whether there was one."""
-    counts[name] -= 1
-    return counts[name] >= 0
 
 
 def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:

@@ -38,5 +38,5 @@ def repair(conversation: Conversation, *, continues: bool = False, language: Lan
         done += repairs
     alternating = alternation.kept(conversation, repaired, language)
     if alternating is not repaired:
-        done.append(Repair("alternation", 0, "added", "the repaired roles no longer alternated"))
+        done.append(Repair("alternation", 0, "the repaired roles no longer alternated"))
     return alternating, tuple(done)

@@ -101,7 +101,7 @@ def first_message_is_users(conversation: Conversation, *, language: Language, **
     if place is None or messages[place].role != "assistant" or replaces_history(messages[place]):
         return conversation, ()
     opened = (*messages[:place], _placeholder("user", conversation.format, language), *messages[place:])
-    repair = Repair("first_message_is_users", place, "added", "the first message is the assistant's")
+    repair = Repair("first_message_is_users", place, "the first message is the assistant's")
     return conversation.with_messages(opened), (repair,)
 
 
@@ -117,6 +117,6 @@ def calls_follow_user(conversation: Conversation, **_: object) -> Repaired:
         while message.calls and messages and messages[-1].role == "assistant":
             parts = (*messages.pop().parts, *parts)
         if parts is not message.parts:
-            repairs.append(Repair(calls_follow_user.__name__, i, "edited", "a call behind the model's own turn"))
+            repairs.append(Repair(calls_follow_user.__name__, i, "a call behind the model's own turn"))
         messages.append(message if parts is message.parts else replace(message, parts=parts, edited=True))
     return conversation.with_messages(tuple(messages)), tuple(repairs)

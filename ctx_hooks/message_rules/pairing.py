@@ -46,23 +46,15 @@ def calls_answered(conversation: Conversation, *, continues: bool, language: Lan
         return wire.tool_result(call, placeholders.MISSING_RESULT[language], is_error=True)
 
     arranged = conversation.with_messages(tuple(ARRANGED[wire.name](conversation.messages, pairs, added)))
-    return arranged, () if arranged is conversation else tuple(_repairs(conversation, arranged, pairs))
-
-
-def _repairs(before: Conversation, after: Conversation, pairs: Pairs) -> Iterator[Repair]:
-    """Yield the missing and the surplus results; if there are neither, the misplaced ones."""
-    rule, messages = calls_answered.__name__, before.messages
-    for i, k in pairs.unanswered:
-        yield Repair(rule, i, "added", f"call {_call_id(messages[i].parts[k])!r} has no result")
-    for what, places in (("orphaned result", pairs.orphans), ("second result for call", pairs.doubles)):
-        yield from (Repair(rule, i, "dropped", f"{what} {_call_id(messages[i].parts[k])!r}") for i, k in places)
-    if not (pairs.unanswered or pairs.orphans or pairs.doubles):
-        differ = (i for i, pair in enumerate(zip(messages, after.messages, strict=False)) if pair[0] is not pair[1])
-        yield Repair(rule, next(differ, len(after.messages)), "moved", "results are not behind their calls")
-
-
-def _call_id(part: Part) -> str:
-    return part.call_id if isinstance(part, ToolResult) else part.id if isinstance(part, ToolCall) else ""
+    broken = {
+        "a call without a result": pairs.unanswered,
+        "a result without a call": pairs.orphans,
+        "a second result for a call": pairs.doubles,
+    }
+    repairs = [Repair(calls_answered.__name__, i, what) for what, places in broken.items() for i, _ in places]
+    if arranged is conversation:
+        return conversation, ()
+    return arranged, tuple(repairs) or (Repair(calls_answered.__name__, 0, "results that are not behind their calls"),)
 
 
 def pairs_of(messages: tuple[Message, ...]) -> Pairs:
@@ -73,7 +65,7 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
     pairs = Pairs()
     waiting: defaultdict[str, list[Place]] = defaultdict(list)  # heaps of open calls by id, the nearest message first
     answered: set[str] = set()
-    early: list[Place] = []
+    early: list[tuple[str, Place]] = []
     for i, message in enumerate(messages):
         for k, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
@@ -83,15 +75,17 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
                 pairs.answer[-before, place] = (i, k)
                 answered.add(part.call_id)
             elif isinstance(part, ToolResult):
-                (pairs.doubles if part.call_id in answered else early).append((i, k))
+                if part.call_id in answered:
+                    pairs.doubles.append((i, k))
+                else:
+                    early.append((part.call_id, (i, k)))
     late = {call_id: sorted((-before, k) for before, k in calls) for call_id, calls in waiting.items()}
-    for i, k in early:
-        calls = late[_call_id(messages[i].parts[k])]
-        behind = bisect(calls, (i, k))
-        if behind < len(calls):
-            pairs.answer[calls.pop(behind)] = (i, k)
+    for call_id, result in early:
+        behind = bisect(late.get(call_id, ()), result)
+        if behind < len(late.get(call_id, ())):
+            pairs.answer[late[call_id].pop(behind)] = result
         else:
-            pairs.orphans.append((i, k))
+            pairs.orphans.append(result)
     pairs.unanswered = sorted(call for calls in late.values() for call in calls)
     return pairs
 

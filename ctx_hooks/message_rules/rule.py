@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message
 
 
 class Repair(NamedTuple):
-    """One repair: the problem, at the message's index before the repair, and the change."""
+    """One repair: the rule that was broken, by which message (its index before the repair), and how."""
 
     rule: str
     message_index: int
-    action: Literal["moved", "dropped", "added", "edited"]
     what: str
 
 
@@ -33,7 +32,7 @@ def rule_on_messages(find: Callable[[Conversation], Iterator[Change]]) -> Rule:
         repairs = []
         for i, message, what in find(conversation):
             messages[i] = message
-            repairs.append(Repair(find.__name__, i, "dropped" if message is None else "edited", what))
+            repairs.append(Repair(find.__name__, i, what))
         return conversation.with_messages(tuple(m for m in messages if m is not None)), tuple(repairs)
 
     return repaired

@@ -17,8 +17,6 @@ ENTRY_BYTES = 400
 """Memory of an entry beside its key and value, in a map that has just grown and is five sixths empty (measured)."""
 LONGEST_REMEMBERED_CHARS = 65_536
 """The steps of one compaction need the same digests a dozen times. Digests of longer texts are computed each time."""
-AT_ONCE_CHARS = 1_000_000
-"""A call that reads this many characters keeps Python's lock for about a millisecond; no other thread runs meanwhile."""
 UNKNOWN: Any = object()
 
 
@@ -33,10 +31,7 @@ def digest_of_bytes(content: bytes) -> bytes:
 
 
 def _digest(text: str) -> bytes:
-    found = sha256()
-    for start in range(0, len(text), AT_ONCE_CHARS):
-        found.update(text[start : start + AT_ONCE_CHARS].encode("utf-8", "surrogatepass"))
-    return found.digest()[:DIGEST_BYTES]
+    return digest_of_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def json_bytes(value: Any) -> int:

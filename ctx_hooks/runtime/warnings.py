@@ -1,4 +1,4 @@
-"""Warnings of one bounded line, without text of conversations; those of one place are logged more and more rarely."""
+"""Warnings of one bounded line without text of conversations; of each place only the first ones are logged."""
 
 import logging
 import os
@@ -46,23 +46,19 @@ def _warn(line: str) -> None:
 def _without_text(record: logging.LogRecord) -> bool:
     """Make a record one bounded line, and remove the text of its exception, which may quote a conversation or an error.
 
-    Warnings of one place are logged REMEMBERED times, exceptions MOST_TRACEBACKS times, and then at each power of two.
+    Warnings of one place are logged REMEMBERED times, exceptions MOST_TRACEBACKS times.
     """
     error = record.exc_info[1] if record.exc_info else None
-    times, most, again = 0, REMEMBERED if error is None else MOST_TRACEBACKS, ""
     if record.levelno >= logging.WARNING:
         place: tuple[object, ...] = (record.pathname, record.lineno)
         if error is not None:
             raised_at = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)][-1:]
             place = (*place, record.getMessage(), type(error), *raised_at)
         _times[place] += 1
-        times = _times[place]
-    if times > most:
-        if times & (times - 1):
+        if _times[place] > (REMEMBERED if error is None else MOST_TRACEBACKS):
             return False
-        again = f" ({times:,} times so far)"
     most_chars = LONGEST_FIGURES_CHARS if hasattr(record, "ctx_hooks") else LONGEST_CHARS
-    record.msg, record.args = one_line(record.getMessage(), most_chars) + again, ()
+    record.msg, record.args = one_line(record.getMessage(), most_chars), ()
     if error is not None:
         kind = type(error)
         said = [os.strerror(error.errno)] if isinstance(error, OSError) and isinstance(error.errno, int) else []
