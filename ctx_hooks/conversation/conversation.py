@@ -72,10 +72,7 @@ class Conversation:
 
     @cached_property
     def newest_words(self) -> int | None:
-        """The older message with the newest user words beside tool results, None if a user spoke after it.
-
-        Anthropic's and Google's clients put there words typed while a tool runs. The words stay; steps may cut the results.
-        """
+        """The older message with the newest user words beside tool results, which stay; None if a user spoke after it."""
         for i in range(len(self.messages) - 1, self.newest_request or 0, -1):
             message = self.messages[i]
             if message.role == "user" and message.results and message.text.strip():

@@ -21,10 +21,7 @@ QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of a message or of a tool result; `came_text` is the original text, None while no step has cut it.
-
-    Steps keep a text that the provider has signed whole, or remove it with its exchange.
-    """
+    """Plain text; a signed one stays whole. `came_text` is the original text, None while no step has cut it."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
@@ -75,10 +72,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A part of unknown kind, with the `media` in it, which no step changes.
-
-    `texts` has the paths of its long texts: these are separate parts before it, each with its path as `raw`.
-    """
+    """A part of unknown kind, and the `media` in it; its long texts are parts before it, with the paths in `texts`."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
@@ -88,10 +82,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to a tool call; `came_text` is as in `Text`.
-
-    `is_error`: the provider's own field says that the tool failed. `is_missing`: a repair added it, the client sent none.
-    """
+    """The answer to a tool call; `is_error` is the provider's own flag, and `is_missing` one that a repair added."""
 
     call_id: str
     parts: tuple[Text | Media | Opaque, ...]
@@ -174,10 +165,7 @@ def is_question(message: Message) -> bool:
 
 
 def stays(message: Message) -> bool:
-    """Whether the message stays whole at any place: system text, pinned, a provider's own, or of no known role.
-
-    Message text never decides this: else anybody could write a message that stays for ever.
-    """
+    """Whether a message stays whole at any place. Its text never decides this: anybody could write one that stays."""
     return message.role in ("system", "other") or message.pinned or replaces_history(message)
 
 

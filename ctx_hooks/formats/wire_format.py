@@ -30,18 +30,13 @@ class WireFormat:
     Attributes:
         call_types: LiteLLM's call types for requests in this format; the last one also names the Router's method.
         tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
-        system_field: the field of the system text; "" if the system text is a message.
-        output_fields: the options that limit the output; the first one in a request applies.
-        output_field: the option that the plugin sets if a request has none.
+        output_fields: the options that limit the output; the first one in a request applies, else `output_field` is set.
         output_holders: the fields that change when the output is lowered.
         route_ends: how the paths of its routes end, if the fields of a request do not show its format.
-        items: makes a list of messages from any value that the API accepts in that field.
-        options: returns the mapping with a request's options, of its fields.
-        with_options: takes the fields and the changed options; returns the changed fields.
+        options, with_options: take a request's options out of its fields, and return the fields with changed ones.
         counted: of the fields, the values that count besides messages and tools; by default system and schemas.
         completed: takes a message, all items and its index; returns it with the facts that only earlier items show.
         to_send: returns a message of a changed request, without what the change may have made wrong.
-        has_items, signs_parts: as in `Conversation`.
         elided: reasoning in its shortest form, for a new answer; None if the format has no place for it.
     """
 
@@ -68,10 +63,7 @@ class WireFormat:
     elided: Reasoning | None = None
 
     def read(self, messages: Any, *, system: Any = None, tools: Any = None) -> Conversation:
-        """Return the conversation of a request; `system` and `tools` are counted and never changed.
-
-        Raises MalformedConversationError if `messages` is no list of mappings, or nested too deeply.
-        """
+        """Return a request's conversation; raises MalformedConversationError for no list of mappings, or one too deep."""
         items = items_of(self.items(messages))
         return self.conversation((self.message(items, index) for index in range(len(items))), *preamble_of(system, tools))
 
@@ -109,38 +101,29 @@ class WireFormat:
 
 def is_pinned(message: Any) -> bool:
     """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
-    values = [message, *(block for _, blocks in _blocks(message) for block in blocks)]
-    return any(flag is True for value in values for flag in _flags(value))
+    own = mapping_or_empty(message)
+    return any(flag is True for value in (message, *_blocks(own)) for flag in _flags(value))
 
 
 def without_flags(items: Any) -> list[Any] | None:
-    """Return messages without the callers' flags, which no provider accepts; None if there are none.
-
-    Other fields of `context` stay: Azure's search uses it too.
-    """
+    """Return messages without the callers' flags, which no provider accepts; None if there are none."""
     bare = [_without_flags(item) for item in listed(items)]
     return None if all(new is old for new, old in zip(bare, listed(items), strict=True)) else bare
 
 
-def _without_flags(message: Any) -> Any:
-    changed = _without_own(message)
-    for name, blocks in _blocks(message):
-        bare = [_without_own(block) for block in blocks]
-        if any(new is not old for new, old in zip(bare, blocks, strict=True)):
-            changed = {**changed, name: bare}
-    return changed
-
-
-def _without_own(value: Any) -> Any:
-    if not _flags(value):
+def _without_flags(value: Any) -> Any:
+    """Return a message or a block without its flags and those of its blocks; other `context` is for Azure's search."""
+    own = mapping_or_empty(value)
+    if not _flags(value) and not any(map(_flags, _blocks(own))):
         return value
-    others = {name: inner for name, inner in value[FLAGS_FIELD].items() if name not in FLAGS}
-    return {name: inner for name, inner in {**value, FLAGS_FIELD: others}.items() if name != FLAGS_FIELD or others}
+    bare: dict[str, Any] = {name: [_without_flags(block) for block in own[name]] for name in BLOCKS if listed(own.get(name))}
+    if _flags(value):
+        bare[FLAGS_FIELD] = {name: inner for name, inner in own[FLAGS_FIELD].items() if name not in FLAGS}
+    return {name: inner for name, inner in {**own, **bare}.items() if name != FLAGS_FIELD or inner}
 
 
-def _blocks(message: Any) -> Iterator[tuple[str, Sequence[Any]]]:
-    own = mapping_or_empty(message)
-    return ((name, listed(own.get(name))) for name in BLOCKS)
+def _blocks(message: Mapping[str, Any]) -> Iterator[Any]:
+    return (block for name in BLOCKS for block in listed(message.get(name)))
 
 
 def _flags(value: Any) -> list[Any]:

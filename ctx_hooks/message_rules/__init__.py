@@ -27,10 +27,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 
 
 def repair(conversation: Conversation, *, continues: bool = False, language: Language = "en") -> Repaired:
-    """Return a conversation that keeps every rule of its format (the same object if none was broken), and the repairs.
-
-    `continues`: whether the provider stores earlier messages. `language`: of the texts that are added.
-    """
+    """Return a conversation that keeps every rule (the same object if none was broken), and the repairs."""
     done: list[Repair] = []
     repaired = conversation
     for rule in RULES[conversation.format]:

@@ -31,10 +31,7 @@ class Pairs:
 
 
 def calls_answered(conversation: Conversation, *, continues: bool, language: Language) -> Repaired:
-    """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one.
-
-    The layout functions below have the providers' errors. Anthropic: "each tool_use must have a single result".
-    """
+    """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one."""
     pairs, wire = pairs_of(conversation.messages), WIRE_FORMATS[conversation.format]
     if wire.has_items:
         # The provider may have the calls; and only some calls can be answered by a text.

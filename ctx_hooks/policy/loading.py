@@ -20,10 +20,7 @@ _OURS = re.compile(r"ctx.?hook")
 
 
 def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """Return the plugin's settings in a proxy's configuration, and a message if they are not where LiteLLM looks.
-
-    Settings elsewhere are returned in a list, which is no mapping of sections: the plugin observes.
-    """
+    """Return the plugin's settings, and a message if they are elsewhere: then in a list, which is no mapping of sections."""
     parent = config.get(PARENT)
     if isinstance(parent, Mapping) and NAME in parent:
         return parent[NAME], []

@@ -63,10 +63,7 @@ class Resolved:
 
 
 def as_text(overrides: Any) -> str:
-    """Return overrides as the JSON text of a Caller, "" for none; if they are invalid, a text with the reason.
-
-    A cycle is unreadable, as is a nesting without end.
-    """
+    """Return overrides as the JSON text of a Caller, "" for none; if they are invalid, a text with the reason."""
     if overrides is None or overrides == {}:
         return ""
     try:
@@ -90,10 +87,7 @@ class Policies:
         self.resolve = lru_cache(maxsize=RESOLVED_AT_ONCE)(self._resolve)
 
     def _resolve(self, caller: Caller) -> Resolved:
-        """Return the policy of a caller: field by field the most specific scope wins, unless a wider one has locked it.
-
-        A request cannot override a lock; the environment overrides every scope.
-        """
+        """Return the policy of a caller: field by field the most specific scope wins, unless a wider one has locked it."""
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         ignored: list[str] = []

@@ -147,10 +147,7 @@ def valid_part(model: type[BaseModel], given: Mapping[str, Any], path: str) -> t
 
 
 def switches_off(name: str, value: Any) -> bool:
-    """Whether a field says that compression is off: `compaction: {enabled: false}`, `context_compression: off`.
-
-    A wrong guess leaves requests as they are.
-    """
+    """Whether a field says that compression is off: `compaction: {enabled: false}`, `context_compression: off`."""
     if not _COMPRESSION.search(name.lower()):
         return False
     if isinstance(value, Mapping):

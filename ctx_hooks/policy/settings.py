@@ -32,10 +32,7 @@ SHARE = r"^\d{1,2}(\.\d+)? ?%$"
 
 
 def is_amount(*others: object) -> BeforeValidator:
-    """Return a check for an amount or one of `others`: it reports one mistake, not one for each kind of amount.
-
-    YAML reads `off` as false, which is 0.
-    """
+    """Return a check for an amount or one of `others` that reports one mistake. YAML reads `off` as false, which is 0."""
 
     def checked(value: Any) -> Any:
         is_number = isinstance(value, int) and value is not True and value >= 0

@@ -44,10 +44,7 @@ def _warn(line: str) -> None:
 
 
 def _without_text(record: logging.LogRecord) -> bool:
-    """Make a record one bounded line, and remove the text of its exception, which may quote a conversation or an error.
-
-    Warnings of one place are logged REMEMBERED times, exceptions MOST_TRACEBACKS times.
-    """
+    """Make a record one bounded line without its exception's text, which may quote a conversation."""
     error = record.exc_info[1] if record.exc_info else None
     if record.levelno >= logging.WARNING:
         place: tuple[object, ...] = (record.pathname, record.lineno)

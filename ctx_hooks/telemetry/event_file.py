@@ -38,10 +38,7 @@ def from_json(line: str | bytes) -> Event:
 
 
 class EventFile:
-    """The files of one process: `events.N.jsonl`, and `events.N.jsonl.1` and so on for rotated files. Thread-safe.
-
-    N is the least number that no other process uses, so that restarts continue the existing files.
-    """
+    """The files of one process: `events.N.jsonl`, N the least number that is free, and `events.N.jsonl.1` and so on."""
 
     def __init__(self, folder: Path, max_bytes: int, keep: int) -> None:
         """Open the file; it is rotated at `max_bytes`, and `keep` files remain. Raises OSError if that is impossible."""

@@ -14,10 +14,7 @@ MOST_CHARS = 1_024
 def with_decision(
     headers: Mapping[str, str], event: DecisionEvent, output_limits: Mapping[str, int], *, is_changed: bool
 ) -> dict[str, str]:
-    """Return the headers of a request with a decision about it, after those of the decisions before it.
-
-    `output_limits` are the fields that ask for less output. An attempt that is sent unchanged replaces no earlier headers.
-    """
+    """Return the headers with a decision about a request; one that is sent unchanged replaces no earlier headers."""
     words = [str(event.decision)]
     if is_changed and event.budget_tokens is not None and event.provider_tokens_before is not None:
         words.append(f"before={event.provider_tokens_before}; after={event.provider_tokens_after}")
@@ -55,9 +52,6 @@ def of_ignored(ignored: Sequence[str]) -> dict[str, str]:
 
 
 def header_value(parts: Sequence[str]) -> str:
-    """Return the parts as the value of a header: one line of at most 1,024 printable ASCII characters.
-
-    A server closes the connection rather than send a header with a line break or a NUL.
-    """
+    """Return the parts in one line of 1,024 printable ASCII characters at most: servers close the connection at others."""
     text = "; ".join(one_line(part).strip() for part in parts)
     return one_line(text.encode("ascii", "backslashreplace").decode(), MOST_CHARS)

@@ -35,14 +35,7 @@ _listeners: dict[str, list[Listener]] = {name: [] for name in EVENTS}
 
 
 def on(name: str, listener: Listener) -> Callable[[], None]:
-    """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
-
-    "compaction" is the short name of "after_compaction". In a proxy most events happen on the event loop: if a listener
-    waits, all requests wait. A listener's errors are logged and harm no request.
-
-    Raises:
-        ValueError: there is no such event.
-    """
+    """Call `listener` with each event of that name, in its thread; return what ends it. Raises ValueError for no event."""
     event = "after_compaction" if name == "compaction" else name
     if event not in _listeners:
         raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")

@@ -26,10 +26,7 @@ def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mappin
 def notes_of(
     event: AnswerEvent, prices: Prices | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None, tuple[str, ...]]:
-    """Return the log's figures of an answer, LiteLLM's `compression_savings`, None if there are none, and the tags.
-
-    An observed request has figures of what it would have saved, and neither savings nor tags.
-    """
+    """Return the log's figures of an answer, LiteLLM's `compression_savings` (None: nothing), and the tags."""
     figures = {
         "beyond_window": event.beyond_window,
         "tokens_saved": event.provider_tokens_saved,
@@ -65,10 +62,7 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
 
 
 def record_on(span: Any, event: DecisionEvent | OverflowEvent | RejectionEvent | FailureEvent) -> None:
-    """Add a decision or a refusal to LiteLLM's span as an event; set the request's state so far as attributes.
-
-    If a name of OpenTelemetry's GenAI conventions has the same meaning, it is used; ours begin with `ctx_hooks.`.
-    """
+    """Add a decision or a refusal to LiteLLM's span as an event; set the request's state so far as attributes."""
     if not span.is_recording():
         return
     attributes: dict[str, Any] = {f"ctx_hooks.{name}": value for name, value in flat(event).items()}

@@ -12,8 +12,7 @@ from ctx_hooks.telemetry.events import CallNames, flat
 
 logger = logging.getLogger("ctx_hooks")
 LITELLM = logging.getLogger("LiteLLM Proxy")
-"""As `litellm/_logging.py` names it, whose import takes a second. `LITELLM_LOG=INFO` shows its lines, as JSON where LiteLLM
-logs JSON."""
+"""As `litellm/_logging.py` names it, whose import takes a second. `LITELLM_LOG=INFO` shows its lines."""
 AMBIGUOUS = frozenset(' "=\\{')
 """In a line of `name=value`, or to LiteLLM's JSON formatter."""
 LOGGED = ("start", "decision", "answer", "failure", "rejection", "limit_learned", "summary", "compaction_item")
@@ -41,19 +40,13 @@ def log_event(event: Any) -> None:
 
 
 def _word(value: object) -> str:
-    """Return a value as one word: quoted if ambiguous, with braces escaped.
-
-    LiteLLM's JSON formatter treats a mapping inside a line as fields of the line, and callers choose names.
-    """
+    """Return a value as one word, quoted if ambiguous: LiteLLM's JSON formatter treats a mapping in a line as its fields."""
     text = str(value)
     return json.dumps(text, ensure_ascii=False).replace("{", "\\u007b") if AMBIGUOUS.intersection(text) else text
 
 
 def share_log_output() -> None:
-    """Show the lines in LiteLLM's own log output, from its level on, at least warnings.
-
-    A logger that the operator has configured stays unchanged.
-    """
+    """Show the lines in LiteLLM's own log output, at least warnings, unless the operator has configured the logger."""
     if logger.level == logging.NOTSET and not logger.handlers:
         logger.setLevel(min(LITELLM.getEffectiveLevel(), logging.WARNING))
         logger.parent = LITELLM  # whose handlers LiteLLM's JSON mode replaces

@@ -12,10 +12,7 @@ from ctx_hooks.tokens.usage import Billed
 
 
 class Saved(NamedTuple):
-    """The saved input tokens and dollars of a bill, below zero if the plugin cost more; None if unknown.
-
-    A request `beyond_window` would have had no answer and no bill: it saves nothing.
-    """
+    """Saved input tokens and dollars, below zero if the plugin cost more, None if unknown; 0 if `beyond_window`."""
 
     tokens: int | None
     dollars: float | None
@@ -44,19 +41,13 @@ def saved_by(
 def would_be_saved(
     whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
 ) -> Saved:
-    """Return the possible savings for a request that was sent whole, so that `billed` is the bill for all of it.
-
-    The other arguments are as in `saved_by`, for the decided request. If that rewrites, no prompt cache has it.
-    """
+    """Return the possible savings for a request that was sent whole, as `billed`; the rest is as in `saved_by`."""
     known = 0 if rewrites or not billed.uses_cache else max(0, decided - (whole - seen))
     return Saved(*_difference(billed, _bill_of(decided, known, whole, billed), prices))
 
 
 def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
-    """Return the hypothetical bill for so many local tokens, of which the prompt cache serves `cached`.
-
-    `billed` is for `of` local tokens. If it shows no prompt cache, the provider is assumed to have none.
-    """
+    """Return the bill for so many local tokens, of which a prompt cache serves `cached`; `billed` is for `of`."""
     ratio = billed.input_tokens / max(1, of)
     input_tokens, from_cache = ProviderTokens(round(tokens * ratio)), ProviderTokens(round(cached * ratio))
     return Billed(input_tokens, from_cache, ProviderTokens(input_tokens - from_cache if billed.written_tokens else 0))
