@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from ctx_hooks.compaction.history import History, digest_of, request_points, settled_length
 from ctx_hooks.compaction.quoting import Share, Shares, asks
-from ctx_hooks.compaction.steps import long_request
+from ctx_hooks.compaction.steps.parts import longest_request_tokens
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
@@ -16,8 +16,7 @@ from ctx_hooks.tokens.units import LocalTokens
 COMPACTION_FIELDS = frozenset({"keep_recent", "language", "tool_results"})
 """The policy fields that a compaction depends on beside its budget: no other one may change a prefix in a prompt cache."""
 MARGIN_FRACTION = 0.02
-"""At least this share of the goal counts for a request's end that the next one may lack, such as a reminder. So both
-requests agree on whether a compaction was due."""
+"""A request's end that the next one may lack, such as a reminder, counts as at least this share of the goal."""
 TARGET_FRACTION, SMALL_TARGET_FRACTION = 0.5625, 0.625
 SMALL_GOAL_TOKENS = 20_000
 """A compaction leaves this share of the room beside fixed text; more below this goal (docs/appendix/design_notes.md)."""
@@ -30,9 +29,7 @@ LEAST_FREE_FRACTION = 0.03
 LEAST_SETTLING_TOKENS = 8_000
 """With a smaller goal, later ones leave less free than the error of a token ratio: Claude refused first attempts."""
 OLDER_FRACTION = 0.5
-"""Share of its room for older text beside protected text. At 1,157 requests of sessions, at 32,000 tokens, 0.91 of the names
-that OpenCode's next step uses stay; without it 0.85."""
-
+"""Share of its room for older text beside protected text."""
 MOST_WORDS_FRACTION = 0.6
 """Users' words stay unchanged up to this share of the room: then the target grows, and older text has half of the rest."""
 
@@ -91,10 +88,9 @@ class Cut:
 
 
 class CutPoints:
-    """The points of one history at which the client must have sent a request, and the compactions that are due there.
+    """The compactions of one history that are due at the points at which the client must have sent a request.
 
-    One is due if the compacted form so far and the messages since, which have `arrived_tokens` with oversized results cut,
-    exceed the trigger tokens.
+    One is due if the compacted form so far and the messages since, each of `arrived_tokens`, exceed the trigger tokens.
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:
@@ -164,10 +160,7 @@ class CutPoints:
         return 0 < self._settled[-1] <= cut.length
 
     def target_tokens(self, cut: Cut) -> LocalTokens:
-        """Return the target tokens of a compaction, which depend only on its own messages.
-
-        If protected text would take all the room, older text keeps a share: the next compaction shrinks the protected text.
-        """
+        """Return the target tokens of a compaction: they depend only on its own messages, and leave older text a share."""
         if cut.base is not None:
             behind_tokens = self._behind_tokens(cut.base, cut.length, self._sent_tokens(cut.base, cut.length))
             return LocalTokens(self._preamble_tokens + behind_tokens)
@@ -216,10 +209,7 @@ class CutPoints:
         return self._arrived_tokens[length] - (self._index[length - 1].beside_tokens if length else 0)
 
     def _since_tokens(self, cut: Cut, share: Share, point: int) -> int:
-        """Return the tokens between a compaction and a request, with the most compacted text that its turns may quote.
-
-        The request's end that the next one may lack counts as at least the margin, and gets no quotation.
-        """
+        """Return the tokens between a compaction and a request, with the most that its turns may quote, and the margin."""
         length, sent_tokens = self._settled[point], self._sent_tokens(cut, self._points[point])
         turns, questions = (
             bisect_left(found, length) - bisect_left(found, cut.length) for found in (self._asking, self._questions)
@@ -242,7 +232,7 @@ class CutPoints:
         newest_turn_tokens = self._index[newest].tokens if requests else 0
         if newest + 1 < length:
             goal_tokens = self._thresholds.trigger.goal_tokens
-            newest_turn_tokens = min(newest_turn_tokens, long_request.most_tokens(goal_tokens, self._fixed_tokens))
+            newest_turn_tokens = min(newest_turn_tokens, longest_request_tokens(goal_tokens, self._fixed_tokens))
         return self._staying_tokens[length] + newest_turn_tokens + self._loop_tokens(length)
 
     def _words_tokens(self, length: int) -> int:

@@ -30,9 +30,9 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 BLOCK_MESSAGES = 32
-"""One digest identifies a block of so many messages, in a third of the time of one digest a message."""
+"""The messages of a block, whose stats are looked up by one digest."""
 CALL_DIGEST_BYTES = 8
-"""Short, since calls are compared only within one conversation."""
+"""Calls are compared only within one conversation."""
 FIGURES_BYTES = 96
 """Memory of the numbers of tokens in the stats."""
 

@@ -32,7 +32,7 @@ PLACEHOLDER_CHARS = 250
 PROTECTED_EXCHANGES = 2
 """The newest tool loop, and a prefill behind it."""
 MOST_BEYOND = 10_000
-"""Messages of one exchange that are kept beyond the budget: far more than an agent's calls at once, and their results."""
+"""Messages of one exchange that are kept beyond the budget."""
 
 
 class Estimate(Counter):
@@ -50,7 +50,7 @@ ESTIMATE = Estimate(DEFAULT)
 
 
 class Skimmed(NamedTuple):
-    """What `compress` needs of a long request; objects of all messages would occupy Python's garbage collector for long.
+    """What `compress` needs of a long request.
 
     Attributes:
         kept: the indices of the messages that it may keep.
@@ -66,11 +66,9 @@ class Skimmed(NamedTuple):
 
 
 def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
-    """Return what matters of a request, in one walk from its end.
+    """Return the newest exchanges up to `most_tokens` and the messages that no step removes, in one walk from the end.
 
-    That is the newest exchanges up to `most_tokens`, messages that stay at any place, the first request (it names the first
-    speaker), the newest two, those that the first speaker may have made last, and the newest words beside results. Raises
-    MalformedConversationError if an item is no message.
+    Raises MalformedConversationError if an item is no message.
     """
     kept, turns = set[int](), list[Turn | None]()
     asked, asked_by, words = list[int](), dict[str | None, int](), list[int]()

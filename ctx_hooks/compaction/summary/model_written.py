@@ -76,8 +76,7 @@ class Forms:
     def summary_of(self, length: int, base_length: int | None) -> WrittenSummary | None:
         """Return the summary in a compaction of the first `length` messages, None for the deterministic form.
 
-        A sent compaction keeps its form. One after a compaction, of `base_length` messages, with a current summary begins
-        with this summary: the prompt cache has it.
+        A sent compaction keeps its form, and one on top of `base_length` messages its current summary.
         """
         if not self._summaries.written or self.digest(length) in self._summaries.chosen:
             return self.held(length)

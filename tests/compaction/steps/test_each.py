@@ -7,7 +7,7 @@ from strategies import called
 
 import ctx_hooks
 from ctx_hooks.compaction.pipeline import compress
-from ctx_hooks.compaction.steps import older_parts, results
+from ctx_hooks.compaction.steps import parts, results
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
@@ -30,7 +30,7 @@ def older(*exchanges):
 
 def test_repeats_keep_the_later_copy_and_point_to_it():
     text = "the same file\n" * 60
-    sent = run(older_parts.REPEATS, older(exchange(1, text, name="curl"), exchange(2, text)))
+    sent = run(parts.REPEATS, older(exchange(1, text, name="curl"), exchange(2, text)))
     assert "A later run call returned the same output" in sent[2]["content"]
     assert sent[4]["content"] == text
 
@@ -46,7 +46,7 @@ def test_system_text_that_comes_again_is_sent_once_and_keeps_its_cache_marker(ro
         {"role": role, "content": marked},
         {"role": role, "content": f"{RULES}Or do."},
     ]
-    sent = run(older_parts.REPEATS, [{"role": role, "content": RULES}, *older(again)])
+    sent = run(parts.REPEATS, [{"role": role, "content": RULES}, *older(again)])
     assert [sent[0]["content"], sent[4]["content"]] == [RULES, f"{RULES}Or do."]
     assert "is the same as one above" in sent[2]["content"]
     assert "is the same as one above" in sent[3]["content"][0]["text"]
@@ -58,14 +58,14 @@ def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
         f"<mode>{name}</mode> In this mode {text}" for name, text in (("Plan", "only read. " * 40), ("Work", RULES))
     )
     system = [{"role": "system", "content": text} for text in (work, plan, work)]
-    sent = run(older_parts.REPEATS, [*system, {"role": "user", "content": "go on"}])
+    sent = run(parts.REPEATS, [*system, {"role": "user", "content": "go on"}])
     assert [m["content"] for m in sent[:2]] == [work, plan]
     assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
 
 
 def test_results_that_differ_both_stay():
     read = [exchange(n, f"version {n}\n" * 60, name="read_file", arguments={"path": "a.py"}) for n in (1, 2)]
-    assert run(older_parts.REPEATS, older(*read)) == older(*read)
+    assert run(parts.REPEATS, older(*read)) == older(*read)
 
 
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():
@@ -75,7 +75,7 @@ def test_older_reasoning_goes_whole_and_the_current_loops_stays():
     current = exchange(2, "ok")
     current[0] |= thought
     messages = [{"role": "user", "content": "a"}, *done, {"role": "user", "content": "b"}, *current]
-    sent = run(older_parts.REASONING, messages)
+    sent = run(parts.REASONING, messages)
     assert "reasoning_content" not in sent[1]
     assert sent[4] == current[0]
 
@@ -134,7 +134,7 @@ def test_older_images_become_a_line():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4_000}}
     shown = {"role": "user", "content": [{"type": "text", "text": "look"}, image]}
     messages = [shown, *called([image], "c1", "screenshot", {}), {"role": "user", "content": "go on"}]
-    sent = run(older_parts.MEDIA, messages)
+    sent = run(parts.MEDIA, messages)
     assert "image" in sent[0]["content"][1]["text"]
     assert "image" in str(sent[2]["content"])
     assert "base64" not in str(sent)
