@@ -102,6 +102,21 @@ class RequestFlow:
             state.before_choice = state.decided, attempt
         return fitted
 
+    async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return the fields of a turn on a WebSocket with what add-ons change, and whether an add-on answers it.
+
+        Such a turn passes neither the pre-call hook nor the Router.
+        """
+        request = request_of("aresponses", fields)
+        group = target.of_group(Call(fields), self.policies, Call(fields).model_group)
+        if request is None or group.policy.mode == "off" or not group.policy.addon_names:
+            return dict(fields), False
+        begun = await self.addons.begun(request.with_fields(with_request_id(fields, request.call)), group)
+        sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
+        if not is_answered:
+            sent["litellm_metadata"] = fields.get("litellm_metadata")
+        return sent, is_answered
+
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
         """Begin an attempt, decide about it, record the decision, and return the arguments to send.
 
@@ -163,83 +178,15 @@ class RequestFlow:
         if self.mode(Call(fields)) == "enforce":
             self.running.of(request_id_of(fields)).headers |= of_unrecorded("failed_open")
 
-    async def note_failure(self, fields: Mapping[str, Any], error: Exception, *, is_sent: bool = True) -> bool:
-        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
-        call = Call(fields)
-        mode, state = self.mode(call), self.running.of(call.request_id)
-        overflow = overflow_of(error) if is_sent and mode != "off" else None
-        if overflow is not None:
-            overflow = await pool.run(call.tenant, partial(overflow_of, error, call.sent_by_caller), Deadline())
-        noted = await self.failed(call.request_id, overflow, text_of(error), call.named_deployment) if is_sent else None
-        if overflow is None and retry_of(fields)[0]:
-            state.retry_error = error
-        if noted and overflow is None and mode == "enforce":
-            with failing_open("keeps no record of a refusal"):
-                self.recorder.rejected(state, call, getattr(error, "status_code", 0))
-        if noted and overflow:
-            state.retry_error = None
-            with failing_open("keeps no record of a refusal"):
-                self.recorder.refused(state, call, overflow)
-            if mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
-                await self.deciding.counted(Request(noted.format, fields), noted.to, noted, noted.most_tokens)
-        handled = overflow is not None and mode == "enforce"
-        if handled:
-            spare_deployment(fields)
-        return handled
+    async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
+        """Return the end of the Router's `call` of a request as the add-ons pass it on; raises its error."""
+        return await self.addons.called(self.running.of(request_id_of(fields)), fields, call)
 
     async def note_begun(self, fields: Mapping[str, Any]) -> None:
         """Learn from the refusal before a retry whose answer has begun: the retry kept to what that refusal claims."""
         attempt = self.running.of((call := Call(fields)).request_id).attempts.at(call.named_deployment)
         if attempt is not None and not attempt.failed:
             await self.learned.from_retry(attempt)
-
-    async def called(self, fields: Mapping[str, Any], call: Awaitable[Any]) -> Any:
-        """Return the end of the Router's `call` of a request as the add-ons pass it on; raises its error."""
-        return await self.addons.called(self.running.of(request_id_of(fields)), fields, call)
-
-    async def turn_of(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the fields of a turn on a WebSocket with what add-ons change, and whether an add-on answers it.
-
-        Such a turn passes neither the pre-call hook nor the Router.
-        """
-        request = request_of("aresponses", fields)
-        group = target.of_group(Call(fields), self.policies, Call(fields).model_group)
-        if request is None or group.policy.mode == "off" or not group.policy.addon_names:
-            return dict(fields), False
-        begun = await self.addons.begun(request.with_fields(with_request_id(fields, request.call)), group)
-        sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
-        if not is_answered:
-            sent["litellm_metadata"] = fields.get("litellm_metadata")
-        return sent, is_answered
-
-    def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
-        """Return the answer or the error with which the Router ends a request as its client sees it."""
-        state = self.running.of(request_id_of(fields))
-        if isinstance(end, Exception):
-            return state.retry_error or end  # if all fallbacks fail, the Router raises the first error, an overflow
-        if state.other_fallbacks is not None:
-            hide_retries(fields, end, state.other_fallbacks)
-        return end
-
-    async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Return whether a failed attempt is repeated, because the reasoning that it lacks stays from now on."""
-        attempt = self.running.of((call := Call(fields)).request_id).attempts.at(call.named_deployment)
-        if attempt is None or not misses_reasoning(error):
-            return False
-        await self.learned.from_missing_reasoning(attempt)
-        return attempt.is_shortened and not attempt.limits.wants_reasoning
-
-    async def failed(
-        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
-    ) -> Attempt | None:
-        """Note that an attempt failed, and learn from it; return the attempt, None if this was known."""
-        attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
-        if attempt is not None:
-            if attempt.to.policy.addon_names:
-                self.addons.ended(attempt, None)
-            with failing_open("learns nothing from a refusal"):
-                await self.learned.from_refusal(attempt)
-        return attempt
 
     def estimated_tokens(self, logged: Mapping[str, Any]) -> ProviderTokens | None:
         """Note that a logged answer states no usage; return the estimate of its input, None if LiteLLM's can stay."""
@@ -278,6 +225,59 @@ class RequestFlow:
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer
+
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception, *, is_sent: bool = True) -> bool:
+        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
+        call = Call(fields)
+        mode, state = self.mode(call), self.running.of(call.request_id)
+        overflow = overflow_of(error) if is_sent and mode != "off" else None
+        if overflow is not None:
+            overflow = await pool.run(call.tenant, partial(overflow_of, error, call.sent_by_caller), Deadline())
+        noted = await self.failed(call.request_id, overflow, text_of(error), call.named_deployment) if is_sent else None
+        if overflow is None and retry_of(fields)[0]:
+            state.retry_error = error
+        if noted and overflow is None and mode == "enforce":
+            with failing_open("keeps no record of a refusal"):
+                self.recorder.rejected(state, call, getattr(error, "status_code", 0))
+        if noted and overflow:
+            state.retry_error = None
+            with failing_open("keeps no record of a refusal"):
+                self.recorder.refused(state, call, overflow)
+            if mode == "observe" and noted.sent_tokens is None:  # no retry counts it later
+                await self.deciding.counted(Request(noted.format, fields), noted.to, noted, noted.most_tokens)
+        handled = overflow is not None and mode == "enforce"
+        if handled:
+            spare_deployment(fields)
+        return handled
+
+    async def failed(
+        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
+    ) -> Attempt | None:
+        """Note that an attempt failed, and learn from it; return the attempt, None if this was known."""
+        attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
+        if attempt is not None:
+            if attempt.to.policy.addon_names:
+                self.addons.ended(attempt, None)
+            with failing_open("learns nothing from a refusal"):
+                await self.learned.from_refusal(attempt)
+        return attempt
+
+    async def is_made_again(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Return whether a failed attempt is repeated, because the reasoning that it lacks stays from now on."""
+        attempt = self.running.of((call := Call(fields)).request_id).attempts.at(call.named_deployment)
+        if attempt is None or not misses_reasoning(error):
+            return False
+        await self.learned.from_missing_reasoning(attempt)
+        return attempt.is_shortened and not attempt.limits.wants_reasoning
+
+    def end_of(self, fields: Mapping[str, Any], end: Any) -> Any:
+        """Return the answer or the error with which the Router ends a request as its client sees it."""
+        state = self.running.of(request_id_of(fields))
+        if isinstance(end, Exception):
+            return state.retry_error or end  # if all fallbacks fail, the Router raises the first error, an overflow
+        if state.other_fallbacks is not None:
+            hide_retries(fields, end, state.other_fallbacks)
+        return end
 
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
         """Note that a request finally failed; return the error for its caller, None to leave it unchanged."""
