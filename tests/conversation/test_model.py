@@ -27,9 +27,3 @@ def test_part_knows_its_original_text():
     assert replace(RESULT, parts=(Text("f"),), came_text=RESULT.original_text).original_text == "first\nsecond"
     assert Text("first").original_text == "first"
     assert Text("f", came_text="first").original_text == "first"
-
-
-def test_raw_and_original_do_not_tell_values_apart():
-    assert Text("x", raw={"type": "text"}) == Text("x", came_text="xyz")
-    assert Message("user", (Text("x"),), raw={"role": "user"}) == Message("user", (Text("x"),))
-    assert replace(RESULT, came_text="xyz") == RESULT

@@ -48,19 +48,15 @@ ODD = {
             "role": "user", "name": "ann",
             "content": [
                 {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}},
-                {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
                 {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
-                {"type": "file", "file": {"file_id": "f"}}, {"type": "from_the_future", "payload": [1, {"a": None}]},
+                {"type": "from_the_future", "payload": [1, {"a": None}]},
             ],
         },
         {
             "role": "assistant", "content": None, "refusal": None, "annotations": [], "reasoning_content": "r",
             "thinking_blocks": [{"type": "thinking", "thinking": "r", "signature": "s"}],
             "tool_calls": [
-                {
-                    "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "index": 0,
-                    "provider": {"k": 1},
-                },
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "index": 0, "x": {"k": 1}},
                 {"id": "b", "type": "custom", "custom": {"name": "g", "input": "raw"}},
             ],
         },
@@ -70,7 +66,6 @@ ODD = {
         {"role": "function", "name": "old", "content": "result"}, {"role": "oracle", "content": {"not": "known"}},
     ],
     "anthropic": [
-        {"role": "user", "content": "plain"},
         {
             "role": "assistant",
             "content": [
@@ -86,13 +81,9 @@ ODD = {
             "content": [
                 {
                     "type": "tool_result", "tool_use_id": "u", "is_error": True, "cache_control": {"type": "ephemeral"},
-                    "content": [
-                        {"type": "text", "text": "r"},
-                        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR"}},
-                    ],
+                    "content": [{"type": "text", "text": "r"}, {"type": "image", "source": {"data": "iVBOR"}}],
                 },
                 {"type": "document", "source": {"type": "text", "data": "d"}, "title": "t"},
-                {"type": "text", "text": "and"},
             ],
         },
     ],

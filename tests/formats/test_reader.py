@@ -7,7 +7,6 @@ from strategies import every_format, items_of, payloads
 
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import WIRE_FORMATS, MessageReader
-from ctx_hooks.formats.fields import copied
 from ctx_hooks.testing import agent_session
 
 
@@ -46,19 +45,3 @@ def test_what_is_not_asked_for_is_not_read():
     assert len(reader.conversation(0, 1).messages) == 1
     with pytest.raises(MalformedConversationError, match=r"messages\[1\]"):
         reader.message(1)
-
-
-@every_format
-@settings(max_examples=10)
-@given(data=st.data())
-def test_copy_is_equal_and_shares_nothing(fmt, data):
-    messages = data.draw(payloads(fmt))
-    copy = copied(messages)
-    assert copy == messages
-    assert containers(copy).isdisjoint(containers(messages))
-
-
-def containers(value):
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    own = {id(value)} if isinstance(value, (dict, list)) else set()
-    return own.union(*map(containers, inner))

@@ -12,21 +12,15 @@ from ctx_hooks.policy.settings import PRESETS
 from ctx_hooks.testing import agent_session, violations
 
 WANTING = [
-    "deepseek/deepseek-v4-pro", "openai/DeepSeek-V4-Pro", "hosted_vllm/deepseek-ai/DeepSeek-V4-Flash",
-    "anthropic/deepseek-v4-pro[1m]", "fireworks_ai/accounts/fireworks/models/deepseek-v4-pro",
-    "deepseek/deepseek-flash", "deepseek/deepseek-reasoner", "volcengine/deepseek-v3-2-251201",
-    "hosted_vllm/deepseek-ai/DeepSeek-V3.2", "bedrock/deepseek.v3.2", "openai/my_deepseek_v4",
-    "moonshot/kimi-k2-thinking", "moonshot/kimi-k2.5", "openrouter/moonshotai/kimi-k2.6", "fireworks_ai/kimi-k2p5",
-    "openai/k2p5", "moonshot/k3-256k", "openai/Kimi-K3", "anthropic/kimi-k10", "kimi-for-coding",
-    "moonshot/kimi-thinking-preview", "bedrock/moonshot.kimi-k2-thinking", "xiaomi_mimo/mimo-v2-flash",
-    "openai/MiMo-V2.5-Pro",
+    "deepseek/deepseek-v4-pro", "fireworks_ai/accounts/fireworks/models/deepseek-v4-pro", "deepseek/deepseek-flash",
+    "deepseek/deepseek-reasoner", "volcengine/deepseek-v3-2-251201", "hosted_vllm/deepseek-ai/DeepSeek-V3.2",
+    "bedrock/deepseek.v3.2", "moonshot/kimi-k2-thinking", "moonshot/kimi-k2.5", "fireworks_ai/kimi-k2p5", "openai/k2p5",
+    "moonshot/k3-256k", "anthropic/kimi-k10", "kimi-for-coding", "bedrock/moonshot.kimi-k2-thinking", "openai/MiMo-V2.5-Pro",
 ]  # fmt: skip
 OTHERS = [
-    "openai/gpt-5", "deepseek/deepseek-chat", "hosted_vllm/deepseek-ai/DeepSeek-R1", "deepseek/deepseek-v3",
-    "ollama/deepseek-coder-v2", "deepseek-r1-distill-qwen-32b", "volcengine/deepseek-v3-250324",
-    "nvidia_nim/deepseek-ai/deepseek-v3.1", "deepseek-vl2", "moonshot/kimi-k2-0905-preview",
-    "moonshot/moonshot-v1-128k", "groq/moonshotai/kimi-k2-instruct", "zai/glm-4.6", "anthropic/claude-opus-4-5",
-    "hosted_vllm/Qwen/Qwen3-Coder", "gemini/gemini-3-pro",
+    "openai/gpt-5", "deepseek/deepseek-chat", "hosted_vllm/deepseek-ai/DeepSeek-R1", "ollama/deepseek-coder-v2",
+    "volcengine/deepseek-v3-250324", "nvidia_nim/deepseek-ai/deepseek-v3.1", "deepseek-vl2",
+    "moonshot/kimi-k2-0905-preview", "moonshot/moonshot-v1-128k", "anthropic/claude-opus-4-5",
 ]  # fmt: skip
 FIELDS_OF_CHAT = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 

@@ -148,14 +148,6 @@ def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
             Policy(**{name: value})
 
 
-@pytest.mark.parametrize(
-    "limits", [{"max_chars": 1_999}, {"max_lines": 0}, {"max_bytes": 199}, {"max_fraction": 0}, {"direction": "up"}]
-)
-def test_limit_of_results_has_its_bounds(limits):
-    with pytest.raises(ValidationError):
-        Policy(tool_results=limits)
-
-
 OFF = {"mode": "off"}
 CHOSEN = {"sessions": {"s:*": OFF}}
 TEXTS = ("deployment", "organization", "project", "team", "key")

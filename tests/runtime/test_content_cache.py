@@ -44,9 +44,7 @@ SESSION = agent_session("openai-chat", turns=40, result_chars=3_000)["messages"]
 HOSTILE = {
     "short turns": DIALOGUE,
     "an agent": [*SESSION, *DIALOGUE],
-    "line breaks": [*SESSION[:3], {**SESSION[3], "content": "\n" * 200_000}, *SESSION[4:]],
     "names": [*SESSION[:3], {**SESSION[3], "content": "\n".join(f"a_{n}" for n in range(40_000))}, *SESSION[4:]],
-    "emoji": [{**m, "content": f"{n} " + "🎻🏔️" * 20} for n, m in enumerate(DIALOGUE)],
     "calls": agent_session("openai-chat", turns=500, result_chars=50)["messages"],
 }
 

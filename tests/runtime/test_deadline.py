@@ -231,17 +231,6 @@ class TestWorkers:
         await asyncio.gather(*running)
         assert begun[-1] == "d1"
 
-    async def test_work_that_waits_too_long_is_refused(self):
-        workers, released, begun = Workers(), threading.Event(), []
-        holding = [asyncio.create_task(workers.run(ANN, released.wait, Deadline())) for _ in range(MOST_OF_A_TENANT)]
-        waiting = [workers.run(ANN, lambda: begun.append("late"), Deadline(0.2)) for _ in range(3)]
-        ended = await asyncio.gather(*waiting, return_exceptions=True)
-        assert all(isinstance(error, CompressionTimeoutError) for error in ended)
-        assert await workers.run("bob", lambda: "no wait", Deadline(30)) == "no wait"
-        released.set()
-        await asyncio.gather(*holding)
-        assert not begun
-
     async def test_work_that_nobody_waits_for_is_stopped(self):
         workers, began, stopped = Workers(), threading.Event(), threading.Event()
         deadline = Deadline(600)

@@ -53,13 +53,6 @@ class TestTheFile:
         assert events_of(path) == EVENTS
         assert path.stat().st_mode & 0o777 == 0o600
 
-    def test_there_is_none_unless_the_settings_name_a_folder(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        attach_sinks(Settings())
-        emit(DECISION)
-        detach_sinks()
-        assert not list(tmp_path.rglob("*"))
-
     def test_rotation_keeps_as_many_files_as_the_settings_say_and_the_newest_events(self, tmp_path):
         file = EventFile(tmp_path, max_bytes=10_000, keep=3)
         told = [replace(OVERFLOW, attempt=n) for n in range(300)]

@@ -20,33 +20,24 @@ async def compact(mode="enforce"):
     return await RequestFlow().deciding.decide(Request("openai-chat", payload), to)
 
 
-async def test_listeners_are_told_before_and_after():
+async def test_listeners_hear_before_and_after():
     heard = []
-    end = [ctx_hooks.on("before_compaction", heard.append), ctx_hooks.on("after_compaction", heard.append)]
+    end = [ctx_hooks.on(name, heard.append) for name in ("before_compaction", "compaction")]
     await compact()
+    await compact(mode="observe")
     for stop in end:
         stop()
-    before, after = heard
+    await compact()
+    before, after, *observed = heard
     assert (before.name, after.name) == ("before_compaction", "after_compaction")
+    assert [(event.request_id, event.mode) for event in (before, *observed)] == [
+        ("call", "enforce"), ("call", "observe"), ("call", "observe"),
+    ]  # fmt: skip
     assert before.tokens_after is None
     assert after.tokens_after < before.tokens_before
     assert before.reserve_tokens == before.window_tokens - before.budget_tokens > 0
     assert before.usage_fraction == before.tokens_before / before.window_tokens > 1
     assert after.steps
-    await compact()
-    assert len(heard) == 2
-
-
-async def test_a_compaction_names_its_request_and_says_whether_it_was_done():
-    heard = []
-    end = ctx_hooks.on("compaction", heard.append)
-    await compact()
-    await compact(mode="observe")
-    end()
-    assert [(event.name, event.request_id, event.mode) for event in heard] == [
-        ("after_compaction", "call", "enforce"),
-        ("after_compaction", "call", "observe"),
-    ]
 
 
 @pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
