@@ -1,13 +1,11 @@
-"""The plugin's latency without compression, the cost of one more turn, and the longest wait of the event loop.
+"""The cost of one more turn, the longest wait of the event loop, and what the sinks of events cost.
 
-    uv run --group bench python benchmarks/latency.py [--rounds 60]
+    uv run --group bench python benchmarks/latency.py
 
-1. A real proxy, two groups in front of the same provider, one with the plugin switched off for it; requests alternate.
-2. A conversation of 150,000 tokens grows by a turn: the time of counting and deciding, and of litellm.token_counter.
-3. Twenty requests of 600 KB at once while a task ticks every millisecond: the longest wait between two ticks, with this
+1. A conversation of 150,000 tokens grows by a turn: the time of counting and deciding, and of litellm.token_counter.
+2. Twenty requests of 600 KB at once while a task ticks every millisecond: the longest wait between two ticks, with this
    plugin's engine and with litellm.compress in a hook.
-4. Counting a growing conversation turn by turn up to 2 M tokens; the plot goes to growth.png.
-5. The processor time that the sinks add to a request of 4 KB, untouched and compressed: it is decided and answered with
+3. The processor time that the sinks add to a request of 4 KB, untouched and compressed: it is decided and answered with
    all of them (log line, Prometheus, event file, span, headers, logged figures) and with none, in turn, the best of each.
    Beside it the processor time that a proxy without the plugin needs for such a request, with LiteLLM's own Prometheus and
    OpenTelemetry callbacks, without which two of the sinks have nothing to write to.
@@ -36,17 +34,15 @@ from processor_time import LARGE_CHARS, SMALL_CHARS, conversation, processor_sec
 
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.attempts.target import Target, of_attempt
-from ctx_hooks.compaction.history import message_stats
 from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.flow.startup import attach_sinks, detach_sinks
-from ctx_hooks.formats import MessageReader
 from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens.budget import Window
-from ctx_hooks.tokens.counter import Counter, load_vocabularies
+from ctx_hooks.tokens.counter import load_vocabularies
 from ctx_hooks.tokens.usage import billed_of
 
 WORDS = "the quick brown fox reads src/app.py and writes line_42 of the log while nobody watches it again "
@@ -59,36 +55,6 @@ BATCHES = 15
 def to(window_tokens: int, policy: Policy | None = None) -> Target:
     """Return a target with that window."""
     return Target("openai/gpt-4.1", "d", Window(window_tokens, "policy"), policy or Policy(), "call")
-
-
-def overhead(rounds: int) -> None:
-    """Print the median time of alternating requests with and without the plugin, and what it adds."""
-    with FakeProvider(ProviderSettings(window_tokens=10_000_000)) as provider:
-        params = {"model": "openai/gpt-4.1", "api_base": f"{provider.url}/v1", "api_key": "none"}
-        models = [
-            {"model_name": "with", "litellm_params": params},
-            {"model_name": "without", "litellm_params": params, "model_info": {"ctx_hooks": {"enabled": False}}},
-        ]
-        config = {
-            "model_list": models,
-            "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]},
-            "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
-        }
-        with ProxyProcess(config) as proxy, httpx.Client(timeout=60, headers=proxy.headers) as client:
-            for chars in (SMALL_CHARS, LARGE_CHARS):
-                pairs = []
-                for n in range(rounds + 5):
-                    taken = {}
-                    for group in ("with", "without") if n % 2 else ("without", "with"):
-                        body = {"model": group, "messages": conversation(chars, n)}
-                        started = time.perf_counter()
-                        client.post(f"{proxy.url}/v1/chat/completions", json=body).raise_for_status()
-                        taken[group] = time.perf_counter() - started
-                    pairs.append(taken)
-                pairs = pairs[5:]
-                without = statistics.median(p["without"] for p in pairs)
-                added = statistics.median(p["with"] - p["without"] for p in pairs)
-                print(f"overhead, {chars // 1000:4} KB: {without * 1e3:7.1f} ms without, added {added / without:+.1%}")
 
 
 def sinks() -> None:
@@ -240,42 +206,12 @@ async def stalls() -> None:
     print(f"the same with litellm.compress        {await longest_wait(theirs):8.1f} ms")
 
 
-def linear(out: Path) -> None:
-    """Plot the time to count each further 20,000 tokens of a conversation, up to two million."""
-    import matplotlib as mpl  # noqa: PLC0415 - only for the picture
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    content_cache.clear_all()
-    messages: list[dict[str, Any]] = []
-    sizes, times = [], []
-    while not sizes or sizes[-1] < 2_000_000:
-        messages += conversation(80_000, len(messages))[:-1]
-        started = time.perf_counter()
-        index = message_stats(MessageReader("openai-chat", messages), Counter("o200k_base"))
-        times.append((time.perf_counter() - started) * 1e3)
-        sizes.append(sum(m.tokens for m in index))
-    figure, panel = plt.subplots(figsize=(7, 4))
-    panel.plot([s / 1e6 for s in sizes], times)
-    panel.set(xlabel="conversation, M tokens", ylabel="ms for a step of 20,000 new tokens", ylim=(0, None))
-    panel.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(out, dpi=110)
-    first, last = statistics.median(times[:10]), statistics.median(times[-10:])
-    print(f"counting one turn: {first:.1f} ms at first, {last:.1f} ms at 2 M tokens")
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=Path("growth.png"))
-    arguments = parser.parse_args()
+    parser.parse_args()
     asyncio.run(growth())
     asyncio.run(stalls())
-    linear(arguments.out)
-    overhead(arguments.rounds)
     sinks()
 
 

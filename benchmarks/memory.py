@@ -1,15 +1,12 @@
 """How much memory a proxy holds after many requests of many tenants, with the plugin and without.
 
-    uv run python benchmarks/memory.py [--requests 50000] [--tenants 1000] [--at-once 8] [--archive] [--in-process]
+    uv run python benchmarks/memory.py [--requests 50000] [--tenants 1000] [--at-once 8] [--archive]
 
 One proxy serves the same requests twice from a fresh start: without the plugin, then with it. A tenant's session grows
 turn by turn through a window of 2,000 tokens: most requests are compressed, one in twenty holds an image of 200 KB, one
 in two hundred an image of 4 MB, one in fifty is abandoned by its client, and a third are streamed. The rows are the
 proxy's resident memory after each tenth of the requests. The plugin's stated bound is `cache_bytes`, a vocabulary
 and, with `--archive`, the archive's `max_bytes`; the last line compares what the plugin adds with that bound and 64 MB.
-
-With `--in-process` the plugin's hooks are called without a proxy, each run in a process of its own: 50,000 requests then
-take minutes.
 """
 
 from __future__ import annotations
@@ -23,13 +20,11 @@ import struct
 import tempfile
 import time
 import zlib
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from ctx_hooks.hook import CtxHooks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
 WINDOW_TOKENS = 2_000
@@ -153,60 +148,6 @@ def resident_bytes(arguments: argparse.Namespace, *, plugin: bool) -> list[int]:
     return measured
 
 
-def resident_in_process(arguments: argparse.Namespace, plugin: bool) -> list[int]:  # noqa: FBT001 - a pool gives it so
-    """Return the same of this process, which calls the hooks itself; without the plugin it makes the requests alone."""
-    return asyncio.run(_called(arguments, plugin=plugin))
-
-
-async def _called(arguments: argparse.Namespace, *, plugin: bool) -> list[int]:
-    import litellm  # noqa: PLC0415 - takes seconds
-    from litellm.proxy._types import UserAPIKeyAuth  # noqa: PLC0415
-
-    archive = {"archive": {"max_bytes": ARCHIVE_BYTES}, "retrieval": True}
-    policy = archive if arguments.archive else {}
-    litellm.callback_settings = {"ctx_hooks": {"cache_bytes": CACHE_BYTES, "defaults": policy}}
-    hooks = CtxHooks()
-    info = {"id": "one", "max_input_tokens": WINDOW_TOKENS}
-    measured: list[int] = []
-    started, cut = time.monotonic(), [0]
-
-    async def one_request(session: Session, *, leaves: bool) -> None:
-        auth = UserAPIKeyAuth(api_key=session.key, team_id=session.key)
-        data = {
-            **session.next_request(),
-            "metadata": {"user_api_key_auth": auth, "model_group": "group", "model_info": info},
-        }
-        if not plugin:
-            return
-        asked = await hooks.async_pre_call_hook(auth, None, data, "acompletion")
-        attempt = {**asked, "model": "openai/served", "model_info": info}
-        sent = await hooks.async_pre_call_deployment_hook(attempt, "acompletion")
-        cut[0] += len(sent["messages"]) < len(data["messages"])
-        if leaves:
-            return
-        tokens = len(str([m["content"] for m in sent["messages"] if isinstance(m["content"], str)])) // 4
-        answer = litellm.ModelResponse(usage={"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5})
-        logged = {**sent, "litellm_params": {"metadata": sent["metadata"]}, "standard_logging_object": {"metadata": {}}}
-        await hooks.async_logging_hook(logged, answer, "acompletion")
-        await hooks.async_post_call_success_hook(asked, auth, answer)
-        await hooks.async_post_call_response_headers_hook(asked)
-
-    sessions, chance = [Session(n) for n in range(arguments.tenants)], random.Random(0)
-    for n in range(0, arguments.requests, arguments.at_once):
-        asking = (sessions[k % len(sessions)] for k in range(n, n + arguments.at_once))
-        await asyncio.gather(*(one_request(session, leaves=chance.random() < 0.02) for session in asking))
-        is_last = n + arguments.at_once >= arguments.requests
-        if is_last or n // arguments.at_once % max(1, arguments.requests // arguments.at_once // 10) == 0:
-            measured.append(_resident_bytes())
-            print(f"{'with' if plugin else 'without':8} {n:6} requests: {measured[-1] / 1e6:.0f} MB", flush=True)
-    print(f"{cut[0]} requests lost messages; {time.monotonic() - started:.0f} s", flush=True)
-    return measured
-
-
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def main() -> None:
     """Measure both, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -214,13 +155,8 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, default=1_000)
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--archive", action="store_true", help="archive what is cut, and let models retrieve it")
-    parser.add_argument("--in-process", action="store_true")
     arguments = parser.parse_args()
-    if arguments.in_process:
-        with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-            without, with_plugin = (pool.apply(resident_in_process, (arguments, plugin)) for plugin in (False, True))
-    else:
-        without, with_plugin = (resident_bytes(arguments, plugin=plugin) for plugin in (False, True))
+    without, with_plugin = (resident_bytes(arguments, plugin=plugin) for plugin in (False, True))
     bound = CACHE_BYTES + VOCABULARY_BYTES + (ARCHIVE_BYTES if arguments.archive else 0)
     added = max(with_plugin) - max(without)
     print(f"added {added / 1e6:.0f} MB; stated bound {bound / 1e6:.0f} MB and {MARGIN_BYTES / 1e6:.0f} MB: ", end="")
