@@ -21,8 +21,7 @@ from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from ctx_hooks.litellm_compat.registry import NAMES
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
-from ctx_hooks.testing.behaviour import Format
-from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.testing.behaviour import Format, count_payload
 from ctx_hooks.testing.gemini import addressed
 from ctx_hooks.tokens.counter import VocabularyName, encoding
 

@@ -7,24 +7,20 @@ It deliberately shares no code with the rest of the package: it has its own rule
 mistakes of the plugin.
 """
 
-from ctx_hooks.testing.behaviour import WORDINGS, Call, ProviderSettings, Reply, Wording
+from ctx_hooks.testing.behaviour import Call, ProviderSettings, Reply
 from ctx_hooks.testing.conversations import agent_session
 from ctx_hooks.testing.processes import LOOPBACK, MASTER_KEY, FakeProvider, ProxyProcess, free_port
-from ctx_hooks.testing.provider import create_app
 from ctx_hooks.testing.rules import sign, violations
 
 __all__ = [
     "LOOPBACK",
     "MASTER_KEY",
-    "WORDINGS",
     "Call",
     "FakeProvider",
     "ProviderSettings",
     "ProxyProcess",
     "Reply",
-    "Wording",
     "agent_session",
-    "create_app",
     "free_port",
     "sign",
     "violations",

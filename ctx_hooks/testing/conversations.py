@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 from ctx_hooks.testing import gemini
-from ctx_hooks.testing.behaviour import Format, require_format
+from ctx_hooks.testing.behaviour import Format
 from ctx_hooks.testing.rules import sign
 
 _WORDS = [
@@ -50,8 +50,7 @@ def agent_session(
     model: str = "model",
     question: str = "Now summarise what you found.",
 ) -> dict[str, Any]:
-    """Return the payload of an agent that read `turns` files and is asked a last question; raises ValueError for another format."""
-    require_format(fmt)
+    """Return the payload of an agent that read `turns` files and is asked a last question."""
     rng = random.Random(seed)  # noqa: S311 - conversations, not secrets
     messages: list[dict[str, Any]] = [asked(fmt, f"Review project {seed} and note every risk.")]
     for n in range(turns):

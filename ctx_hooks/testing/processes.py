@@ -8,8 +8,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -108,16 +108,14 @@ class ProxyProcess:
         folder = Path(self._folder.name)
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
-        try:
-            with _interrupt_waits():
-                self._process = self._started(arguments, folder)
-            _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
-        except RuntimeError as error:
-            self.__exit__(None, None, None)
-            raise RuntimeError(f"{error}\n{self.last_log}") from None
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
+        with ExitStack() as failing:
+            failing.callback(self.__exit__, None, None, None)
+            self._process = self._started(arguments, folder)
+            try:
+                _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
+            except RuntimeError as error:
+                raise RuntimeError(f"{error}\n{self.log()[-4_000:]}") from None
+            failing.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -128,7 +126,6 @@ class ProxyProcess:
             except subprocess.TimeoutExpired:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait(STOP_SECONDS)
-        self.last_log = self.log()[-4000:]
         self._folder.cleanup()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
@@ -181,22 +178,6 @@ class ProxyProcess:
             return LOOPBACK.get(f"{self.url}/health/liveliness", timeout=5).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False  # not listening yet
-
-
-@contextmanager
-def _interrupt_waits() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block: during a start it would leave a process that nobody ends."""
-    if threading.current_thread() is not threading.main_thread():  # Python interrupts only the main thread
-        yield
-        return
-    interrupts: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if interrupts:
-            signal.raise_signal(signal.SIGINT)
 
 
 def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:

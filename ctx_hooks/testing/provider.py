@@ -12,8 +12,18 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.behaviour import WORDINGS, Format, ProviderSettings, Reply, Script, Wording, error_body
-from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
+from ctx_hooks.testing.behaviour import (
+    ITEMS,
+    SYSTEM_TEXTS,
+    WORDINGS,
+    Format,
+    ProviderSettings,
+    Reply,
+    Script,
+    Wording,
+    count_payload,
+    error_body,
+)
 from ctx_hooks.testing.rules import violations
 
 Payload: TypeAlias = Mapping[str, Any]
@@ -56,9 +66,7 @@ FOUR_FORMATS = tuple(Protocol(paths=paths, fmt=fmt) for fmt, paths in PATHS.item
 """The formats as their own providers speak them."""
 
 
-BROKEN_STATUS, BROKEN = 500, "The server had an error while processing your request."
-LEFT_STATUS = 499
-"""The status that servers log for a request whose sender did not wait for the answer."""
+BROKEN = "The server had an error while processing your request."
 
 
 @dataclass(slots=True)
@@ -129,14 +137,14 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         "left": False,
     }
     state.records.append(record)
-    if used.holds or payload.get("model") in used.held_models:
+    if payload.get("model") in used.held_models:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         record["left"] = True
-        return Response(status_code=LEFT_STATUS)
+        return Response()  # nobody reads it
     if payload.get("model") in used.failing_models:
-        record.update(status=BROKEN_STATUS, error=BROKEN)
-        return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, BROKEN_STATUS)
+        record.update(status=500, error=BROKEN)
+        return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, 500)
     own = list(protocol.violations(received, request.headers))
     if (refusal := _refusal(protocol, own, payload, counted, used)) is not None:
         status, message, body, in_stream = refusal

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ctx_hooks.testing import gemini
-from ctx_hooks.testing.behaviour import Format, require_format
+from ctx_hooks.testing.behaviour import Format
 
 SIGNATURE_PREFIX = "fake-sig-"
 CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
@@ -24,7 +24,6 @@ def violations(fmt: Format, payload: Mapping[str, Any], came: Sequence[Mapping[s
     >>> violations("anthropic", {"messages": [{"role": "assistant", "content": "hello"}]})
     ['messages: first message must use the "user" role']
     """
-    require_format(fmt)
     if fmt == "openai-responses":
         return [*_foreign_keys(payload), *_responses(payload, came), *_missing_reasoning(payload)]
     checks = {"openai-chat": _chat, "anthropic": _anthropic, "gemini": gemini.violations}

@@ -6,7 +6,6 @@ import re
 import secrets
 
 import pytest
-import yaml
 from archived import TEXTS, by_handle
 from archived import stored as written
 
@@ -99,18 +98,6 @@ def test_show_prints_a_text_only_to_its_owner(stored, run):
     assert run("show", handle, "--key", key) == run("show", handle, "--key", key_id_of(key)) == (0, text + "\n")
 
 
-@on_disk
-@pytest.mark.parametrize("named_by", ["environment", "path"])
-def test_folder_is_named_without_a_backend(stored, tmp_path, monkeypatch, capsys, named_by):
-    handle, text = next(iter(stored("team", "red").items()))
-    archive = {"defaults": {"archive": {"path": str(tmp_path / "kept")}}} if named_by == "path" else {}
-    (tmp_path / "short.yaml").write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": archive}}))
-    if named_by == "environment":
-        monkeypatch.setenv("TOOL_OUTPUT_DIR", str(tmp_path / "kept"))
-    assert main(["archive", "show", handle, "--team", "red", "--config", str(tmp_path / "short.yaml")]) == 0
-    assert text in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("empty", ["REDIS_HOST", "REDIS_URL"])
 def test_empty_variable_names_no_redis(tmp_path, monkeypatch, capsys, empty):
     monkeypatch.setenv(empty, "")
@@ -120,11 +107,9 @@ def test_empty_variable_names_no_redis(tmp_path, monkeypatch, capsys, empty):
 
 
 @on_disk
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_unusable_store_is_named(run, tmp_path, capsys, is_folder):  # noqa: ARG001 - it writes the configuration
+def test_unusable_store_is_named(run, tmp_path, capsys):  # noqa: ARG001 - it writes the configuration
     (tmp_path / "kept").mkdir()
-    file = tmp_path / "kept" / disk.FILE
-    file.mkdir() if is_folder else file.write_bytes(b"no file of SQLite's" * 1_000)
+    (tmp_path / "kept" / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
     for arguments in (["ls"], ["prune"], ["show", "b" * 12]):
         assert main(["archive", *arguments, "--config", str(tmp_path / "config.json")]) == 2
         assert re.search("kept.* cannot be used", capsys.readouterr().err)

@@ -50,11 +50,6 @@ def test_table_names_the_scope_of_every_field(checked):
     }
 
 
-def test_table_lists_who_keeps_a_default_that_is_changed(checked):
-    printed = checked({**LISTED, **settings(defaults={"mode": "observe"}, teams={"red": {"mode": "enforce"}})})
-    assert "teams.red mode enforce enforce teams.red" in printed
-
-
 def test_table_says_when_limits_apply(checked):
     late = "applies once a request is compressed"
     printed = checked({**LISTED, **settings(defaults={"tool_results": {"max_lines": 9}})})
@@ -73,12 +68,6 @@ def test_environment_is_checked_too(checked, monkeypatch):
     assert "1 mistake in" in printed
 
 
-def test_model_without_settings_has_the_defaults(checked):
-    printed = checked({**LISTED, "model_list": MODELS})
-    assert "config.yaml: no mistakes" in printed
-    assert "Every policy is the default." in printed
-
-
 WRONG = settings(defaults={"reserve": "many"}, teams={"t": {"tool_results": {"direction": "up"}}})
 
 
@@ -87,7 +76,6 @@ WRONG = settings(defaults={"reserve": "many"}, teams={"t": {"tool_results": {"di
     (WRONG, "teams.t.tool_results.direction"), (WRONG, "2 mistakes"),
     ({"model_list": MODELS}, "not in litellm_settings.callbacks"),
     ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": "128k"}}]}, "max_input_tokens: a number"),
-    ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": 128}}]}, "such as 128000, not 128"),
     ({**LISTED, "model_list": MODELS, "callback_settings": {"ctx_hooks": {"models": {"n": "off"}}}}, "no such model group"),
     (
         {**LISTED, "callback_settings": {"ctx_hooks": {"defaults": {"window_tokens": "128k"}}}},
@@ -99,11 +87,6 @@ def test_wrong_configuration_fails(config, told_of, checked):
     assert told_of in printed
     assert "What could be better" not in printed
     assert "no mistakes" not in printed
-    assert "Input should" not in printed
-
-
-def test_mistakes_are_listed_in_json(checked):
-    assert len(checked(WRONG, as_json=True, code=1)["mistakes"]) == 2
 
 
 def test_wildcard_alias_or_database_names_a_group(checked):
@@ -191,7 +174,6 @@ def test_name_of_another_system_gets_a_valid_hint(name, field):
     ({"mode": "observe"}, "mode: there is no such field; it belongs under `defaults`"),
     ({"teams": {"a": {"languag": "zh"}}}, "; did you mean 'language'?"),
     ({"teams": {"a": {"tool_results": {"max_line": 9}}}}, "; did you mean 'max_lines'?"),
-    ({"defaults": {"archive": {"scoop": "team"}}}, "; did you mean 'scope'?"),
     ({"defaults": "observed"}, "; did you mean 'observe'?"), ({"defaults": {"locked": ["mod"]}}, "; did you mean 'mode'?"),
     ({"defaults": {"request_may_set": ["obserb"]}}, "; did you mean 'observe'?"),
 ])  # fmt: skip

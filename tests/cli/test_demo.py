@@ -46,14 +46,6 @@ def test_every_route_is_answered_within_the_window(capsys, monkeypatch):
     assert printed == {"window_tokens": WINDOW_TOKENS, "answered": True, "requests": found}
 
 
-def test_switched_off_plugin_answers_no_route(capsys, monkeypatch):
-    monkeypatch.setenv("CTX_HOOKS_ENABLED", "0")
-    assert main(["demo", "--json"]) == 1
-    printed = json.loads(capsys.readouterr().out)
-    assert {"switched_off": "fails"}.items() <= {f["name"]: f["level"] for f in printed["findings"]}.items()
-    assert not any(request["answered"] for request in printed["requests"])
-
-
 def test_doctor_examines_and_starts_nothing(capsys, monkeypatch):
     monkeypatch.setattr(demo, "answers", None)
     for value, code in (("1", 0), ("0", 1)):

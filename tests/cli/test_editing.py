@@ -19,10 +19,8 @@ LAYOUTS = {
     "an empty section": "litellm_settings:\nmodel_list: []\n",
     "a section in one line": "litellm_settings: {drop_params: true}\n",
     "a list": 'litellm_settings:\n  callbacks: ["prometheus"]  # figures\n  drop_params: true\n',
-    "an empty list": "litellm_settings:\n  callbacks: []\n  drop_params: true\n",
     "a list of lines": "litellm_settings:\n  callbacks:\n  - prometheus  # figures\n  - otel\n\n# rest\nmodel_list: []\n",
     "one name": "litellm_settings:\n  callbacks: prometheus\n",
-    "no name": "litellm_settings:\n  callbacks:\n  drop_params: true\n",
     "Windows": "\ufefflitellm_settings:\r\n  drop_params: true\r\nmodel_list: []\r\n",
     "settings of others": "callback_settings:\n  otel: {x: 1}  # theirs\nlitellm_settings:\n  callbacks: [otel]\n",
 }
@@ -110,7 +108,6 @@ SERVERS = {
     "ollama set": ({"/api/show": {**SHOWN, "parameters": "stop <|end|>\nnum_ctx   24000"}}, 24_000),
     "ollama": ({"/v1/models": LISTED, "/api/show": SHOWN}, None),
     "tgi": ({"/info": {"max_input_tokens": 4_095, "max_total_tokens": 4_096}}, 4_095),
-    "silent": ({"/v1/models": LISTED}, None),
     "other": ({}, None),
     "odd": ({"/v1/models": ["no", "mapping"], "/props": 7, "/info": {"max_input_tokens": "4095"}}, None),
 }

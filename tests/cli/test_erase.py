@@ -110,15 +110,6 @@ def test_erase_removes_all_of_an_owner_and_nothing_else(world, kind):
     assert (code, {line["found"] for line in json.loads(printed.out)["stores"]}) == (1, {0})
 
 
-async def test_erase_removes_old_figures_too():
-    row, newer = f'["output_limit","red",{time.time() - 90_000},[300]]', f'["a later kind","ann",{time.time()},[1]]'
-    stored = f"[{row},{newer}]".encode()
-    assert learned.held_by("red", stored) == 1
-    left = await learned.without_tenant("red", stored)
-    assert (b"red" in left, b"a later kind" in left) == (False, True)
-    assert await learned.without_tenant("red", b"of another version") == b"of another version"
-
-
 def test_no_store_in_redis_is_left_out(world):
     """A store that is added is added to what `world` leaves, and so has to be erased."""
     world.leave(call_of("team", uuid4().hex))

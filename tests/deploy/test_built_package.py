@@ -41,7 +41,4 @@ def test_wheel_has_package_and_demo_configuration(in_wheel):
     assert in_wheel - metadata == files_below("ctx_hooks") | {"ctx_hooks/cli/litellm_config.yaml"}
     names = {PurePosixPath(name).name for name in metadata}
     assert names == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE"}
-
-
-def test_wheel_declares_its_annotations(in_wheel):
     assert "ctx_hooks/py.typed" in in_wheel

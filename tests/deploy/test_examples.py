@@ -33,16 +33,8 @@ def printed(script, folder, *arguments):
     """Return what an example prints, which ends what it has started."""
     own = {"PORT": str(free_port()), "SERVER_PORT": str(free_port()), "PYTHONPATH": str(EXAMPLES.parents[1])}
     path = os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
-    command = ["sh", str(EXAMPLES / script), *arguments]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **own, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    options = {"cwd": folder, "env": {**os.environ, **own, "PATH": path}, "capture_output": True, "text": True}
+    done = subprocess.run(["sh", str(EXAMPLES / script), *arguments], timeout=600, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -14,7 +14,7 @@ import yaml
 from documentation import ROOT, SHELL, blocks, pages
 
 import ctx_hooks
-from ctx_hooks.cli import main
+from ctx_hooks.cli.check import weak_spots
 from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
@@ -47,14 +47,8 @@ def test_a_configuration_has_no_mistake(block):
     assert raw.keys() <= SECTIONS
     found = configuration_of(raw)
     assert found.mistakes == ()
-
-
-@pytest.mark.parametrize("block", [b for b in blocks("yaml") if "master_key" in b.text], ids=str)
-def test_a_whole_configuration_passes_the_check(block, tmp_path, capsys):
-    path = tmp_path / "litellm_config.yaml"
-    path.write_text(block.text, encoding="utf-8")
-    assert main(["check", str(path)]) == 0, capsys.readouterr().out
-    assert "no mistakes" in capsys.readouterr().out
+    is_whole = "master_key" in block.text
+    assert not is_whole or not [finding for finding in weak_spots(found) if finding.level == "fails"]
 
 
 @pytest.mark.parametrize("block", [b for b in blocks("sh") if " -d " in b.text and "{" in b.text], ids=str)

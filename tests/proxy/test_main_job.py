@@ -118,7 +118,7 @@ def test_request_that_cannot_shrink_is_not_retried(route, stream, group, models,
 @pytest.mark.parametrize(("route", "stream"), [(CHAT, False), (MESSAGES, True), (RESPONSES, False), (CHAT, True)])
 def test_leaving_client_ends_retries(route, stream, proxy, provider):
     """The provider sees the call end with the client, and no other attempt comes before what the proxy is asked next."""
-    provider.configure(holds=True)
+    provider.configure(held_models=["tiny"])
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 100} for n in range(21)]
     payload = {"model": route.hopeless, "max_tokens": 100, "stream": stream, FIELDS[route.fmt]: talk}
     address = httpx.URL(proxy.url)
@@ -129,7 +129,7 @@ def test_leaving_client_ends_retries(route, stream, proxy, provider):
         client.close()
         provider.wait_until(lambda records: records[0]["left"])
     finally:
-        provider.configure(holds=False)
+        provider.configure(held_models=["hangs"])
     assert CHAT.post(proxy, {"model": "large", "messages": [{"role": "user", "content": "hi"}]}).status_code == 200
     assert [r["model"] for r in provider.requests()] == ["tiny", "large"]
 
