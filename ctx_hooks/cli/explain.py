@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ctx_hooks.attempts.attempt import Limits, limits_of
 from ctx_hooks.attempts.observations import DeploymentStats
-from ctx_hooks.attempts.request import Request, counted_history, format_of
+from ctx_hooks.attempts.request import Request, counted_history
 from ctx_hooks.attempts.target import Target, of_deployment
 from ctx_hooks.cli.check import DEFAULTS, SOURCES
 from ctx_hooks.cli.configuration import Listed, read_configuration, read_text, suggestion
@@ -27,12 +27,12 @@ from ctx_hooks.conversation.model import Message
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.flow.decision import Decision, GaveUp, LeftToFallback, NotRetried, Untouched, outcome_of
 from ctx_hooks.flow.request_flow import RequestFlow
-from ctx_hooks.formats import ANTHROPIC, Format
+from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES, Format
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.telemetry.events import UNCHANGED
-from ctx_hooks.tokens.budget import budget_tokens_of, replaced_reserve
+from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 
@@ -44,7 +44,7 @@ OF_PROCESS = {"backend": "disk", "path": None}
 class Decided:
     """What would be done with a request; sizes are provider tokens, and `factor` of them are one local token.
 
-    The first of a group's `deployments` is used. `context_tokens` is None if the messages cannot be read.
+    The first of a group's `deployments` is used.
     """
 
     group: str
@@ -55,7 +55,7 @@ class Decided:
     decision: Decision
     sent: Request
     factor: float
-    context_tokens: int | None
+    context_tokens: int
     budget_tokens: int
 
 
@@ -87,9 +87,9 @@ def document(found: Decided) -> dict[str, Any]:
         "window_source": window.source,
         "reserve_tokens": window.tokens - budget,
         "budget_tokens": budget,
-        "usage_percent": None if context is None else round(100 * context / window.tokens, 1),
-        "triggers": context is not None and context > budget,
-        "remaining_tokens": None if context is None else budget - context,
+        "usage_percent": round(100 * context / window.tokens, 1),
+        "triggers": context > budget,
+        "remaining_tokens": budget - context,
         "model_group": found.group,
         "model": found.target.model,
         "format": found.request.format,
@@ -128,15 +128,11 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[MessageChang
 
 def _figures(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the size of the request beside the window and the budget."""
-    context, rest = values["context_tokens"], values["remaining_tokens"]
-    replaced, source = values["replaced_reserve"], values["window_source"]
+    replaced, source, rest = values["replaced_reserve"], values["window_source"], values["remaining_tokens"]
     yield f"window     {values['window_tokens']:,} tokens (stated by {SOURCES.get(source, source)})"
     yield f"reserve    {values['reserve_tokens']:,} tokens{f' ({replaced})' if replaced else ''}"
     yield f"budget     {values['budget_tokens']:,} tokens: the threshold of compression"
-    if context is None:
-        yield "context    not counted: the messages cannot be read"
-        return
-    yield f"context    {context:,} tokens (counted), {values['usage_percent']:g} % of the window"
+    yield f"context    {values['context_tokens']:,} tokens (counted), {values['usage_percent']:g} % of the window"
     yield f"remaining  {rest:,} tokens: compression {'is' if values['triggers'] else 'is not'} triggered"
 
 
@@ -171,12 +167,8 @@ def _policy(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def messages_of(found: Decided) -> list[MessageChange]:
-    """Return what became of each message; nothing if a request contains no conversation."""
+    """Return what became of each message."""
     counter = Counter(vocabulary_of(found.target.model))
-    try:
-        received, sent = found.request.messages.conversation(), found.sent.messages.conversation()
-    except MalformedConversationError:
-        return []
     removed = "removed: a message rule of the provider would be broken"
     if any(step.name == oldest_turns.STEP.name for step in found.decision.steps):
         removed = "removed: low-relevance older exchange"
@@ -186,7 +178,7 @@ def messages_of(found: Decided) -> list[MessageChange]:
     def size(message: Message) -> int:
         return to_provider(counter.message(message, found.request.format), found.factor)
 
-    return changes_of(received, sent, size, removed)
+    return changes_of(found.request.messages.conversation(), found.sent.messages.conversation(), size, removed)
 
 
 def decided(*, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None) -> Decided:
@@ -235,12 +227,12 @@ def decided(*, request: Path, model: str | None, config: Path | None, team: str 
     return Decided(group, len(listed), received, target, resolved, decision, sent, limits.factor, context, budget)
 
 
-def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int | None, int]:
-    """Return the size of a request, None if its messages cannot be read, and its budget; in provider tokens."""
+def _sizes(request: Request, target: Target, limits: Limits) -> tuple[int, int]:
+    """Return the size and the budget of a request in provider tokens; raises CommandError if its messages cannot be read."""
     try:
         history = counted_history(request, Counter(vocabulary_of(target.model), other_weight=limits.other_weight))
-    except MalformedConversationError:
-        return None, budget_tokens_of(target.window, target.policy)
+    except MalformedConversationError as error:
+        raise CommandError(f"sent unchanged, since its messages cannot be read: {error}") from None
     budget = limits.budget_tokens(target.policy, request, history)
     return to_provider(history.tokens, limits.factor), to_provider(budget, limits.factor)
 
@@ -251,6 +243,8 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
 
 def _format_of(body: Mapping[str, Any]) -> Format:
     """Return the format of a body; only a system text or the schemas of tools tell Anthropic's from a chat request."""
+    if "messages" not in body:
+        return GEMINI if "contents" in body else RESPONSES
     tools = body.get("tools")
     has_schemas = isinstance(tools, list) and any("input_schema" in mapping_or_empty(tool) for tool in tools)
-    return ANTHROPIC if "messages" in body and ("system" in body or has_schemas) else format_of(body)
+    return ANTHROPIC if "system" in body or has_schemas else CHAT

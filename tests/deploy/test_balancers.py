@@ -4,15 +4,15 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
+from answering_server import answering
+from fastapi import Request, Response
 from recipes import FOLDER
 from uv import find_uv_bin
 from waits import SECONDS
@@ -32,22 +32,11 @@ UNPRIVILEGED = "".join(f" {kind}_temp_path .;" for kind in ("client_body", "prox
 def worker(name: str) -> Iterator[int]:
     """Yield the port of a server that answers every request with its name."""
 
-    class Named(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def named(_: Request) -> Response:
+        return Response(name)
 
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("content-length", str(len(name)))
-            self.end_headers()
-            self.wfile.write(name.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing of each request."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Named) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with answering(named, "GET") as url:
+        yield int(url.rpartition(":")[2])
 
 
 def haproxy(folder: Path, port: int, ports: list[int]) -> list[str]:

@@ -44,6 +44,14 @@ def test_workflow_tests_supported_versions():
     assert jobs["litellm"]["strategy"]["matrix"]["litellm"] == [version.strip("'") for version in versions.split()]
 
 
+@pytest.mark.parametrize("name", [".github/CONTRIBUTING.md", ".github/SECURITY.md", "docs/install.md"])
+def test_guides_name_existing_files(name):
+    guide = (ROOT / name).read_text(encoding="utf-8")
+    there = {path.name for folder in ("ctx_hooks", "tests", "docs", ".github", ".ci") for path in (ROOT / folder).rglob("*")}
+    named = {path.rpartition("/")[2] for path in re.findall(r"`([\w./-]+\.(?:py|md|ya?ml))`", guide)}
+    assert named - there - {"litellm_config.yaml"} == set()
+
+
 def test_prometheus_scrapes_composes_service():
     ((target,),) = (static["targets"] for static in JOB["static_configs"])
     service, port = target.split(":")

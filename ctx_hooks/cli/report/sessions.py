@@ -16,7 +16,6 @@ from ctx_hooks.telemetry.events import (
     CallNames,
     DecisionEvent,
     FailureEvent,
-    ItemEvent,
     OverflowEvent,
     RequestEvent,
     RetrievalEvent,
@@ -160,8 +159,6 @@ def _of_addon(event: RequestEvent) -> Happened | None:
     if isinstance(event, RetrievalEvent):
         where = "not available" if event.source == "none" else f"from the {event.source}"
         return Happened("retrieval", f"{event.returned_chars:,} characters retrieved, {where}")
-    if isinstance(event, ItemEvent) and event.outcome != "opened":
-        return Happened("", f"compaction item {event.outcome}")
     return None
 
 
