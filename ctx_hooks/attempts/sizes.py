@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 VALUE_TOKENS = 8
 """More than the overhead of a message, call or result, each of which has some fields."""
 MOST_MEDIA_TOKENS = 4_200
-"""More than any image costs beside its base64 text: 4,128 at Google, 3,279 at Anthropic."""
+"""More than any image costs beside its base64 text, 3,279."""
 MOST_VALUES, MOST_CHARS = 5_000, 1_000_000
 """About 3 ms of reading each, and at least the tokens of nearly all windows. A request with more is counted in a thread."""
 UNREAD = sys.maxsize // 2

@@ -109,6 +109,12 @@ def test_a_target_follows_from_what_is_compacted_alone(index, tokens, more):
     assert points[0].target_tokens(Cut(length)) == points[1].target_tokens(Cut(length))
 
 
+def test_target_has_room_for_the_newest_loop():
+    loop = [stats("user", 100), stats("assistant", 2_000), stats("assistant", 2_000), stats("tool", 2_000)]
+    older_tokens = (10_000 - 6_100) // 2
+    assert points_of(loop, target_tokens=None, trigger=10_000).target_tokens(Cut(4)) == 6_100 + older_tokens
+
+
 def bases_of(index, target_tokens, trigger=10 * TRIGGER_TOKENS):
     """Return of each compaction that a growing session had how many it was made behind, its length and what it leaves."""
     points = points_of(index, target_tokens=target_tokens, trigger=trigger)

@@ -81,6 +81,16 @@ def test_skimming_keeps_broken_conversations_legal(fmt, data, goal):
 
 
 @every_format
+@many
+@given(data=st.data(), most_tokens=st.integers(1, 600))
+def test_skimming_divides_no_exchange(fmt, data, most_tokens):
+    items = data.draw(payloads(fmt))
+    kept = set(last_resort.skim(items, WIRE_FORMATS[fmt], most_tokens).kept)
+    for exchange in WIRE_FORMATS[fmt].read(items).exchanges:
+        assert kept.isdisjoint(exchange) or kept.issuperset(exchange)
+
+
+@every_format
 def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_met(fmt):
     payload = agent_session(fmt, turns=60)
     conversation = WIRE_FORMATS[fmt].read(items_of(payload), tools=payload["tools"])

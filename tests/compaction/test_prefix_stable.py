@@ -143,23 +143,6 @@ def test_a_reminder_that_the_next_request_lacks_rewrites_nothing(fmt, reminder):
             assert "Do not forget" in now[-1]
 
 
-def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
-    messages = items_of(agent_session("openai-chat", turns=60))
-    *_, shorter, longer = (
-        n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", trigger=9_000)[1].number == 3
-    )
-    whole, _, _ = sent(messages[:longer], "openai-chat", trigger=9_000)
-    fork = [*messages[:shorter], {"role": "assistant", "content": "No."}, {"role": "user", "content": "Quite different."}]
-    forked, _, outcome = sent(fork, "openai-chat", trigger=9_000)
-    assert "Quite different." in forked[-1]
-    shared = sent(messages[:shorter], "openai-chat", trigger=9_000)[0]
-    assert forked[: len(shared)] == shared == whole[: len(shared)]
-    edited = [dict(m) for m in messages]
-    edited[1]["content"] = "another request at the start"
-    assert sent(edited, "openai-chat", trigger=9_000)[2].fits
-    assert outcome.fits
-
-
 def test_a_cache_marker_that_moves_changes_nothing_but_itself():
     messages = items_of(agent_session("anthropic", turns=60))
 

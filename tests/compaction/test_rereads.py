@@ -67,24 +67,6 @@ def test_whole_session_has_no_rereads(fmt):
     assert agent(fmt, 7, 10_000_000) == (0, 0)
 
 
-def read(fmt, n, text):
-    return tool_round(fmt, [(f"call_{n}", text)], name="read_file", arguments={"path": f"src/file_{n % 100}.py"})
-
-
-def test_previous_request_counts_not_this_one():
-    """The model made its call when it still saw the result that the newest compaction removes."""
-    texts = [f"file {n}: " + source_text(random.Random(n), 3_000) for n in range(20)]
-    items, again = [spoken("openai-chat", "user", "Review the project.")], read("openai-chat", 100, texts[0])
-    found = []
-    for n, text in enumerate(texts):
-        items += read("openai-chat", n, text)
-        done = decided("openai-chat", [*items, *again], 12_000)
-        if done.decision.changes:
-            found.append(done.attempt.rereads)
-    assert found[0] == {}
-    assert found[1] == {"read_file": 1}
-
-
 def history(*rounds):
     counter = Counter("o200k_base")
     reader = MessageReader("openai-chat", [{"role": "user", "content": "Go on."}, *chain.from_iterable(rounds)])
