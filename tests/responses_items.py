@@ -5,100 +5,79 @@ import json
 from hypothesis import strategies as st
 
 LINE = "src/server_{n}.py:{n}: handler {n} of the request returned no value in module {n}"
+TEXT = "TEXT"
+"""In the fields below it stands for the item's text; where it stands several times, for a part of it each."""
+PICTURE = "iVBORw0KGgo" + "Ab1" * 400
+OK = {"status": "completed"}
+SHELL = {"commands": ["cat a.py", "make"], "timeout_ms": 9, "max_output_length": 9_999}
+SHELL_OUTPUT = [
+    {"stdout": TEXT, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
+    {"stdout": "ok", "stderr": TEXT, "outcome": {"type": "timeout"}},
+]
+SCREEN = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PICTURE}"}
+TOOLS = [
+    {"type": "function", "name": n, "description": TEXT, "parameters": {"type": "object", "properties": {}}}
+    for n in ("add", "move")
+]
+FOUND = [
+    {"file_id": "file_1", "filename": "a.md", "score": 0.9, "attributes": {"k": "v"}, "text": TEXT},
+    {"file_id": "file_2", "filename": "b.md", "score": 0.8, "attributes": None, "text": TEXT},
+]
+SEARCH = {"type": "search", "query": TEXT, "sources": [{"type": "url", "url": "https://a.org"}]}
+FAILURE = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": TEXT}]}
+CLIENT = {"execution": "client", **OK}
+PAIRS = {
+    "function_call": ({"name": "read", "arguments": '{"path":"a.py"}'}, "function_call_output", {"output": TEXT}),
+    "custom_tool_call": (
+        {"name": "apply_patch", "input": "*** Begin Patch"}, "custom_tool_call_output", {"output": TEXT},
+    ),
+    "shell_call": ({**OK, "action": SHELL}, "shell_call_output", {"max_output_length": 9_999, "output": SHELL_OUTPUT}),
+    "apply_patch_call": (
+        {**OK, "operation": {"type": "update_file", "path": "a.py", "diff": TEXT}}, "apply_patch_call_output",
+        {**OK, "output": TEXT},
+    ),
+    "computer_call": (
+        {**OK, "action": {"type": "type", "text": TEXT}, "pending_safety_checks": [{"id": "cu", "code": "c"}]},
+        "computer_call_output", {"output": SCREEN},
+    ),
+    "tool_search_call": ({**CLIENT, "arguments": {"query": "calendar"}}, "tool_search_output", {**CLIENT, "tools": TOOLS}),
+    "program": ({"code": TEXT, "fingerprint": "f" * 40}, "program_output", {**OK, "result": TEXT}),
+    "lookup": ({"question": "Who?"}, "lookup_result", {"results": [{"passage": TEXT, "score": 0.5}]}),
+}  # fmt: skip
+"""By the type of the call: its fields, and the type and the fields of its output."""
+WHOLE = {
+    "mcp_call": {"server_label": "docs", "name": "search", "arguments": '{"q": "cache"}', "output": TEXT, "error": None},
+    "failed mcp_call": {"server_label": "docs", "name": "search", "arguments": "{}", "output": None, "error": FAILURE},
+    "code_interpreter_call": {
+        **OK, "container_id": "cntr_1", "code": TEXT,
+        "outputs": [{"type": "logs", "logs": TEXT}, {"type": "image", "url": "https://a.org/plot.png"}],
+    },
+    "file_search_call": {**OK, "queries": ["cache"], "results": FOUND},
+    "web_search_call": {**OK, "action": SEARCH},
+    "image_generation_call": {**OK, "result": PICTURE, "revised_prompt": TEXT},
+    "mcp_approval_request": {"server_label": "docs", "name": "write", "arguments": '{"text": "TEXT"}'},
+    "agent_message": {"author": "reviewer", "recipient": "lead", "content": [{"type": "input_text", "text": TEXT}] * 2},
+    "server_search_call": {"execution": "server", "call_id": None, "arguments": {"paths": [TEXT]}},
+    "notebook_cell": {"cells": [{"source": "print(1)", "rendered": [{"mime": "text/plain", "value": TEXT}]}]},
+}  # fmt: skip
+"""By their type, the fields of items that no other item answers."""
+KINDS = (*PAIRS, *WHOLE)
 
 
 def text_of(chars, seed=0):
     """Return lines that all differ, as output of a tool has."""
-    lines, n = [], seed * 1_000
-    while sum(map(len, lines)) + len(lines) < chars:
-        lines.append(LINE.format(n=n))
-        n += 1
-    return "\n".join(lines)
+    return "\n".join(LINE.format(n=n) for n in range(seed * 1_000, seed * 1_000 + 1 + chars // len(LINE)))
 
 
-def _blocks(text, kind="input_text"):
-    half = len(text) // 2
-    return [{"type": kind, "text": text[:half]}, {"type": kind, "text": text[half:]}]
-
-
-def _image(text):
-    return {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo" + "Ab1" * (len(text) // 30)}
-
-
-PAIRS = {
-    "function_call": lambda t: [{"name": "read", "arguments": '{"path":"a.py"}'}, {"output": t}],
-    "custom_tool_call": lambda t: [{"name": "apply_patch", "input": "*** Begin Patch"}, {"output": t}],
-    "shell_call": lambda t: [
-        {"status": "completed", "action": {"commands": ["cat a.py", "make"], "timeout_ms": 9, "max_output_length": 9_999}},
-        {
-            "max_output_length": 9_999,
-            "output": [
-                {"stdout": t[: len(t) // 2], "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
-                {"stdout": "ok", "stderr": t[len(t) // 2 :], "outcome": {"type": "timeout"}},
-            ],
-        },
-    ],
-    "apply_patch_call": lambda t: [
-        {"status": "completed", "operation": {"type": "update_file", "path": "a.py", "diff": t[: len(t) // 2]}},
-        {"status": "completed", "output": t[len(t) // 2 :]},
-    ],
-    "computer_call": lambda t: [
-        {"status": "completed", "action": {"type": "type", "text": t}, "pending_safety_checks": [{"id": "cu", "code": "c"}]},
-        {"output": _image(t)},
-    ],
-    "tool_search_call": lambda t: [
-        {"execution": "client", "status": "completed", "arguments": {"query": "calendar"}},
-        {
-            "execution": "client",
-            "status": "completed",
-            "tools": [
-                {"type": "function", "name": n, "description": d, "parameters": {"type": "object", "properties": {}}}
-                for n, d in (("add", t[: len(t) // 2]), ("move", t[len(t) // 2 :]))
-            ],
-        },
-    ],
-    "program": lambda t: [
-        {"code": t[: len(t) // 2], "fingerprint": "f" * 40},
-        {"result": t[len(t) // 2 :], "status": "completed"},
-    ],
-    "lookup": lambda t: [{"question": "Who?"}, {"results": [{"passage": t, "score": 0.5}]}],
-}
-"""By the type of the call: the fields of a call and of its output, for a text."""
-SHAPES = {
-    "custom_tool_call": "custom_tool_call_output",
-    "program": "program_output",
-    "tool_search_call": "tool_search_output",
-}
-WHOLE = {
-    "mcp_call": lambda t: {
-        "server_label": "docs", "name": "search", "arguments": '{"q": "cache"}', "output": t, "error": None,
-    },
-    "failed mcp_call": lambda t: {
-        "type": "mcp_call", "server_label": "docs", "name": "search", "arguments": "{}", "output": None,
-        "error": {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": t}]},
-    },
-    "code_interpreter_call": lambda t: {
-        "container_id": "cntr_1", "code": t[: len(t) // 2], "status": "completed",
-        "outputs": [{"type": "logs", "logs": t[len(t) // 2 :]}, {"type": "image", "url": "https://a.org/plot.png"}],
-    },
-    "file_search_call": lambda t: {
-        "queries": ["cache"], "status": "completed",
-        "results": [
-            {"file_id": "file_1", "filename": "a.md", "score": 0.9, "attributes": {"k": "v"}, "text": t[: len(t) // 2]},
-            {"file_id": "file_2", "filename": "b.md", "score": 0.8, "attributes": None, "text": t[len(t) // 2 :]},
-        ],
-    },
-    "web_search_call": lambda t: {
-        "status": "completed", "action": {"type": "search", "query": t, "sources": [{"type": "url", "url": "https://a.org"}]},
-    },
-    "image_generation_call": lambda t: {"status": "completed", "result": "iVBORw0KGgo" + "Ab1" * 400, "revised_prompt": t},
-    "mcp_approval_request": lambda t: {"server_label": "docs", "name": "write", "arguments": json.dumps({"text": t})},
-    "agent_message": lambda t: {"author": "reviewer", "recipient": "lead", "content": _blocks(t)},
-    "server_search_call": lambda t: {"execution": "server", "call_id": None, "arguments": {"paths": [t]}},
-    "notebook_cell": lambda t: {"cells": [{"source": "print(1)", "rendered": [{"mime": "text/plain", "value": t}]}]},
-}  # fmt: skip
-"""By their type, the fields of items that no other item answers."""
-KINDS = (*PAIRS, *WHOLE)
+def _filled(fields, text):
+    """Return fields with a text in place of TEXT, in as many parts as it stands there."""
+    held = json.dumps(fields).split(TEXT)
+    size = len(text) // max(1, len(held) - 1) + 1
+    parts = [text[at : at + size] for at in range(0, size * (len(held) - 1), size)]
+    written = [json.dumps(part)[1:-1] for part in parts]
+    if "arguments" in fields and isinstance(fields["arguments"], str):
+        written = [json.dumps(part)[1:-1] for part in written]  # it is JSON within a text
+    return json.loads("".join(piece for pair in zip(held, [*written, ""], strict=True) for piece in pair))
 
 
 def made(kind, text, *, number=0, thought="", has_ids=True):
@@ -106,12 +85,11 @@ def made(kind, text, *, number=0, thought="", has_ids=True):
     prefix = "".join(c for c in kind if c.isalpha())
     own = {"id": f"{prefix}_{thought}_{number}" if thought else f"{prefix}_{number}"} if has_ids else {}
     if kind in WHOLE:
-        return [{"type": kind.removeprefix("failed "), **own, **WHOLE[kind](text)}]
-    call_id = f"call_{number}"
-    asks, gets = PAIRS[kind](text)
-    name = kind.split()[0]
-    answer = {"lookup": "lookup_result"}.get(name) or SHAPES.get(name, f"{name}_output")
-    return [{"type": name, **own, "call_id": call_id, **asks}, {"type": answer, "call_id": call_id, **gets}]
+        return [{"type": kind.removeprefix("failed "), **own, **_filled(WHOLE[kind], text)}]
+    asks, answer, gets = PAIRS[kind]
+    call = {"call_id": f"call_{number}"}
+    asks, gets = _filled({"asks": asks, "gets": gets}, text).values()
+    return [{"type": kind, **own, **call, **asks}, {"type": answer, **call, **gets}]
 
 
 def user(text):
@@ -120,20 +98,14 @@ def user(text):
 
 def said(text, *, number=0, thought="", has_ids=True):
     own = {"id": f"msg_{thought}_{number}" if thought else f"msg_{number}"} if has_ids else {}
-    return {
-        "type": "message",
-        "role": "assistant",
-        **own,
-        "content": [{"type": "output_text", "text": text, "annotations": []}],
-    }
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "role": "assistant", **own, "content": content}
 
 
 def session(kind, *, calls=12, chars=8_000):
     """Return a user's request, that many calls of a kind with texts of that length, and the user's next words."""
-    items = [user("Refactor the cache module and run the tests until they pass.")]
-    for n in range(calls):
-        items += made(kind, text_of(chars, seed=n), number=n)
-    return [*items, user("Now summarise what you found.")]
+    listed = (item for n in range(calls) for item in made(kind, text_of(chars, seed=n), number=n))
+    return [user("Refactor the cache module and run the tests."), *listed, user("Now summarise what you found.")]
 
 
 @st.composite
@@ -143,22 +115,17 @@ def conversations(draw, most_chars=12_000):
     for turn in range(draw(st.integers(2, 6))):
         for step in range(draw(st.integers(1, 4))):
             thought = f"rs_{turn}{step}" if draw(st.booleans()) else ""
-            has_ids = bool(thought) or draw(st.booleans())
+            own = {"thought": thought, "has_ids": bool(thought) or draw(st.booleans())}
             if thought:
                 items.append({"type": "reasoning", "id": thought, "summary": [], "encrypted_content": "gAAAA" + "x" * 40})
             if draw(st.integers(0, 3)) == 0:
-                items.append(
-                    said(
-                        draw(st.sampled_from(["I look.", text_of(900, 7)])), number=number, thought=thought, has_ids=has_ids
-                    )
-                )
-            made_items = []
+                items.append(said(draw(st.sampled_from(["I look.", text_of(900, 7)])), number=number, **own))
+            calls = []
             for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3)):
                 number += 1
-                text = text_of(draw(st.integers(40, most_chars)), seed=number)
-                made_items.append(made(kind, text, number=number, thought=thought, has_ids=has_ids))
-            items += [m[0] for m in made_items]  # the model writes all its items before the client answers
-            items += [answer for m in made_items for answer in m[1:]]
+                calls.append(made(kind, text_of(draw(st.integers(40, most_chars)), seed=number), number=number, **own))
+            items += [call[0] for call in calls]  # the model writes all its items before the client answers
+            items += [answer for call in calls for answer in call[1:]]
         if draw(st.booleans()):
             items.append(said("Done.", number=number + 100))
         items.append(user(f"Go on, part {turn}."))

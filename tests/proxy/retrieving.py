@@ -11,11 +11,11 @@ import assembled
 import httpx
 import pytest
 from configurations import ENDS_WITH_DONE
-from routes import CHAT, MESSAGES, RESPONSES
+from routes import CHAT, MESSAGES, RESPONSES, Route, events_of
+from strategies import items_of
 
-from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
+from ctx_hooks.testing import Call, Reply, agent_session
 from ctx_hooks.testing.conversations import read_tool
-from ctx_hooks.testing.rules import Format
 
 TOOL = "ctx_retrieve"
 LOOKING = "Let me look."
@@ -30,7 +30,7 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
 
     `try HANDLE` asks for that handle, all others for what was cut: `always` each time, the others until it is known.
     """
-    items = payload.get("messages") or payload["input"]
+    items = items_of(payload)
     text = json.dumps(items, ensure_ascii=False)
     thinking = "" if fmt == "openai-chat" else THOUGHT
     question = re.findall(r"(?:\b|\\n)question: ([^\"\\]*)", text)[-1]
@@ -53,12 +53,12 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
 
 def read_long_ago(client: Client, question: str, seed: int = 2) -> list[Any]:
     """Return the messages of an agent that has read the fact long ago, and is asked something."""
-    payload = agent_session(client.fmt, turns=24, result_chars=1_500, seed=seed, question=f"question: {question}")
-    messages = payload.get("messages") or payload["input"]
+    payload = agent_session(client.route.fmt, turns=24, result_chars=1_500, seed=seed, question=f"question: {question}")
+    messages = items_of(payload)
     listed = [*messages, *(b for m in messages for b in m.get("content") or () if isinstance(b, dict))]
     results = [i for i in listed if i.get("role") == "tool" or i.get("type") in ("tool_result", "function_call_output")]
     result = results[len(results) // 4]
-    field = "output" if client.fmt == RESPONSES.fmt else "content"
+    field = "output" if client.route is RESPONSES else "content"
     half = len(result[field]) // 2
     around = f"\n\n{TALK * 12}"  # what names nothing is cut before all else
     result[field] = f"{result[field][:half]}{around}{FACT}{around}{result[field][half:]}"
@@ -72,11 +72,11 @@ def answered_requests(provider: Any) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client sees of an answer: the messages that it sends back, why it ended, the bill, and all bytes."""
+    """What a client sees of an answer: the messages that it sends back, why it ended, the billed tokens, text and bytes."""
 
     messages: list[dict[str, Any]]
     stop: str
-    usage: dict[str, Any]
+    tokens: int
     text: str
     raw: str
 
@@ -85,49 +85,42 @@ class Answer:
 class Client:
     """A client of chat, messages or Responses, whose deployment speaks OpenAI's APIs or Anthropic's."""
 
-    path: str
+    route: Route
     group: str
     stream: bool
 
-    @property
-    def fmt(self) -> Format:
-        return next(route.fmt for route in (CHAT, MESSAGES, RESPONSES) if route.path == self.path)
-
     def payload(self, messages: list[Any]) -> dict[str, Any]:
         """Return a request; where clients send thinking back it asks for it: signatures and their place are checked."""
-        asked = {"model": self.group, "tools": [read_tool(self.fmt)], "stream": self.stream}
-        if self.path == RESPONSES.path:
+        asked = {"model": self.group, "tools": [read_tool(self.route.fmt)], "stream": self.stream}
+        if self.route is RESPONSES:
             kept = {"store": False, "include": ["reasoning.encrypted_content"]}
             return {**asked, **kept, "input": messages, "max_output_tokens": 2000}
-        thinks = self.path == MESSAGES.path and "claude" in self.group
+        thinks = self.route is MESSAGES and "claude" in self.group
         thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
-        shown = {"stream_options": {"include_usage": True}} if self.path == CHAT.path and self.stream else {}
+        shown = {"stream_options": {"include_usage": True}} if self.route is CHAT and self.stream else {}
         return {**asked, **thinking, **shown, "messages": messages, "max_tokens": 2000}
 
     def post(self, proxy: Any, messages: list[Any], team: str = "research") -> httpx.Response:
-        headers = {"Authorization": f"Bearer sk-{team}"}
-        return LOOPBACK.post(proxy.url + self.path, json=self.payload(messages), headers=headers, timeout=300)
+        return self.route.post(proxy, self.payload(messages), headers={"Authorization": f"Bearer sk-{team}"})
 
     def ask(self, proxy: Any, messages: list[Any], team: str = "research") -> Answer:
         answer = self.post(proxy, messages, team)
         assert answer.status_code == 200, answer.text
         if not self.stream:
             return whole(answer.json(), answer.text)
-        lines = [line[len("data:") :].strip() for line in answer.text.splitlines() if line.startswith("data:")]
-        events = [json.loads(line) for line in lines if line != "[DONE]"]
-        assert lines[-1] == "[DONE]" or self.path == MESSAGES.path or not ENDS_WITH_DONE, answer.text[-600:]
-        return whole(self.put_together(events), answer.text)
-
-    def put_together(self, events: list[Any]) -> dict[str, Any]:
-        """Return the answer that events bring; those of Responses that LiteLLM makes of chat are less strict."""
-        if self.path == RESPONSES.path:
-            return assembled.translated_responses(events) if "claude" in self.group else assembled.responses(events)
-        return assembled.chat(events) if self.path == CHAT.path else assembled.messages(events)
+        ends = "data: [DONE]" in answer.text.splitlines()[-3:]
+        assert ends or self.route is MESSAGES or not ENDS_WITH_DONE, answer.text[-600:]
+        events = events_of(answer.text)
+        if self.route is RESPONSES:  # those that LiteLLM makes of another provider's stream are less strict
+            made = assembled.translated_responses(events) if "claude" in self.group else assembled.responses(events)
+        else:
+            made = assembled.chat(events) if self.route is CHAT else assembled.messages(events)
+        return whole(made, answer.text)
 
 
 CLIENTS = [
-    Client(path, group, stream)
-    for path in (CHAT.path, MESSAGES.path, RESPONSES.path)
+    Client(route, group, stream)
+    for route in (CHAT, MESSAGES, RESPONSES)
     for group in ("chat", "claude")
     for stream in (False, True)
 ]
@@ -136,30 +129,26 @@ HALF, OTHER_HALF = ([c for n, c in enumerate(CLIENTS) if (n + n // 2) % 2 == hal
 
 
 def over(clients: list[Client]) -> pytest.MarkDecorator:
-    names = (f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}" for c in clients)
-    return pytest.mark.parametrize("client", clients, ids=list(names))
+    names = [f"{c.route.fmt}-{c.group}-{'streamed' if c.stream else 'whole'}" for c in clients]
+    return pytest.mark.parametrize("client", clients, ids=names)
 
 
 def whole(body: dict[str, Any], raw: str) -> Answer:
+    usage = body["usage"]
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    tokens = usage["total_tokens"] if "total_tokens" in usage else sum(usage.get(name) or 0 for name in names)
     if "choices" in body:
         (choice,) = body["choices"]
         message = choice["message"]
-        return Answer([message], choice["finish_reason"], body["usage"], message.get("content") or "", raw)
+        return Answer([message], choice["finish_reason"], tokens, message.get("content") or "", raw)
     if "output" in body:
-        blocks = [block for item in body["output"] if item["type"] == "message" for block in item["content"]]
         calls = any(item["type"] == "function_call" for item in body["output"])
         stop = ("tool_calls" if calls else "stop") if body["status"] == "completed" else body["status"]
-        return Answer(body["output"], stop, body["usage"], text_of(blocks), raw)
+        blocks = [block for item in body["output"] if item["type"] == "message" for block in item["content"]]
+        return Answer(body["output"], stop, tokens, text_of(blocks), raw)
     message = {"role": "assistant", "content": body["content"]}
-    text = text_of([b for b in body["content"] if b["type"] == "text"])
-    return Answer([message], body["stop_reason"], body["usage"], text, raw)
+    return Answer([message], body["stop_reason"], tokens, text_of(body["content"]), raw)
 
 
 def text_of(blocks: list[dict[str, Any]]) -> str:
-    return "\n\n".join(block["text"].strip() for block in blocks)
-
-
-def total_tokens(usage: dict[str, Any]) -> int:
-    """Return input and output of a usage record, what the cache served included."""
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    return usage["total_tokens"] if "total_tokens" in usage else sum(usage.get(name) or 0 for name in names)
+    return "\n\n".join(block["text"].strip() for block in blocks if "text" in block)

@@ -4,28 +4,14 @@ The client sees one answer, and none of the calls between.
 """
 
 import json
-import os
 import re
-import shutil
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from configurations import deployment
-from retrieving import (
-    CLIENTS,
-    FACT,
-    HALF,
-    HANDLE,
-    LOOKING,
-    OTHER_HALF,
-    TOOL,
-    answered_requests,
-    over,
-    read_long_ago,
-    total_tokens,
-)
+from retrieving import CLIENTS, FACT, HALF, HANDLE, LOOKING, OTHER_HALF, TOOL, answered_requests, over, read_long_ago
+from strategies import items_of
 
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -33,10 +19,10 @@ WINDOW = 4_000
 ROUNDS = 3
 TOKEN_COST = 0.001
 NOT_AVAILABLE = "not available"
-KEPT = Path(tempfile.gettempdir(), f"ctx_hooks_archive_{os.getpid()}")
+KEPT = tempfile.TemporaryDirectory(prefix="ctx_hooks_archive_")
 """The archive on disk that two proxies share."""
 MODELS = {"chat": "openai/seeker", "claude": "anthropic/claude-seeker"}
-ARCHIVES = {"own": {}, "disk": {"path": str(KEPT)}}
+ARCHIVES = {"own": {}, "disk": {"path": KEPT.name}}
 
 
 def groups(url):
@@ -50,13 +36,6 @@ def groups(url):
 
 
 checked = groups
-
-
-@pytest.fixture
-def kept():
-    """The archive on disk, removed behind the test."""
-    yield KEPT
-    shutil.rmtree(KEPT, ignore_errors=True)
 
 
 def of(client, kind):
@@ -79,7 +58,7 @@ def test_removed_fact_reaches_the_answer(client, provider, proxy):
     assert FACT not in json.dumps(first["payload"])
     assert FACT in json.dumps(second["payload"])
     assert first["payload"]["tools"] == second["payload"]["tools"]
-    assert total_tokens(answer.usage) == first["input_tokens"] + second["input_tokens"] + 2 * OUTPUT_TOKENS
+    assert answer.tokens == first["input_tokens"] + second["input_tokens"] + 2 * OUTPUT_TOKENS
 
 
 @over([client for client in CLIENTS if not client.stream])
@@ -99,10 +78,6 @@ def test_retry_offers_the_tool(client, proxy):
     assert TOOL not in answer.raw
 
 
-def items_of(request):
-    return request["payload"].get("messages") or request["payload"]["input"]
-
-
 def called_in(items):
     """Return the ids of the calls that have a result."""
     return set(re.findall(r'"(?:call_id|tool_use_id|tool_call_id)": "([^"]+)"', json.dumps(items)))
@@ -113,7 +88,7 @@ def hides_all(answer, provider):
     listed = [*answer.messages, *(b for m in answer.messages for b in m.get("content") or () if isinstance(b, dict))]
     listed += [call for m in answer.messages for call in m.get("tool_calls") or ()]
     ids = {i.get("call_id") or i["id"] for i in listed if i.get("type") in ("tool_use", "function", "function_call")}
-    first, *further = (called_in(items_of(r)) for r in provider.requests())
+    first, *further = (called_in(items_of(r["payload"])) for r in provider.requests())
     hidden = set().union(*further) - first
     return TOOL not in answer.raw and not any(name in answer.raw for name in hidden - ids)
 
@@ -125,7 +100,7 @@ def test_model_is_stopped_after_three_rounds(client, provider, proxy):
     answer = ask(client, proxy, messages)
     read = answered_requests(provider)
     assert len(read) == 1 + ROUNDS
-    assert total_tokens(answer.usage) == sum(r["input_tokens"] + OUTPUT_TOKENS for r in read), "all of them are billed"
+    assert answer.tokens == sum(r["input_tokens"] + OUTPUT_TOKENS for r in read), "all of them are billed"
     assert answer.text.split() == LOOKING.split() * ROUNDS
     assert answer.stop in ("stop", "end_turn")
     assert hides_all(answer, provider)
@@ -142,7 +117,7 @@ def handles_of(client, provider, proxy, team, seed=17):
     return found
 
 
-def test_foreign_handles_get_the_same_answer(provider, proxy, checking, kept):  # noqa: ARG001
+def test_foreign_handles_get_the_same_answer(provider, proxy, checking):
     client = CLIENTS[0]
     theirs = list(dict.fromkeys(handles_of(client, provider, proxy, "theirs")))
     for handle in (*theirs[:2], "aaaabbbbcccc", "../../etc/passwd", "x" * 2_000, ""):
