@@ -4,7 +4,6 @@ import gc
 import os
 import shlex
 import sys
-from pathlib import Path
 
 import more_wordings  # noqa: F401 - what it adds
 import proxies
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from redis_process import RedisProcess
 
-FORKED_PYTHON = shlex.join([sys.executable, str(Path(__file__).with_name("forked_python.py"))])
+FORKED_PYTHON = shlex.join([sys.executable, proxies.__file__])
 os.environ.update(proxies.READ_AT_IMPORT)  # before a test imports LiteLLM
 # The same examples in every run: a change is judged by what it changes. `--hypothesis-profile explore` looks for others.
 settings.register_profile(

@@ -6,13 +6,14 @@ import fcntl
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from ctx_hooks.testing import ProxyProcess
 
@@ -123,3 +124,14 @@ def _held(path: Path) -> bool:
         return False
     HELD.append(connection)
     return True
+
+
+def be_python(code: str) -> NoReturn:
+    """Be `python -u -c CODE` in a fork of the process that has imported LiteLLM: pytest's workers are such."""
+    process = ForkedProcess({"code": code, "environment": dict(os.environ), "folder": str(Path.cwd())}, 0, 1, 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest, which then ends its workers
+    sys.exit(process.wait(None))
+
+
+if __name__ == "__main__":
+    be_python(sys.argv[-1])

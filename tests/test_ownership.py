@@ -33,28 +33,20 @@ def deface(value):
     return value
 
 
-def compress(messages, fmt, budget_tokens, target_tokens):
-    return ctx_hooks.compress(messages, format=fmt, budget_tokens=budget_tokens, target_tokens=target_tokens)
-
-
-def assert_owned(fmt, clean, budget_tokens, target_tokens):
-    content_cache.clear_all()
-    fresh = deepcopy(compress(deepcopy(clean), fmt, budget_tokens, target_tokens))
-    content_cache.clear_all()
-    for _ in range(2):
-        given = deepcopy(clean)
-        got = compress(given, fmt, budget_tokens, target_tokens)
-        assert got == fresh
-        deface(got.messages)
-        deface(given)
-    assert compress(deepcopy(clean), fmt, budget_tokens, target_tokens) == fresh
-
-
 @every_format
 @settings(max_examples=8)
 @given(data=st.data(), budget_tokens=st.integers(100, 1_500), target_tokens=st.sampled_from([None, "auto"]))
 def test_callers_changes_reach_no_later_result(fmt, data, budget_tokens, target_tokens):
-    assert_owned(fmt, data.draw(payloads(fmt)), budget_tokens, target_tokens)
+    clean, limits = data.draw(payloads(fmt)), {"budget_tokens": budget_tokens, "target_tokens": target_tokens}
+    content_cache.clear_all()
+    fresh = deepcopy(ctx_hooks.compress(deepcopy(clean), format=fmt, **limits))
+    content_cache.clear_all()
+    for _ in range(3):
+        given_now = deepcopy(clean)
+        got = ctx_hooks.compress(given_now, format=fmt, **limits)
+        assert got == fresh
+        deface(got.messages)
+        deface(given_now)
 
 
 @every_format

@@ -45,6 +45,7 @@ SUMMARIES = {
 FALLBACKS = [{"cornered": ["large"]}]
 ALIASES = {"nickname": "fitted"}
 HEADROOM = {"guardrail": "headroom", "mode": "pre_call", "api_key": "none"}
+INTERCEPTION = {"compression_trigger": WINDOW, "compression_target": WINDOW}
 DEFAULTS = {"rescue_attempts": 3, "request_may_set": ["language", "off"]}
 PARTS = """
 import json, pathlib
@@ -173,7 +174,7 @@ def started(provider, elsewhere, modules, callers):
             litellm_settings={"callbacks": list(callbacks), "context_window_fallbacks": fallbacks},
             general_settings={**GENERAL, "cancel_on_disconnect": True, "custom_auth": "parts.user_api_key_auth"},
             router_settings={"model_group_alias": ALIASES, "num_retries": 2, **router_settings},
-            callback_settings={"ctx_hooks": policies},
+            callback_settings={"ctx_hooks": policies, "compression_interception": INTERCEPTION},
             guardrails=[{"guardrail_name": "headroom", "litellm_params": {**HEADROOM, "api_base": elsewhere.url}}],
             files_settings=[{"custom_llm_provider": "openai", "api_base": f"{elsewhere.url}/v1", "api_key": "none"}],
         )

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from configurations import LITELLM, PLUGIN, WINDOW, configuration, deployment
+from configurations import LITELLM, PLUGIN, WINDOW, deployment
 from fastapi.responses import JSONResponse
-from proxies import Proxy
 from routes import CHAT, MESSAGES, NAMES, RESPONSES, SIZE
 from strategies import FIELDS
 
@@ -123,15 +122,9 @@ def test_request_for_providers_summary_is_fitted(proxy, provider):
 
 
 @pytest.fixture(scope="module")
-def intercepting(provider):
+def intercepting(started):
     """A proxy whose compression_interception stands before the plugin, and would take more than half of a session out."""
-    config = configuration(
-        provider.url,
-        *(m for m in configuration(provider.url)["model_list"] if m["model_name"].startswith("fitted")),
-        litellm_settings={"callbacks": ["compression_interception", PLUGIN]},
-        callback_settings={"compression_interception": {"compression_trigger": WINDOW, "compression_target": WINDOW}},
-    )
-    with Proxy(config) as running:
+    with started(callbacks=("compression_interception", PLUGIN)) as running:
         yield running
 
 
