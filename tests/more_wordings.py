@@ -32,7 +32,8 @@ MORE = {
         "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}"
     ),
     "tgi": Wording(
-        "`inputs` tokens + `max_new_tokens` must be <= {limit}. Given: {input} `inputs` and {output} `max_new_tokens`",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {limit}. Given: {input} `inputs` tokens and "
+        "{output} `max_new_tokens`",
         status=422, body=_bare,
     ),
     "vllm": Wording(
