@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from ctx_hooks.conversation.model import ELIDED, Message, Reasoning, is_request, replaces_history, stays
+from ctx_hooks.conversation.model import ELIDED, Message, Reasoning, is_request, stays
 
 REFERENCE_FIELDS = frozenset({"type", "id"})
 """A Responses item with only these refers to an item that the provider stores."""
@@ -15,9 +15,7 @@ class Conversation:
     """A conversation of one format.
 
     Attributes:
-        messages: the messages or items, oldest first.
-        preamble: the texts that are sent and counted outside the messages: Anthropic's `system`, Responses'
-            `instructions` and the tool definitions. No step changes it.
+        preamble: the texts outside the messages (system text, tools), which no step changes.
         preamble_markers: how many of these texts have a cache marker.
         settled: how many of the first messages an earlier compaction left: no step touches them.
         has_items: whether each part of a turn is an item of its own (Responses).
@@ -78,11 +76,6 @@ class Conversation:
             if message.role == "user" and message.results and message.text.strip():
                 return i if i in self.older_messages else None
         return None
-
-    @cached_property
-    def newest_replacement(self) -> int:
-        """The index of the newest message that replaces the history before it, -1 without one."""
-        return max((i for i, m in enumerate(self.messages) if replaces_history(m)), default=-1)
 
     @cached_property
     def protected(self) -> frozenset[int]:

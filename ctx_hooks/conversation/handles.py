@@ -30,13 +30,9 @@ def is_handle(text: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Retrievable:
-    """How a model can retrieve the text that was removed from a request.
+    """Where the text that is removed from a request goes: for whom, how long, by which tool the model gets it (or None).
 
-    Attributes:
-        tenant: the key of the tenant that owns the texts: without it nobody finds the text of a handle.
-        kept_days: the archive keeps the texts for at most so many days.
-        tool: the definition of the tool that returns them, sent with the first reference; None if no tool is offered.
-        store: queues texts, by their handles, to be archived; called in any thread, and raises nothing.
+    `store` queues texts by their handles, in any thread, and raises nothing.
     """
 
     tenant: bytes = field(repr=False)

@@ -112,12 +112,9 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message or item of the provider's list; the role of a provider's own item is `other`.
+    """One message or item of the provider's list, said by `name`; an item of the provider's own has the role `other`.
 
-    Attributes:
-        name: who speaks, if there are several users or agents.
-        pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
-        edited: whether the format must write it from `parts` instead of `raw`.
+    `pinned`: the caller wants it whole. `edited`: the format writes it from `parts`, not from `raw`.
     """
 
     role: Role

@@ -23,8 +23,8 @@ FORMAT_OF_CALL_TYPE: dict[str, Format] = {name: wire.name for wire in WIRE_FORMA
 class MessageReader:
     """The messages of a request behind the texts of its preamble: a requested message is read once, any other never.
 
-    The items are copied first: results cached by digest stay true if the caller changes the originals. It raises
-    MalformedConversationError if `items` is no list, and for a requested message that is no mapping or nested too deeply.
+    The items are copied: cached results stay true if the caller changes them. Raises MalformedConversationError if they
+    are no list, or a requested message is no mapping.
     """
 
     format: str

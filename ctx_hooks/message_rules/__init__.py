@@ -6,15 +6,17 @@ from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import calls_follow_user, first_message_is_users
-from ctx_hooks.message_rules.content import (
+from ctx_hooks.message_rules.pairing import calls_answered
+from ctx_hooks.message_rules.rule import (
+    Repair,
+    Repaired,
+    Rule,
     anthropic_content,
     cache_markers,
     chat_content,
     gemini_content,
     reasoning_has_item,
 )
-from ctx_hooks.message_rules.pairing import calls_answered
-from ctx_hooks.message_rules.rule import Repair, Repaired, Rule
 from ctx_hooks.policy.settings import Language
 
 RULES: Mapping[str, tuple[Rule, ...]] = {

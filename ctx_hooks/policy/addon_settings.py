@@ -16,9 +16,7 @@ DEFAULT_RETENTION_DAYS = 7.0
 """MyCodeAgent's: people continue a session after a weekend, or after a few days of other work."""
 LONGEST_RETENTION_DAYS = 365.0
 DEFAULT_MAX_BYTES: dict[ArchiveBackend, int] = {"disk": 1_000_000_000, "redis": 64_000_000}
-"""A session that fills a window of 200,000 tokens several times over has some MB of removed text, below 1 MB if compressed.
-Disk: a thousand such sessions in one file. Redis: sixty for each tenant, since rate limits and spend counters share its
-memory."""
+"""A long session has below 1 MB, compressed. Redis, whose memory rate limits share: sixty such sessions of each tenant."""
 LEAST_MAX_BYTES = 8_000_000
 """Twice the largest batch that is written at once, so that there is room for one."""
 

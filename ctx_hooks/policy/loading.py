@@ -46,10 +46,7 @@ def load_settings(raw: Any, misplaced: Sequence[str] = ()) -> tuple[Settings, tu
 
 
 def settings_of(raw: Any) -> tuple[Settings, list[str]]:
-    """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them with its path.
-
-    Without an unknown or unreadable section the plugin observes at most: the section may have said so for anybody.
-    """
+    """Return the settings, and every mistake with its path; an unreadable section may have said `observe` for anybody."""
     if raw is None or raw in ({}, [], ""):
         raw = {}
     if not isinstance(raw, Mapping):

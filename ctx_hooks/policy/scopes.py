@@ -35,14 +35,7 @@ _OFF = frozenset({"off", "false", "no", "0", "none", "never"})
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """The content of a scope.
-
-    Attributes:
-        fields: the policy's fields that it sets, all valid.
-        locked: the fields that it fixes for more specific scopes.
-        mistakes: a line for each, with its path.
-        at_most: the strongest mode that its mistakes leave; None without mistakes.
-    """
+    """What a scope sets and locks, a line for each mistake, and the strongest mode that these leave, None without any."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     locked: tuple[str, ...] = ()
@@ -57,10 +50,7 @@ class ReadScope:
 
 
 def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope]) -> ReadScope:
-    """Return the content of a scope, as the operator wrote it: the name of a policy, or fields.
-
-    `origin` is its path in the settings, or whose metadata it is; `policies` are the named policies that it may begin with.
-    """
+    """Return the content of a scope, a policy's name or fields; `origin` is its path, or whose metadata it is."""
     if isinstance(scope, (str, bool)) and scope != "":
         scope = {"policy": "off" if _says_off(scope) else scope}
     if scope is None or scope in ("", [], {}):

@@ -45,11 +45,7 @@ def is_amount(*others: object) -> BeforeValidator:
 
 
 def fraction_of(amount: object) -> float | None:
-    """Return the fraction that a share states, None for tokens and words.
-
-    >>> fraction_of("8%"), fraction_of(16_384), fraction_of("dynamic")
-    (0.08, None, None)
-    """
+    """Return the fraction that a share such as `8%` states, None for tokens and words."""
     return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) and re.fullmatch(SHARE, amount) else None
 
 

@@ -54,11 +54,7 @@ class _Task:
 
 
 class Workers:
-    """Runs work in at most PLACES threads: tenants in turn, and for each tenant first come, first served.
-
-    >>> asyncio.run(Workers().run("ann", lambda: 6 * 7, Deadline(seconds=5)))
-    42
-    """
+    """Runs work in at most PLACES threads: tenants in turn, and for each tenant first come, first served."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,14 +64,10 @@ class Workers:
         self._abandoned = 0
 
     async def run(self, tenant: Hashable, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False) -> T:
-        """Return the result of the `work` of a tenant. If the caller is cancelled, `deadline` stops the work.
+        """Return the result of a tenant's `work`; if the caller is cancelled, `deadline` stops it.
 
-        Of the work of all tenants that `gives_way` one is done at a time, and the next after what had begun meanwhile.
-
-        Raises:
-            CompressionTimeoutError: The deadline is reached, whether or not the work stops; or the work has waited for a
-                thread for WAITING_FRACTION of its time; or too many earlier threads have not stopped.
-            RuntimeError: The system starts no further thread.
+        Of all work that `gives_way` one is done at a time, and the next after what had begun meanwhile. Raises
+        CompressionTimeoutError at the deadline or after too long a wait, RuntimeError if the system starts no thread.
         """
         task, left = _Task(_Queue(tenant, gives_way), work, deadline), deadline.seconds_left
         if left == 0:

@@ -48,16 +48,9 @@ LEARNED = Names(("deployment",), lambda event: (event.deployment,))
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric to which the events of some name add.
+    """A metric, the place of its figure in an event, and its labels: fields of the event, names, and a mapping's keys.
 
-    Attributes:
-        name: without `ctx_hooks_`, and without the `_total` of a counter.
-        figure: the place of the figure in an event. A text adds 1, a mapping each of its values, and None or "" nothing;
-            a counter leaves out figures below zero.
-        fields: the labels whose values are fields of the event.
-        names: further labels.
-        key: the label that the keys of a mapping are; "" for none.
-        scale: the factor of the figure.
+    A text adds 1, a mapping each of its values, and None or "" nothing; a counter leaves out figures below zero.
     """
 
     kind: Literal["counter", "gauge", "histogram"]

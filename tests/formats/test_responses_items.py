@@ -22,15 +22,6 @@ def compressed(items, budget=BUDGET, **policy):
     return ctx_hooks.compress(items, format="openai-responses", budget_tokens=budget, **policy)
 
 
-def form(value, name=""):
-    """Return a value's structure: its short texts and everything but text stay as they are."""
-    if isinstance(value, str):
-        return str if len(value) >= 200 and name not in STAYS else value
-    if isinstance(value, list):
-        return [form(inner, name) for inner in value]
-    return {key: form(inner, key) for key, inner in value.items()} if isinstance(value, dict) else value
-
-
 def key_of(item):
     return item.get("call_id") or item.get("id"), item.get("type")
 
@@ -41,20 +32,18 @@ def same_form(was, now):
         blocks = was.get(name)
         if isinstance(blocks, list) and all(isinstance(b, dict) and "text" in b for b in blocks):
             was, now = ({**item, name: None} for item in (was, now))
-    cut = json.loads(json.dumps(now))
-    return form_matches(form(was), cut)
+    return matches(was, now)
 
 
-def form_matches(wanted, now):
-    if wanted is str:
+def matches(was, now, name=""):
+    """Whether two values differ in long texts only."""
+    if isinstance(was, str) and len(was) >= 200 and name not in STAYS:
         return isinstance(now, str)
-    if isinstance(wanted, dict):
-        return (
-            isinstance(now, dict) and wanted.keys() == now.keys() and all(form_matches(v, now[k]) for k, v in wanted.items())
-        )
-    if isinstance(wanted, list):
-        return isinstance(now, list) and len(wanted) == len(now) and all(map(form_matches, wanted, now))
-    return wanted == now
+    if isinstance(was, dict):
+        return was.keys() == now.keys() and all(matches(inner, now[key], key) for key, inner in was.items())
+    if isinstance(was, list):
+        return len(was) == len(now) and all(matches(old, new, name) for old, new in zip(was, now, strict=True))
+    return was == now
 
 
 def assert_lawful(items, sent):

@@ -229,12 +229,6 @@ def test_settings_that_are_no_sections_never_enforce(whole):
     assert wrong
 
 
-@pytest.mark.parametrize("blank", [None, {}, []], ids=str)
-def test_what_is_blank_asks_for_nothing_and_changes_no_mode(blank):
-    read, _ = settings_of({"models": blank, "teams": {"alpha": blank}, "defaults": blank})
-    assert Policies(read).resolve(Caller(group="gpt", team_names=("alpha",))).policy.mode == "enforce"
-
-
 def test_the_rest_of_a_scope_with_a_mistake_stays_in_force():
     opted_out = {"compaction": "cost_aware", "retrieval": False, "archive": None, "reserve_token": 1}
     settings = {"defaults": {"retrieval": True, "archive": {}}, "teams": {"alpha": opted_out}}
@@ -248,12 +242,6 @@ def test_the_rest_of_a_scope_with_a_mistake_stays_in_force():
 def test_any_value_but_on_switches_off(monkeypatch, value):
     monkeypatch.setenv("CTX_HOOKS_ENABLED", value)
     assert switched_off() is (value not in ("", "1", "true", "ON", "yes"))
-
-
-def test_a_named_policy_locks_for_whom_it_holds():
-    settings = {"policies": {"held": {"reserve": 9_000, "locked": ["reserve"]}}, "defaults": "held"}
-    found = Policies(settings_of(settings)[0]).resolve(Caller(team=as_text({"reserve": 1})))
-    assert found.policy.reserve == 9_000
 
 
 def test_team_named_by_number_has_its_policy():

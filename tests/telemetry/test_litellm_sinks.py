@@ -124,7 +124,3 @@ def test_what_is_only_observed_is_told_as_what_it_would_have_been():
 ])  # fmt: skip
 def test_tags_are_few_and_follow_the_decision(event, tags):
     assert notes_of(event, PRICES)[2] == tags
-
-
-def test_an_answer_without_usage_tells_no_figure_that_is_not_known():
-    assert notes_of(UNKNOWN, PRICES)[0] == {"beyond_window": False}

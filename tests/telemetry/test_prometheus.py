@@ -102,12 +102,6 @@ def test_a_request_is_counted_once_by_what_it_ended_in_however_many_attempts_it_
     assert value("attempts_total", decision="retried", trigger="overflow", mode="enforce", **CALLER) == 2
 
 
-def test_an_answer_whose_figures_are_not_known_adds_none(registry):
-    emit(replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None))
-    for name in ("saved_provider_tokens", "saved_dollars", "spent_dollars", "cached_prompt_tokens"):
-        assert not label_sets(registry, name)
-
-
 def test_any_number_of_teams_is_a_bounded_number_of_label_sets_and_lose_no_figure(registry):
     for n in range(TEAMS):
         call = replace(CALL, team_id=f"team-{n}", team_alias=f"Team {n}", model_group=f"model-{n}", deployment=f"d-{n}")

@@ -7,7 +7,16 @@ from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_TOKENS, Removed
 from ctx_hooks.compaction.tool_texts import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import REMOVED_MESSAGE, Message, Text, ToolCall, ToolResult, is_request, stays
+from ctx_hooks.conversation.model import (
+    REMOVED_MESSAGE,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    is_request,
+    replaces_history,
+    stays,
+)
 from ctx_hooks.conversation.placeholders import Below
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Language
@@ -100,7 +109,7 @@ def with_records(
     shortened forms of some messages by index, `gone` the indices of the removed ones.
     """
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
-    replaced = conversation.newest_replacement
+    replaced = max((i for i, m in enumerate(conversation.messages) if replaces_history(m)), default=-1)
     texts = {gap.stop: text for gap, text in records.items() if gap.stop > replaced}
     sent: list[Message] = []
     speaker, may_add = "", False
