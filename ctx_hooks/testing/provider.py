@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -86,15 +86,9 @@ def create_app(
     app = FastAPI()
     state = _State(settings or ProviderSettings())
 
-    def answering(protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            return await _answer(protocol, request, state, script)
-
-        return answer
-
     for protocol in (*protocols, *FOUR_FORMATS):  # of two routes for one path, the first answers
         for path in protocol.paths:
-            app.post(path)(answering(protocol))
+            app.add_route(path, partial(_answer, protocol, state, script), methods=["POST"])
 
     @app.post("/v1/responses/input_tokens")
     async def count(request: Request) -> dict[str, Any]:
@@ -118,7 +112,7 @@ def create_app(
     return app
 
 
-async def _answer(protocol: Protocol, request: Request, state: _State, script: Script | None) -> Response:
+async def _answer(protocol: Protocol, state: _State, script: Script | None, request: Request) -> Response:
     received = await request.json()
     payload = protocol.read(received, request.url.path)
     fmt, used, sent = protocol.fmt, state.settings, payload

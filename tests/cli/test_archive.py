@@ -98,14 +98,6 @@ def test_show_prints_a_text_only_to_its_owner(stored, run):
     assert run("show", handle, "--key", key) == run("show", handle, "--key", key_id_of(key)) == (0, text + "\n")
 
 
-@pytest.mark.parametrize("empty", ["REDIS_HOST", "REDIS_URL"])
-def test_empty_variable_names_no_redis(tmp_path, monkeypatch, capsys, empty):
-    monkeypatch.setenv(empty, "")
-    (tmp_path / "config.yaml").write_text("router_settings: {redis_host: os.environ/NOT_SET}")
-    assert main(["archive", "ls", "--config", str(tmp_path / "config.yaml")]) == 2
-    assert "names such a store" in capsys.readouterr().err
-
-
 @on_disk
 def test_unusable_store_is_named(run, tmp_path, capsys):  # noqa: ARG001 - it writes the configuration
     (tmp_path / "kept").mkdir()

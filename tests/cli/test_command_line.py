@@ -200,17 +200,6 @@ def test_no_control_character_reaches_the_terminal(arguments, here):
     assert arguments[1] != "controls.yaml" or "[/][red]" in done.stdout, "markup is text"
 
 
-def test_reader_that_has_left_is_no_error(inputs):
-    unread, written = os.pipe()
-    os.close(unread)
-    with subprocess.Popen(
-        [*PROGRAM, "check", CONFIG, "--json"], cwd=inputs, stdout=written, stderr=subprocess.PIPE, text=True
-    ) as left:
-        os.close(written)
-        assert left.communicate(timeout=300)[1] == ""
-    assert left.returncode == 1
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full disk to write to")
 @pytest.mark.parametrize("arguments", [["check", CONFIG], ["tail", "--help"]], ids=" ".join)
 def test_full_disk_is_an_error_of_one_line(arguments, inputs):

@@ -147,15 +147,6 @@ def test_a_request_that_is_blocked_is_not_called_compressed(explained):
     assert explained({**LONG, "model": "m"}, config=config)["decision"] == "compressed"
 
 
-def test_reserve_for_the_output_lowers_the_budget(explained):
-    told = explained({**HELLO, "model": "m", "max_tokens": 4_000}, config=proxy(reserve="output"))
-    assert told["budget_tokens"] == int(9_000 / 1.05)
-    dynamic = proxy(200_000, reserve="dynamic")
-    assert explained({**HELLO, "model": "m"}, config=dynamic)["reserve_tokens"] == 8_192
-    large = [{"role": "user", "content": "word " * 3_000}]
-    assert explained({"model": "m", "messages": large}, config=dynamic)["reserve_tokens"] == 32_768
-
-
 @pytest.mark.parametrize(("request_", "triggers"), [({**HELLO, "model": "m"}, False), ({**LONG, "model": "m"}, True)])
 def test_explain_begins_with_size_and_budget(request_, triggers, explained):
     found = explained(request_, config=proxy())
