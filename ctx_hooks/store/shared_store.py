@@ -1,15 +1,15 @@
 """Scripts in LiteLLM's Redis. Once Redis answers late, no request waits for it until it is fast again."""
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from hashlib import sha1
 from typing import Any, TypeVar
 
+from ctx_hooks.runtime.warnings import warn_once
+
 T = TypeVar("T")
-logger = logging.getLogger("ctx_hooks")
 
 HURRY_SECONDS = 0.25
 """A hundred times the time of a Redis in the same data centre."""
@@ -17,11 +17,8 @@ SLOW_SECONDS = 0.05
 """A request may need three commands one after another. If Redis is slower, the wait for each is noticeable."""
 DEAD_SECONDS = 30.0
 """A command without an answer is dropped with its connection. LiteLLM's own limit is 5 s, unless a URL configures Redis."""
-MOST_RUNNING, MOST_RUNNING_SLOW = 32, 8
+MOST_RUNNING = 32
 """Concurrent work of requests."""
-PAUSE_SECONDS = 1.0
-"""After a failure, requests read nothing for this long: after five LiteLLM itself does without its Redis for a minute."""
-WARNING_SECONDS = 60.0
 KEYS_AT_ONCE = 1_000
 """Keys that an operator's command scans or deletes in one step: it delays others by less than a millisecond."""
 
@@ -54,7 +51,7 @@ class SharedStore:
     def __init__(self, shared: Callable[[], Any] = lambda: None, note_failure: Callable[[], object] = lambda: None) -> None:
         self._shared, self._note_failure = shared, note_failure
         self._is_slow = False
-        self._read_again_at = self._fast_at = self._warn_again_at = 0.0
+        self._fast_at = 0.0
         self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
 
@@ -104,14 +101,12 @@ class SharedStore:
         Work that only reads has a `key`: if the same work is running, this waits for it.
 
         Raises:
-            UnavailableError: Redis fails, has just failed, or is slow; or too much work is running.
+            UnavailableError: Redis fails or is slow, or too much work is running.
         """
         start = time.monotonic()
         task = self._hurried.get(key) if key is not None else None
         if task is None:
-            if key is not None and start < self._read_again_at:
-                raise UnavailableError("it has just failed")
-            if len(self._hurried) >= (MOST_RUNNING_SLOW if self._is_slow else MOST_RUNNING):
+            if len(self._hurried) >= MOST_RUNNING:
                 raise UnavailableError("too many commands at once")
             name = object() if key is None else key
             task = self._hurried[name] = self.begun(work())
@@ -141,7 +136,6 @@ class SharedStore:
         try:
             found = await asyncio.wait_for(cache.async_register_script(script)(keys=[key], args=list(args)), DEAD_SECONDS)
         except Exception as error:
-            self._read_again_at = time.monotonic() + PAUSE_SECONDS
             self._fail(error)
             raise UnavailableError(repr(error)) from error
         self._is_slow = time.monotonic() - start > SLOW_SECONDS
@@ -150,9 +144,8 @@ class SharedStore:
 
     def _fail(self, error: Exception) -> None:
         self._note_failure()
-        if not self._is_slow and time.monotonic() >= self._warn_again_at:
-            self._warn_again_at = time.monotonic() + WARNING_SECONDS
-            logger.warning("Redis is slow or fails, and no request waits for it until it is fast again: %r", error)
+        if not self._is_slow:
+            warn_once(f"Redis is slow or fails, and no request waits for it until it is fast again: {error!r}")
         self._is_slow = True
 
 

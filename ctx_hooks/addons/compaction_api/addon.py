@@ -24,7 +24,7 @@ from ctx_hooks.compaction.plain_cut import plain_cut
 from ctx_hooks.flow.addons import Addon, Core
 from ctx_hooks.flow.recorder import names_of
 from ctx_hooks.formats import RESPONSES
-from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import compacts_itself
 from ctx_hooks.litellm_compat.errors import note_fault, refusal
@@ -198,16 +198,12 @@ def _plain(answer: Any) -> Mapping[str, Any]:
 
 
 def _text_of(response: Mapping[str, Any]) -> str:
-    """Return the text of a completed response, "" if it was cut off, or called a tool."""
+    """Return the text of a completed response, "" if it was cut off."""
     if response.get("status") not in (None, "completed"):
         return ""
-    texts = []
-    for item in map(mapping_or_empty, response.get("output") or ()):
-        if text_or_empty(item.get("type")).endswith("_call"):
-            return ""
-        if item.get("type") == "message":
-            texts += [text_or_empty(mapping_or_empty(part).get("text")) for part in item.get("content") or ()]
-    return "".join(texts)
+    messages = [item for item in map(mapping_or_empty, listed(response.get("output"))) if item.get("type") == "message"]
+    parts = [mapping_or_empty(part) for message in messages for part in listed(message.get("content"))]
+    return "".join(text_or_empty(part.get("text")) for part in parts)
 
 
 async def _ended(stream: Any) -> Mapping[str, Any]:

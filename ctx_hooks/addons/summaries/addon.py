@@ -76,7 +76,7 @@ class ModelSummaries(Addon):
         choice = decided.attempt.choice
         if choice is not None and choice.compaction not in summaries.chosen:
             settled = await self._stored.choose(asking.conversation, choice)
-            if settled.chosen[choice.compaction] != choice.prefix:
+            if settled.chosen.get(choice.compaction, choice.prefix) != choice.prefix:
                 decided = await decide(undecided._replace(to=replace(to, summaries=settled)))
         if to.request_id:
             state = self._running.open(to.request_id)
@@ -135,14 +135,13 @@ async def _asking_of(request: Request, to: Target) -> Asking | None:
 
 
 def is_due(attempt: Attempt, budget_tokens: int, input_tokens: int) -> bool:
-    """Whether the input is above DUE_FRACTION of the budget, or another request like the newest exceeds it."""
-    factor, free_tokens = attempt.limits.factor, budget_tokens - input_tokens
+    """Whether the input is above DUE_FRACTION of the budget; of a compacted request what the next compaction has to hold."""
+    free_tokens = budget_tokens - input_tokens
     if attempt.choice is not None:
         if attempt.choice.free_tokens is None:
             return False
-        free_tokens = to_provider(LocalTokens(attempt.choice.free_tokens), factor)
-    growth_tokens = to_provider(LocalTokens((attempt.received_tokens or attempt.seen_tokens) - attempt.seen_tokens), factor)
-    return free_tokens < max((1 - DUE_FRACTION) * budget_tokens, growth_tokens)
+        free_tokens = to_provider(LocalTokens(attempt.choice.free_tokens), attempt.limits.factor)
+    return free_tokens < (1 - DUE_FRACTION) * budget_tokens
 
 
 async def _reported(task: SummaryTask, asking: Asking) -> str:
