@@ -35,9 +35,8 @@ async def stored(archive, settings, tenant, texts):
 
 async def settled(archive):
     """Wait until nothing is left to be written."""
-    await until(lambda: not archive._waiting)  # noqa: SLF001 - no request waits for it
-    if archive.writing is not None:
-        await asyncio.wait({archive.writing})
+    await asyncio.sleep(0)  # what another thread has queued begins
+    await until(lambda: not archive.writing)
 
 
 async def got(archive, settings, tenant, handles):

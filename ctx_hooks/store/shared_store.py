@@ -51,7 +51,6 @@ class SharedStore:
     def __init__(self, shared: Callable[[], Any] = lambda: None, note_failure: Callable[[], object] = lambda: None) -> None:
         self._shared, self._note_failure = shared, note_failure
         self._is_slow = False
-        self._fast_at = 0.0
         self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
 
@@ -103,7 +102,6 @@ class SharedStore:
         Raises:
             UnavailableError: Redis fails or is slow, or too much work is running.
         """
-        start = time.monotonic()
         task = self._hurried.get(key) if key is not None else None
         if task is None:
             if len(self._hurried) >= MOST_RUNNING:
@@ -116,8 +114,7 @@ class SharedStore:
             result: T = task.result()
             return result
         error = UnavailableError(f"no answer within {HURRY_SECONDS:g} s")
-        if self._fast_at < start:  # else Redis answers, and other writers of the same value are first
-            self._fail(error)
+        self._fail(error)
         raise error
 
     def begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -139,7 +136,6 @@ class SharedStore:
             self._fail(error)
             raise UnavailableError(repr(error)) from error
         self._is_slow = time.monotonic() - start > SLOW_SECONDS
-        self._fast_at = self._fast_at if self._is_slow else time.monotonic()
         return found
 
     def _fail(self, error: Exception) -> None:

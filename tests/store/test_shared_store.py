@@ -78,21 +78,6 @@ class TestASlowRedis:
         relay.is_open.set()
         await asyncio.gather(ours, theirs)
 
-    async def test_is_none_that_answers_while_other_writers_are_first(self, cache, key, monkeypatch):
-        monkeypatch.setattr(shared_store, "HURRY_SECONDS", 1.0)
-        failures = []
-        store, first = SharedStore(lambda: cache, lambda: failures.append("late")), SharedStore(lambda: cache)
-
-        async def never_first(known):
-            await write(first, key)
-            await first.run("return redis.call('APPEND', KEYS[1], ARGV[1])", key, [next(NAMES)])
-            return known + b"!"
-
-        with pytest.raises(UnavailableError):
-            await store.briefly(lambda: store.change(key, never_first, 1_000, 60))
-        assert not failures
-        await until(lambda: not store.tasks)
-
     async def test_makes_one_request_wait_and_no_other(self, store, relay, key, monkeypatch):
         """The wait is longer than any busy machine takes for those that do not wait."""
         monkeypatch.setattr(shared_store, "SLOW_SECONDS", DEAD_SECONDS)

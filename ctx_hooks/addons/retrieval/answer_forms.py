@@ -14,7 +14,6 @@ HIDDEN = "_hidden_params"
 """LiteLLM's notes on an answer, for its headers and logs, beside the answer's fields."""
 EVENT = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r)", re.DOTALL)
 """An empty line ends an event (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
-LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def plain(answer: Any) -> Mapping[str, Any]:
@@ -45,7 +44,7 @@ def data_of(event: bytes) -> Mapping[str, Any] | None:
     >>> data_of(b'event: ping\ndata: {"type": "ping"}\n\n')
     {'type': 'ping'}
     """
-    lines = [line[len(b"data:") :] for line in LINE_END.split(event) if line.startswith(b"data:")]
+    lines = [line[len(b"data:") :] for line in event.splitlines() if line.startswith(b"data:")]
     try:
         found = json.loads(b"\n".join(lines)) if lines else None
     except (ValueError, RecursionError):

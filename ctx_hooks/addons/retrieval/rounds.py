@@ -58,8 +58,8 @@ class Offers:
 
     def of(self, request_id: str) -> Offer | None:
         """Return what the model that answers a request may read, None if the request does not offer the tool."""
-        offer = self.running.of(request_id).notes.get(NAME)
-        return offer if isinstance(offer, Offer) else None
+        offer: Offer | None = self.running.of(request_id).notes.get(NAME)
+        return offer
 
     def forget(self, request_id: str) -> None:
         """Drop a request that is answered."""
@@ -95,59 +95,45 @@ class Rounds:
             return answer
         if turn.hidden:
             self._add_cost(self._fields, answer)
-        while self._goes_on(turn) and (asked := await self._further(turn, stream=False)) is not None:
+        while (asked := await self._further(turn, stream=False)) is not None:
             self._add_cost(*asked)
             answers.append(plain(asked[1]))
             turn = self._form.turn_of(answers[-1])
         return like(answer, self._form.joined(answers))
 
     async def streamed(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the chunks of a stream as the client sees them, each at once except the end of a round.
-
-        Raises the error of a further call.
-        """
+        """Yield the chunks of a stream as the client sees them, all but the end of a round at once; may raise as `whole`."""
+        shown: ShownStream | None = None
         try:
-            async for chunk in self._spliced(stream):
+            async for chunk in stream:
+                # Each time: the Router may change the deployment in mid-stream.
+                if shown is None and self._offers.of(self._request_ids[0]) is not None:
+                    shown = ShownStream(self._form())
+                for seen in [chunk] if shown is None else shown.seen(chunk):
+                    yield seen
+            while shown is not None and (asked := await self._further(shown.turn(), stream=True)) is not None:
+                shown.go_on()
+                try:
+                    async for chunk in asked[1]:
+                        for seen in shown.seen(chunk):
+                            yield seen
+                finally:  # the client may have left
+                    await close(asked[1])
+            for chunk in [] if shown is None else shown.end():
                 yield chunk
         finally:
             self._end()
 
-    async def _spliced(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        shown: ShownStream | None = None
-        async for chunk in stream:
-            # Each time: the Router may change the deployment in mid-stream.
-            if shown is None and self._offers.of(self._request_ids[0]) is not None:
-                shown = ShownStream(self._form())
-            for seen in [chunk] if shown is None else shown.seen(chunk):
-                yield seen
-        if shown is None:
-            return
-        while (turn := shown.turn()) is not None and self._goes_on(turn):
-            if (asked := await self._further(turn, stream=True)) is None:
-                break
-            shown.go_on()
-            try:
-                async for chunk in asked[1]:
-                    for seen in shown.seen(chunk):
-                        yield seen
-            finally:  # the client may have left
-                await close(asked[1])
-        for chunk in shown.end():
-            yield chunk
+    async def _further(self, turn: Turn | None, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
+        """Return the fields and the answer, or stream, of the request that continues a turn; None if there is none.
 
-    def _goes_on(self, turn: Turn) -> bool:
-        """Whether a turn is followed by a round.
+        A turn that also calls the client's tools goes to the client, without the hidden calls: what the model needs of a
+        text stands in its answer.
 
-        If it also calls tools of the client, it goes to the client without the hidden calls. The client's next request has
-        no hidden part: what the model needs of a text stands in its answer, and it can retrieve the text again.
+        If the request is too long, it is sent once more without the texts, as the last; None if that is too long too.
         """
-        return turn.waits and self._left > 0
-
-    async def _further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
-        """Return the fields and the answer, or stream, of the request that continues a turn.
-
-        If it is too long, it is sent once more without the texts, as the last; None if that is too long too.
-        """
+        if turn is None or not turn.waits or not self._left:
+            return None
         before = (*self._messages, *turn.messages)
         self._left -= 1
         request, offer = Request(format_of(self._fields), self._fields), self._offers.of(self._request_ids[0])

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
+from ctx_hooks.addons.retrieval.hidden_calls.answers import is_hidden
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation.placeholders import RETRIEVE
@@ -65,7 +66,7 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
 
 def is_among_tools(request: Request) -> bool:
     """Whether a request has a tool of that name: the client's, or ours if it was offered before."""
-    return RETRIEVE in map(_name, listed(request.fields.get("tools")))
+    return any(is_hidden(mapping_or_empty(tool)) for tool in listed(request.fields.get("tools")))
 
 
 def definition(fmt: Format) -> Mapping[str, Any]:
@@ -131,11 +132,6 @@ def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:
         if scores[n] <= 0 or limit_chars < 0:
             return
         yield line
-
-
-def _name(tool: Any) -> Any:
-    named = mapping_or_empty(tool)
-    return (mapping_or_empty(named.get("function")) or named).get("name")
 
 
 def _kind(value: Any) -> Any:

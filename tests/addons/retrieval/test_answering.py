@@ -56,7 +56,7 @@ async def asked(flow, *arguments):
 async def test_sent_handles_are_archived_though_the_caller_left(flow):
     archive = (await retrieval(flow)).archive
     leaving = asyncio.get_running_loop().create_task(flow.deciding.decide(REQUEST, TO))
-    await until(lambda: archive.writing is not None)
+    await until(lambda: archive.writing)
     leaving.cancel()
     await asyncio.wait({leaving})
     await settled(archive)
@@ -100,7 +100,7 @@ async def test_observed_request_is_not_archived(flow):
     observing = replace(to(12_000, retrieval=True, mode="observe"), request_id="one")
     assert await sent_handles(flow, observing) == []
     addon = await retrieval(flow)
-    assert (addon.offers.of("one"), addon.archive.writing) == (None, None)
+    assert (addon.offers.of("one"), addon.archive.writing) == (None, set())
 
 
 async def test_event_says_where_a_text_came_from(flow):

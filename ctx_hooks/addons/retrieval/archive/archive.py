@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from sys import getsizeof
 from tempfile import mkdtemp
-from threading import Lock
 from typing import TypeAlias
 
 from ctx_hooks.addons.retrieval.archive.disk import Disk
@@ -28,10 +27,8 @@ GET_SECONDS = 0.3
 """How long a request waits: longer than HURRY_SECONDS for a Redis, short beside a model's answer."""
 QUEUE_BYTES = 32_000_000
 """Memory of the texts that wait to be written: of some thirty requests that lose their whole window."""
-BATCH_BYTES = 2_000_000
-"""Size of one batch: sealed in some 50 ms, during which a reader of Redis waits for a few texts."""
 SEAL_SECONDS = 10.0
-"""Limit for a batch, on a machine that is busy with other work."""
+"""Limit for the texts of one compaction, on a machine that is busy with other work."""
 MOST_WRITTEN = 50_000
 """Handles that this process remembers to have written: a hundred of each of 500 conversations."""
 WRITTEN_FRACTION = 0.5
@@ -47,11 +44,11 @@ class Archive:
         self._shared = shared
         self._secret = secret_of_environment() if secret is None else secret
         self._stores: dict[tuple[str, str | None], tuple[Disk | Redis, bytes]] = {}
-        self._lock = Lock()
+        self._writes = asyncio.Lock()  # one thread at a time: compressions need the others
         self._waiting: dict[_Key, str] = {}
         self._waiting_bytes = 0
         self._write_again_at: dict[_Key, float] = {}
-        self.writing: asyncio.Task[None] | None = None
+        self.writing: set[asyncio.Task[None]] = set()
 
     def tenant(self, kind: str, identifier: str) -> bytes:
         """Return the key of a tenant; its kind and id are as `Call.owner` returns them."""
@@ -64,22 +61,8 @@ class Archive:
 
         A text that is too large, or finds the queue full, is dropped. A text that was written lately is not written again.
         """
-        dropped = 0
-        with self._lock:
-            for handle, text in texts.items():
-                key, size_bytes = (settings, tenant, handle), getsizeof(text)
-                if key in self._waiting or time.monotonic() < self._write_again_at.get(key, 0.0):
-                    continue
-                if fits(text) and self._waiting_bytes + size_bytes <= QUEUE_BYTES:
-                    self._waiting[key] = text
-                    self._waiting_bytes += size_bytes
-                else:
-                    dropped += 1
-        if dropped:
-            _tell("dropped", dropped, settings)
-        if self._waiting:
-            with suppress(RuntimeError):  # the loop is closed: the process ends
-                loop.call_soon_threadsafe(self._begin_writing)
+        with suppress(RuntimeError):  # the loop is closed: the process ends
+            loop.call_soon_threadsafe(self._queue, settings, tenant, texts)
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
         """Return a text of a tenant, None if it is absent, expired, broken, another tenant's, or not read in time."""
@@ -115,52 +98,47 @@ class Archive:
                 self._stores[place] = Disk(Path(folder)), secrets.token_bytes(32)
         return self._stores[place]
 
-    def _begin_writing(self) -> None:
-        if self._waiting and (self.writing is None or self.writing.done()):
-            self.writing = asyncio.get_running_loop().create_task(self._write_all())
-
-    async def _write_all(self) -> None:
-        """Write the waiting texts in batches of one tenant, in the order of arrival."""
-        while self._waiting:
-            batch = self._next_batch()
-            (settings, tenant, _), *_ = batch
-            outcome: ArchiveOutcome = "failed"
-            try:
-                await self._write(settings, tenant, {handle: text for (_, _, handle), text in batch.items()})
-                outcome = "stored"
-            except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
-                warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
-            finally:  # also if this task is cancelled
-                with self._lock:
-                    for key, text in batch.items():
-                        del self._waiting[key]
-                        self._waiting_bytes -= getsizeof(text)
-                _tell(outcome, len(batch), settings)
-            if outcome == "stored":
-                if len(self._write_again_at) > MOST_WRITTEN:
-                    self._write_again_at.clear()
-                again_at = time.monotonic() + settings.retention_seconds * WRITTEN_FRACTION
-                self._write_again_at |= dict.fromkeys(batch, again_at)
-
-    def _next_batch(self) -> dict[_Key, str]:
-        batch, left_bytes = dict[_Key, str](), BATCH_BYTES
-        with self._lock:
-            first = next(iter(self._waiting))[:2]
-            for key, text in self._waiting.items():
-                left_bytes -= getsizeof(text)
-                if batch and (key[:2] != first or left_bytes < 0):
-                    break
-                batch[key] = text
-        return batch
+    def _queue(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> None:
+        queued, dropped = dict[str, str](), 0
+        for handle, text in texts.items():
+            key, size_bytes = (settings, tenant, handle), getsizeof(text)
+            if key in self._waiting or time.monotonic() < self._write_again_at.get(key, 0.0):
+                continue
+            if fits(text) and self._waiting_bytes + size_bytes <= QUEUE_BYTES:
+                queued[handle] = self._waiting[key] = text
+                self._waiting_bytes += size_bytes
+            else:
+                dropped += 1
+        if dropped:
+            _tell("dropped", dropped, settings)
+        if queued:
+            task = asyncio.get_running_loop().create_task(self._write(settings, tenant, queued))
+            self.writing.add(task)
+            task.add_done_callback(self.writing.discard)
 
     async def _write(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> None:
-        store, secret = self._at(settings)
+        outcome: ArchiveOutcome = "failed"
+        try:
+            async with self._writes:
+                store, secret = self._at(settings)
 
-        def values() -> dict[str, bytes]:
-            return {handle: sealed(text, tenant, handle, secret) for handle, text in texts.items()}
+                def values() -> dict[str, bytes]:
+                    return {handle: sealed(text, tenant, handle, secret) for handle, text in texts.items()}
 
-        found = await pool.run(tenant, values, Deadline(SEAL_SECONDS))
-        await store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
+                found = await pool.run(tenant, values, Deadline(SEAL_SECONDS))
+                await store.write(tenant_name(tenant), found, settings.retention_seconds, settings.size_limit_bytes)
+            outcome = "stored"
+            if len(self._write_again_at) > MOST_WRITTEN:
+                self._write_again_at.clear()
+            again_at = time.monotonic() + settings.retention_seconds * WRITTEN_FRACTION
+            self._write_again_at |= {(settings, tenant, handle): again_at for handle in texts}
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way; the log names neither text nor owner
+            warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
+        finally:  # also if this task is cancelled
+            for handle, text in texts.items():
+                del self._waiting[settings, tenant, handle]
+                self._waiting_bytes -= getsizeof(text)
+            _tell(outcome, len(texts), settings)
 
 
 def _tell(outcome: ArchiveOutcome, texts: int, settings: ArchiveSettings) -> None:

@@ -122,6 +122,7 @@ async def test_cancelled_writer_releases_its_texts(monkeypatch):
         one.store(asyncio.get_running_loop(), settings, tenant, {"b" * 12: TEXTS[0]})
         await begun.wait()
         assert await one.get(settings, tenant, "b" * 12) == TEXTS[0]
-        one.writing.cancel()
+        (task,) = one.writing
+        task.cancel()
         await settled(one)
         assert await one.get(settings, tenant, "b" * 12) is None
