@@ -13,15 +13,14 @@ from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import Call, chosen_by_router, request_id_of
 from ctx_hooks.litellm_compat.errors import as_overflow, failing_open, overflow_of
-from ctx_hooks.litellm_compat.registry import CHECKS, IN_STREAM, INVOKE, MAKE_CALL, PROXY, ROUTED, SEND, TURN
+from ctx_hooks.litellm_compat.registry import CHECKS, INVOKE, MAKE_CALL, PROXY, ROUTED, SEND, TURN
 from ctx_hooks.litellm_compat.rescue import unchecked_retries
 from ctx_hooks.litellm_compat.stream_events import (
     ReadAhead,
     StreamedError,
     close,
     error_before_content,
-    is_known_form,
-    read_opening,
+    read_ahead,
     refusal_of,
 )
 
@@ -34,7 +33,6 @@ def reclassify(ends: EndsOf) -> bool:
 
     Every attempt on every route passes `Router.make_call`, from 1.110 on `PythonHost.invoke`. Done once a process.
     """
-    IN_STREAM.wrap(lambda original: _in_stream(original, ends))
     SEND.wrap(lambda original: _send(original, ends))
     if PROXY in sys.modules:  # else an import of the name takes seconds
         ROUTED.wrap(lambda original: _routed(original, ends))
@@ -105,7 +103,7 @@ async def _noted(send: Callable[[], Awaitable[Any]], fields: Mapping[str, Any], 
 
 
 async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
-    """Return a stream that yields every event; raise an overflow that the stream reports before its content.
+    """Return a stream that yields every event; raise an overflow that it raises or reports before its content.
 
     Any other answer, and a stream for which the plugin is off, is returned unchanged.
     """
@@ -115,7 +113,7 @@ async def _begun(answer: Any, kwargs: Mapping[str, Any], ends: EndsOf) -> Any:
         with failing_open("hands a stream on as it is"):
             token = _ATTEMPT.set(kwargs)  # some providers' streams are opened only now
             try:
-                found = await read_opening(answer, unread)
+                found = await read_ahead(answer, unread)
             finally:
                 _ATTEMPT.reset(token)
             if found is not None and await ends().note_failure(kwargs, found):
@@ -170,24 +168,6 @@ def _turn(original: Any, ends: EndsOf) -> Any:
     return stream_and_forward
 
 
-def _in_stream(original: Any, ends: EndsOf) -> Any:
-    """Do the same for an error inside a stream that the Router holds back until its first content.
-
-    The Router passes such an error to its fallbacks within the attempt, as a MidStreamFallbackError or its original
-    exception, with the attempt's arguments by name, and calls no failure hook.
-    """
-
-    async def fall_back(self: Any, e: Exception, *args: Any, **kwargs: Any) -> Any:
-        attempt = kwargs.get("kwargs")
-        cause = getattr(e, "original_exception", None) or e
-        with failing_open("leaves an error as it is"):
-            if isinstance(attempt, Mapping) and await ends().note_failure(attempt, cause):
-                e = as_overflow(cause, attempt)
-        return await original(self, e, *args, **kwargs)
-
-    return fall_back
-
-
 _ATTEMPT: ContextVar[Mapping[str, Any] | None] = ContextVar("ctx_hooks_attempt", default=None)
 MOST_BYTES = 64_000
 """A larger whole answer is no error. JSON of this size is read in half a millisecond."""
@@ -207,7 +187,7 @@ def _send(original: Any, ends: EndsOf) -> Any:
                 if error is not None and ends().mode(Call(fields)) == "enforce":
                     is_overflow = overflow_of(error) is not None
                     is_sent = "event-stream" in response.headers.get("content-type", "")
-                    if not (is_sent and is_known_form(error, is_overflow=is_overflow)):
+                    if not (is_sent and error.is_known_form(is_overflow=is_overflow)):
                         status, body = refusal_of(error, is_overflow=is_overflow)
                         await close(response)
                         return type(response)(status, json=body, request=request)
@@ -222,5 +202,5 @@ async def _error_in(response: Any, *, is_stream: bool) -> StreamedError | None:
         return error_before_content([response.content]) if len(response.content) <= MOST_BYTES else None
     stream, unread = response.aiter_bytes(), list[Any]()
     response.aiter_bytes = lambda chunk_size=None: ReadAhead(stream, unread)  # noqa: ARG005 - httpx's parameter
-    found = await read_opening(stream, unread)
+    found = await read_ahead(stream, unread)
     return found if isinstance(found, StreamedError) else None

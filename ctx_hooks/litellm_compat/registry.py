@@ -95,11 +95,6 @@ MAKE_CALL = PrivateName(
 INVOKE = PrivateName(
     "litellm.router_python_host:PythonHost.invoke", "no overflow is retried on LiteLLM 1.110", since=RUST_ROUTER
 )
-IN_STREAM = PrivateName(
-    f"{ROUTER}.async_function_with_fallbacks_common_utils",
-    "an overflow that a stream reports is not retried",
-    until=RUST_ROUTER,
-)
 USAGE = PrivateName(
     "litellm:stream_chunk_builder", "a stream that states no usage is logged with the size that the caller sent"
 )
@@ -115,7 +110,7 @@ TURN = PrivateName(
     "over a WebSocket no request for compaction is answered",
 )
 SEND = PrivateName("httpx:AsyncClient.send", "an error with status 200 may be an empty answer")
-PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, IN_STREAM, USAGE, SEND, ROUTED, CHECKS, TURN) if name.applies)
+PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, USAGE, SEND, ROUTED, CHECKS, TURN) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")

@@ -82,7 +82,8 @@ def _numbers(text: str) -> list[tuple[ProviderTokens, re.Match[str]]]:
     return [
         (n, m)
         for m in islice(_FIGURE.finditer(text), MOST_FIGURES)
-        if LEAST_WINDOW_TOKENS <= (n := number(m[0])) <= MOST_WINDOW_TOKENS and not _before(_NAME_BEFORE, m, text)
+        if LEAST_WINDOW_TOKENS <= (n := number(m[0]) or ProviderTokens(0)) <= MOST_WINDOW_TOKENS
+        and not _before(_NAME_BEFORE, m, text)
     ]
 
 
