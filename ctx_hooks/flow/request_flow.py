@@ -30,7 +30,7 @@ from ctx_hooks.litellm_compat.errors import (
     text_of,
     worded_error,
 )
-from ctx_hooks.litellm_compat.logged import Answer, answer_of, with_forwarded_metadata, without_request_key
+from ctx_hooks.litellm_compat.logged import Answer, answer_of, without_request_key
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, fallback_groups, hide_retries, retry_of, spare_deployment
 from ctx_hooks.overflow.recognise import Overflow, misses_reasoning
 from ctx_hooks.policy.resolve import Policies, switched_off
@@ -143,7 +143,7 @@ class RequestFlow:
             note_fault("keeps no record of a decision", error)
             changed: Outcome = "retried" if to.attempt else "compressed"
             state.headers |= of_unrecorded(changed if decision.changes else "fits", f"failed: {type(error).__name__}")
-        sent = with_forwarded_metadata(request.call)
+        sent = dict(request.call.fields)
         if to.policy.mode == "observe":
             return sent
         if isinstance(decision, LeftToFallback):

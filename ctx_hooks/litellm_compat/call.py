@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from ctx_hooks.formats import CHAT, Format
-from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.policy.addon_settings import ArchiveScope
@@ -64,28 +64,23 @@ class Call:
 
     Attributes:
         came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it.
-        metadata: LiteLLM's own metadata.
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" if it has none.
         deployment: the Router's choice, from the Router's own metadata: a request body could name another.
         named_deployment: the same by its names, in a record from its `litellm_params`: attempts may share the metadata.
-        is_routed: whether a Router has chosen the deployment.
         model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
         is_for_summary: whether it asks a model for a summary, and so is never compacted by one.
-        call_type: LiteLLM's name of the call; "" outside a proxy.
         span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields, model = fields, str(fields.get("model") or "")
-        self._callers: dict[tuple[str, str], Caller] = {}
         self.came_over_google_route, self.metadata, self.auth, chosen = _metadata_in(fields)
         recorded = mapping_or_empty(fields.get("litellm_params"))
         self.request_id = request_id_of(fields)
         self.deployment = Deployment(model, mapping_or_empty(chosen.get("model_info")))
-        logged = recorded and (recorded.get("model_info") or chosen_by_router(recorded))
-        info = mapping_or_empty(logged) or self.deployment.model_info
-        self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
+        logged = mapping_or_empty(recorded and (recorded.get("model_info") or chosen_by_router(recorded)))
+        self.named_deployment = Deployment(model, logged).name if logged else self.deployment.name
         self.is_routed = bool(chosen.get("model_group"))
         self.model_group = str(chosen.get("model_group") or model)
         self.is_for_summary = SUMMARY_MARK.items() <= self.metadata.items()
@@ -136,18 +131,13 @@ class Call:
 
     def caller(self, deployment: Deployment, group: str) -> Caller:
         """Return the caller for whom a policy is resolved, for a model group and a deployment's `model_info`."""
-        overrides = as_text(deployment.model_info.get(REQUEST_KEY))
-        if (group, overrides) in self._callers:
-            return self._callers[group, overrides]
-        auth, own = self.auth, mapping_or_empty(self.fields.get("metadata"))
+        auth, own, account = self.auth, mapping_or_empty(self.fields.get("metadata")), self.account
         named = (self.fields.get("litellm_session_id"), self.metadata.get("session_id"), own.get("session_id"))
         sessions = (*named, self.fields.get("user"), self.headers.get(SESSION_HEADER))
-        session = next(filter(None, map(text_or_empty, sessions)), "")
-        account = self.account
-        caller = self._callers[group, overrides] = Caller(
+        return Caller(
             group=_name(group),
-            deployment=overrides,
-            session=_name(session),
+            deployment=as_text(deployment.model_info.get(REQUEST_KEY)),
+            session=_name(next(filter(None, map(text_or_empty, sessions)), "")),
             organization=_overrides(auth, "organization_metadata"),
             project=_overrides(auth, "project_metadata"),
             team_names=tuple(filter(None, (account["team_id"], account["team_alias"]))),
@@ -157,7 +147,6 @@ class Call:
             request_policy=_name(self.headers.get(HEADER, "")),
             request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
         )
-        return caller
 
 
 def tenant_digest(kind: str, identifier: str) -> str:
@@ -173,15 +162,13 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     proxy writes to `metadata`, while the Router notes an attempt in `litellm_metadata`. LiteLLM's own has the object of key
     and team, a model which no caller can send as JSON; what the plugin has begun with has the request's id.
     """
-    received = fields.get("proxy_server_request")
-    url = received.get("url") if isinstance(received, MAPPINGS) else None
+    url = mapping_or_empty(fields.get("proxy_server_request")).get("url")
     is_google = isinstance(url, str) and url.split("?", 1)[0].endswith(METHODS)
-    routers, others = fields.get("litellm_metadata"), fields.get("metadata")
-    found = list(filter(None, map(mapping_or_empty, (others, routers) if is_google else (routers, others))))
-    own: Mapping[str, Any] = max(found, key=_is_own) if len(found) > 1 else found[0] if found else {}
+    routers, others = map(mapping_or_empty, (fields.get("litellm_metadata"), fields.get("metadata")))
+    found = filter(None, (others, routers) if is_google else (routers, others))
+    own: Mapping[str, Any] = max(found, key=_is_own, default={})
     auth = own.get("user_api_key_auth")
-    shown = routers if is_google and isinstance(routers, MAPPINGS) else own
-    return is_google, own, auth if isinstance(auth, BaseModel) else None, shown
+    return is_google, own, auth if isinstance(auth, BaseModel) else None, routers if is_google and routers else own
 
 
 def _is_own(metadata: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -191,12 +178,11 @@ def _is_own(metadata: Mapping[str, Any]) -> tuple[bool, bool]:
 
 def request_id_of(fields: Mapping[str, Any]) -> str:
     """Return this process's id of a call's request, "" if there is none or a caller has chosen it."""
-    for holder in (fields, fields.get("litellm_params")):
-        if holder and isinstance(holder, MAPPINGS):
-            for metadata in (holder.get("litellm_metadata"), holder.get("metadata")):
-                found = metadata.get(REQUEST_ID) if metadata and isinstance(metadata, MAPPINGS) else None
-                if isinstance(found, str) and found.startswith(SECRET):
-                    return found
+    for holder in map(mapping_or_empty, (fields, fields.get("litellm_params"))):
+        for metadata in (holder.get("litellm_metadata"), holder.get("metadata")):
+            found = mapping_or_empty(metadata).get(REQUEST_ID)
+            if isinstance(found, str) and found.startswith(SECRET):
+                return found
     return ""
 
 
@@ -249,8 +235,7 @@ def _name(text: str) -> str:
 
 
 def _overrides(auth: Any, name: str) -> str:
-    metadata = getattr(auth, name, None)
-    return as_text(metadata.get(REQUEST_KEY)) if metadata and isinstance(metadata, MAPPINGS) else ""
+    return as_text(mapping_or_empty(getattr(auth, name, None)).get(REQUEST_KEY))
 
 
 def _beginning(fields: Mapping[str, Any]) -> str:
@@ -264,8 +249,6 @@ def _beginning(fields: Mapping[str, Any]) -> str:
         if role not in ("user", "system", "developer"):
             break
         said = (item.get("content") or item.get("parts")) if role == "user" else ()
-        for part in said[:MOST_ITEMS] if isinstance(said, (list, tuple)) else [{"text": said}]:
-            text = mapping_or_empty(part).get("text")
-            if isinstance(text, str):
-                texts.append(text[:BEGINNING_CHARS])
+        parts = said[:MOST_ITEMS] if isinstance(said, (list, tuple)) else [{"text": said}]
+        texts += [text_or_empty(mapping_or_empty(part).get("text"))[:BEGINNING_CHARS] for part in parts]
     return "".join(texts[:MOST_ITEMS])

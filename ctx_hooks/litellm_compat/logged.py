@@ -25,18 +25,6 @@ def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "metadata": {k: v for k, v in metadata.items() if k != REQUEST_KEY}}
 
 
-def with_forwarded_metadata(call: Call) -> dict[str, Any]:
-    """Return an attempt's arguments over Google's route with LiteLLM's own metadata in the field that its translation reads.
-
-    The proxy writes to `litellm_metadata` if the path, with the model's name, has a word such as `responses` or `bedrock`:
-    LiteLLM would log the translated call without key, team and request id.
-    """
-    fields = dict(call.fields)
-    if not call.came_over_google_route or fields.get("metadata"):
-        return fields
-    return {**fields, "metadata": call.metadata}
-
-
 class Figures(dict[str, Any]):
     """Figures that this process wrote. A caller can only put a plain dictionary in their place."""
 
