@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,12 +58,9 @@ def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
 def deployment_key_of(deployment: Deployment) -> str:
     """Return the key of a deployment's statistics: the Router's id, the same after a restart, and the model.
 
-    All models of a wildcard deployment share one id. There the caller chooses the model's name, so a long key is digested.
+    All models of a wildcard deployment share one id. There the caller chooses the model's name, which may be long.
     """
-    own_id = deployment.name.id
-    key = f"{own_id}:{deployment.model}"
-    digest = blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
-    return key if len(key) <= LONGEST_KEY_CHARS else f"{own_id}:{digest}"
+    return f"{deployment.name.id}:{deployment.model}"[:LONGEST_KEY_CHARS]
 
 
 def names_redis(stated: Mapping[str, Any]) -> bool:
@@ -84,9 +80,9 @@ def shared_cache() -> Any:
 
 @lru_cache(maxsize=1)
 def with_own_connections(cache: Any) -> Any:
-    """Return LiteLLM's Redis cache with other connections, so that LiteLLM's own commands wait for none that we hold.
+    """Return LiteLLM's Redis cache with a pool of its own, which LiteLLM makes for each different `redis_kwargs`.
 
-    LiteLLM has a pool for each different `redis_kwargs`.
+    LiteLLM's own commands wait for none of its connections.
     """
     own = copy(cache)
     own.redis_kwargs = {**cache.redis_kwargs, "max_connections": MOST_CONNECTIONS}
@@ -94,16 +90,16 @@ def with_own_connections(cache: Any) -> Any:
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
-    """Return the deployment's input prices, None without any; the plain one applies if the cache has none of its own."""
-    cached = ("cache_read_input_token_cost", "cache_creation_input_token_cost")
-    plain, read, written = _stated(deployment, "input_cost_per_token", *cached)
-    return Prices(plain, read or plain, written or plain) if isinstance(plain, (int, float)) and plain > 0 else None
+    """Return the deployment's input prices, the operator's before the model map's; None without any.
 
-
-def _stated(deployment: Deployment, *names: str) -> list[Any]:
-    """Return the value of each name: figures of the operator's `model_info`, else those of LiteLLM's model map."""
-    own, known = map(deployment.model_info.get, names), _known(deployment)
-    return [o if isinstance(o, (int, float)) and o >= 0 else known.get(name) for name, o in zip(names, own, strict=True)]
+    The plain price applies if the cache has none of its own.
+    """
+    own, known = deployment.model_info, _known(deployment)
+    plain, read, written = (
+        stated if isinstance(stated := own.get(name), (int, float)) and stated >= 0 else known.get(name)
+        for name in ("input_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost")
+    )
+    return Prices(plain, read or plain, written or plain) if plain else None
 
 
 def known_window_tokens(deployment: Deployment) -> int | None:
@@ -130,12 +126,9 @@ def _known(deployment: Deployment) -> Mapping[str, Any]:
     return {}
 
 
-OWN_COMPACTION = {
-    "openai": (".openai.com",),
-    "azure": (".azure.com", ".azure.us", ".azure.cn"),
-    "chatgpt": (".chatgpt.com",),
-}
-"""Providers whose servers, at these hosts, answer requests for compaction; other servers speak their API, too."""
+COMPACTING_PROVIDERS = ("openai", "azure", "chatgpt")
+COMPACTING_HOSTS = (".openai.com", ".azure.com", ".azure.us", ".azure.cn", ".chatgpt.com")
+"""Of the providers whose servers answer requests for compaction; other servers speak their API, too."""
 
 
 def compacts_itself(group: str) -> bool:
@@ -149,8 +142,8 @@ def compacts_itself(group: str) -> bool:
         base = params.get("api_base") or params.get("base_url") or base or litellm.api_base
         if provider == "openai":
             base = base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or "https://api.openai.com"
-        host = urlsplit(str(base or "")).hostname or ""
-        if not f".{host}".endswith(OWN_COMPACTION.get(provider, ("\0",))):
+        host = f".{urlsplit(str(base or '')).hostname}"
+        if provider not in COMPACTING_PROVIDERS or not host.endswith(COMPACTING_HOSTS):
             return False
     return bool(listed)
 

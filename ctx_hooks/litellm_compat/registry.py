@@ -82,76 +82,56 @@ class PrivateName:
         return _value_at(self.path.replace(":", ":.").rpartition(".")[0].removesuffix(":"))
 
 
-ROUTER = "litellm:Router"
 PROXY = "litellm.proxy.proxy_server"
-NO_SUMMARIES = "no model writes summaries"
-NO_RETRIEVAL = "no model is offered the retrieval tool"
+_CORE, _AUTH = "litellm.litellm_core_utils", "litellm.proxy.auth"
+_MARK = "_" if installed() < (1, 106) else ""
 
-RUST_ROUTER = (1, 110)
-"""The first version whose Router is written in Rust."""
-MAKE_CALL = PrivateName(
-    f"{ROUTER}.make_call", "overflows that LiteLLM does not recognise are not retried", until=RUST_ROUTER
-)
-INVOKE = PrivateName(
-    "litellm.router_python_host:PythonHost.invoke", "no overflow is retried on LiteLLM 1.110", since=RUST_ROUTER
-)
-USAGE = PrivateName(
-    "litellm:stream_chunk_builder", "a stream that states no usage is logged with the size that the caller sent"
-)
-ROUTED = PrivateName(
-    "litellm.proxy.common_request_processing:route_request",
-    "a retry that fails for another reason ends as an overflow, and an answered one shows",
-)
-CHECKS = PrivateName(
-    f"{ROUTER}._pre_call_checks", "with enable_pre_call_checks nothing is compressed behind a fallback that fails"
-)
+MAKE_CALL = PrivateName("litellm:Router.make_call", "overflows that LiteLLM does not recognise fail", until=(1, 110))
+INVOKE = PrivateName("litellm.router_python_host:PythonHost.invoke", "no overflow is retried", since=(1, 110))
+CHECKS = PrivateName("litellm:Router._pre_call_checks", "nothing is compressed behind a fallback that fails")
+ROUTED = PrivateName("litellm.proxy.common_request_processing:route_request", "retries show, and hide their own errors")
+SEND = PrivateName("httpx:AsyncClient.send", "an error with status 200 may be an empty answer")
+USAGE = PrivateName("litellm:stream_chunk_builder", "a stream without usage is logged with the size that the caller sent")
 TURN = PrivateName(
     "litellm.responses.streaming_iterator:ManagedResponsesWebSocketHandler._stream_and_forward",
     "over a WebSocket no request for compaction is answered",
 )
-SEND = PrivateName("httpx:AsyncClient.send", "an error with status 200 may be an empty answer")
 PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, USAGE, SEND, ROUTED, CHECKS, TURN) if name.applies)
 """The names that the plugin wraps when it is loaded."""
 
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
-COSTS = PrivateName(
-    "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator",
-    "the cost header of an answer with retrieval may be wrong",
-)
+COSTS = PrivateName(f"{_CORE}.litellm_logging:Logging._response_cost_calculator", "retrieval's cost header may be wrong")
 PROXY_ERROR = PrivateName("litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields")
-CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
-LISTED = PrivateName(f"{ROUTER}.get_model_list", "the plugin knows no deployment", until=(1, 109))
-REGISTRY = PrivateName(f"{ROUTER}.registry", "the plugin knows no deployment", since=(1, 109))
+CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "only `callback_settings` are found")
+LISTED = PrivateName("litellm:Router.get_model_list", "the plugin knows no deployment", until=(1, 109))
+REGISTRY = PrivateName("litellm:Router.registry", "the plugin knows no deployment", since=(1, 109))
 LLM_ROUTER = PrivateName(f"{PROXY}:llm_router", "the plugin knows no deployment, and arranges no further call")
-SETUP = PrivateName("litellm.utils:function_setup", NO_RETRIEVAL)
-RULES = PrivateName("litellm.litellm_core_utils.rules:Rules", NO_RETRIEVAL)
-FURTHER_CALL = (SETUP, RULES, LLM_ROUTER)
-
-ADD_DATA = PrivateName("litellm.proxy.litellm_pre_call_utils:add_litellm_data_to_request", NO_SUMMARIES)
-MAY_CALL = PrivateName("litellm.proxy.auth.auth_checks:can_key_call_model", NO_SUMMARIES)
-_MARK = "_" if installed() < (1, 106) else ""
-KEY_BUDGET = PrivateName(f"litellm.proxy.auth.auth_checks:{_MARK}virtual_key_max_budget_check", NO_SUMMARIES)
-COMMON_CHECKS = PrivateName(f"litellm.proxy.auth.user_api_key_auth:{_MARK}run_centralized_common_checks", NO_SUMMARIES)
-SUMMARY_CALL = (
-    *(ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, LLM_ROUTER),
-    *(PrivateName(f"{PROXY}:{name}", NO_SUMMARIES) for name in ("proxy_logging_obj", "proxy_config", "llm_model_list")),
-    *(
-        PrivateName(f"litellm.proxy.utils:ProxyLogging.{name}", NO_SUMMARIES)
-        for name in ("pre_call_hook", "post_call_failure_hook")
-    ),
-)
-
 SHIPPED = PrivateName(
-    "litellm.litellm_core_utils.get_model_cost_map:GetModelCostMap.loaded_model_cost_map",
-    "windows and prices are those of the map inside LiteLLM's package, not of a newer one",
+    f"{_CORE}.get_model_cost_map:GetModelCostMap.loaded_model_cost_map",
+    "windows and prices are those of the map inside LiteLLM's package",
     since=(1, 108),
 )
 REGISTERED = PrivateName(
     "litellm.utils:_runtime_registered_model_cost", "windows from `litellm.register_model` are not found", since=(1, 108)
 )
 
-_BY_NAME = [name for name in dict(globals()).values() if isinstance(name, PrivateName)]
-NAMES = tuple(dict.fromkeys(name for name in (*_BY_NAME, *SUMMARY_CALL) if name.applies))
+SETUP, RULES = FURTHER_CALL = tuple(
+    PrivateName(path, "no model is offered the retrieval tool")
+    for path in ("litellm.utils:function_setup", f"{_CORE}.rules:Rules")
+)
+ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, *_ = SUMMARY_CALL = tuple(
+    PrivateName(path, "no model writes summaries")
+    for path in (
+        "litellm.proxy.litellm_pre_call_utils:add_litellm_data_to_request",
+        f"{_AUTH}.auth_checks:can_key_call_model",
+        f"{_AUTH}.auth_checks:{_MARK}virtual_key_max_budget_check",
+        f"{_AUTH}.user_api_key_auth:{_MARK}run_centralized_common_checks",
+        *(f"{PROXY}:{name}" for name in ("proxy_logging_obj", "proxy_config", "llm_model_list")),
+        *(f"litellm.proxy.utils:ProxyLogging.{name}" for name in ("pre_call_hook", "post_call_failure_hook")),
+    )
+)
+_SINGLE = [name for name in dict(globals()).values() if isinstance(name, PrivateName)]
+NAMES = tuple(dict.fromkeys(name for name in (*_SINGLE, *SUMMARY_CALL) if name.applies))
 
 
 def warn_of_missing() -> tuple[str, ...]:
