@@ -56,22 +56,22 @@ def overflow_of(error: Exception, request: Any = None) -> Overflow | None:
     """Return the overflow that an exception reports; None for other errors.
 
     A request larger than the rate limit of a whole minute is one, and one with too many bytes for a server. So is a
-    ContextWindowExceededError in other words, if LiteLLM could read the answer, and it neither names another fault nor
-    quotes. `request` is what the caller has sent: its words are not the provider's. With it, call this in a thread.
+    ContextWindowExceededError in other words, unless it names another fault, or quotes. `request` is what the caller has
+    sent: its words are not the provider's. With it, call this in a thread.
     """
     import litellm  # noqa: PLC0415
 
-    provider, its_name = getattr(error, "llm_provider", None), litellm.ContextWindowExceededError.__name__
+    provider, status = getattr(error, "llm_provider", None), getattr(error, "status_code", None)
     # LiteLLM's exception has no body. The provider's, for which it was raised, has a code.
     is_its = isinstance(error, litellm.ContextWindowExceededError)
     words = own_words(error, getattr(error.__context__, "body", None) if is_its else None)
-    is_its = is_its or any(its_name in text for text in words.texts)  # a stream has LiteLLM's error as a text
+    its_name = litellm.ContextWindowExceededError.__name__  # a stream has LiteLLM's error as a text
+    is_its = is_its or any(its_name in text for text in words.texts)
     words = replace(words, texts=tuple(text.replace(its_name, "BadRequestError") for text in words.texts))
     is_believed = is_its and not (words.quotes or names_another(words))
 
     def read(own: OwnWords) -> Overflow | None:
-        status, name = getattr(error, "status_code", None), provider if isinstance(provider, str) else None
-        found = overflow_in(own, status=status, provider=name) or too_large_for_rate(own)
+        found = overflow_in(own, status=status, provider=provider) or too_large_for_rate(own)
         found = found or too_many_bytes(own, status=status)
         return found or (Overflow("input", "litellm") if is_believed and own == words else None)
 
@@ -87,10 +87,7 @@ def text_of(error: Exception) -> str:
 
 
 def as_overflow(cause: Exception | str, fields: Mapping[str, Any]) -> Exception:
-    """Return the exception that makes the Router use its next fallback, after a refusal or its text.
-
-    `fields` are the arguments of the attempt.
-    """
+    """Return the exception that makes the Router use its next fallback after an attempt with these arguments was refused."""
     import litellm  # noqa: PLC0415
 
     message = cause if isinstance(cause, str) else _message(cause)

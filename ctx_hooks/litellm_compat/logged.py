@@ -49,7 +49,7 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
     """Add figures, `compression_savings` and tags to LiteLLM's record of an answered request, in place.
 
     Its loggers read the payload next, its spend log the metadata, which on Google's routes is not the mapping that an
-    attempt's figures were written to.
+    attempt's figures were written to. Another compressor's savings stay.
     """
     recorded, payload = mapping_or_empty(call.fields.get("litellm_params")), call.fields.get("standard_logging_object")
     metadata = recorded.get("litellm_metadata") or recorded.get("metadata") or {}
@@ -62,12 +62,7 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
     value = {**noted, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
     for holder in holders:
         holder[LOGGED] = value
-    _write_savings(metadata, savings)
-
-
-def _write_savings(metadata: dict[str, Any], savings: Mapping[str, Any] | None) -> None:
-    before = metadata.get(SAVINGS)
-    if before and not isinstance(before, Figures):
+    if not isinstance(metadata.get(SAVINGS) or Figures(), Figures):
         if savings is not None:
             warn_once(f"another compressor writes {SAVINGS} into LiteLLM's spend log too: what ctx_hooks saves is not added")
     elif savings is not None:
@@ -130,19 +125,15 @@ def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:
 
     def wrapper_of(original: Any) -> Any:
         def build(*args: Any, **kwargs: Any) -> Any:
-            logged = getattr(kwargs.get("logging_obj"), "model_call_details", None)
+            logged: Any = getattr(kwargs.get("logging_obj"), "model_call_details", None)
+
+            def count_prompt_tokens() -> int:
+                import litellm  # noqa: PLC0415 - the proxy has loaded it
+
+                found = estimate(logged)
+                return litellm.token_counter(logged["model"], messages=kwargs.get("messages")) if found is None else found
+
             if isinstance(logged, Mapping) and kwargs.get("count_prompt_tokens") is None:
-
-                def count_prompt_tokens() -> int:
-                    import litellm  # noqa: PLC0415
-
-                    found = estimate(logged)
-                    return (
-                        litellm.token_counter(logged.get("model"), messages=kwargs.get("messages"))
-                        if found is None
-                        else found
-                    )
-
                 kwargs["count_prompt_tokens"] = count_prompt_tokens
             return original(*args, **kwargs)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeGuard
 
-from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.formats.fields import listed, mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.deployments import router_has
 from ctx_hooks.litellm_compat.registry import proxy_router
@@ -32,57 +32,57 @@ def arrange_rescue(data: Mapping[str, Any], retries: int, *, fallbacks_first: bo
     again at the end, marked.
     """
     group = data.get("model")
-    following, listed, changes = _configured(data)
+    following, configured, changes = _configured(data)
     after = following if fallbacks_first else []
     if not isinstance(group, str) or (retries <= 0 and not after):
         return dict(data)
     most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
     allowed = retries + 1 if after else min(retries, most - min(len(following), most - 1))
     # The Router merges each entry into the arguments of all later attempts, which would keep a fallback's own parameters.
-    sent = {name: data[name] for e in after if isinstance(e, Mapping) for name in e if name in data and name not in _KEPT}
-    again = [(g, e if isinstance(e, Mapping) else {}) for e in after if (g := _group_of(e))]
+    sent = {name: data[name] for e in after for name in mapping_or_empty(e) if name in data and name not in _KEPT}
+    again = [(name, mapping_or_empty(e)) for e in after if (name := _group_of(e))]
     entries = []
     for number, (name, fields) in enumerate([*[(group, sent)] * allowed, *again], 1):
         mark = {"secret": _digest(name, number), "group": name, "number": number}
         entries.append({**fields, "model": name, RETRY_MARK_KEY: mark, COMPACTION_KEY: data.get(COMPACTION_KEY) or mark})
     ours = [*following, *entries] if after else [*entries, *following]
-    others = [e for e in listed if not (isinstance(e, Mapping) and group in e)]
+    others = [e for e in configured if group not in mapping_or_empty(e)]
     return {**data, **changes, "context_window_fallbacks": [{group: ours}, *others]}
 
 
 def fallback_groups(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the model groups that the Router would ask after an overflow of a request, also fallbacks of fallbacks."""
-    following, listed, _ = _configured(data)
+    following, configured, _ = _configured(data)
     found: dict[str, None] = {}
     waiting = list(map(_group_of, following))
     while waiting:
         name = waiting.pop(0)
         if name and name != data.get("model") and name not in found:
             found[name] = None
-            waiting = [*map(_group_of, _fallbacks_of(name, listed)), *waiting]
+            waiting = [*map(_group_of, _fallbacks_of(name, configured)), *waiting]
     return tuple(found)
 
 
-def _configured(data: Mapping[str, Any]) -> tuple[list[Any], list[Any], Mapping[str, Any]]:
+def _configured(data: Mapping[str, Any]) -> tuple[Sequence[Any], Sequence[Any], Mapping[str, Any]]:
     """Return the configured fallbacks of a request's group after an overflow, the list that has them, and fields to set."""
     group = data.get("model")
     if not isinstance(group, str):
         return [], [], {}
-    # The proxy merges the settings of the key or its team into a request after this hook, if the request has none.
-    asked = {**mapping_or_empty(data.get("router_settings_override")), **data}
-    callers: Any = asked.get("fallbacks")
     if data.get("disable_fallbacks") is True:
         # The Router reads no list with the switch. So it is off, and every list is there and empty: else the operator's.
         return [], [], {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []}
-    own = _filled(asked.get("context_window_fallbacks"), router_has("context_window_fallbacks"))
-    if _is_plain_list(callers):
-        # The Router takes a list in this form for every error, before it looks at context-window fallbacks. In the standard
-        # form, under the group's name, the list applies to all other errors; for this one it follows the retries.
-        return list(callers), own, {"fallbacks": [{group: list(callers)}]}
+    # The proxy merges the settings of the key or its team into a request after this hook, if the request has none.
+    asked = {**mapping_or_empty(data.get("router_settings_override")), **data}
+    callers = listed(asked.get("fallbacks"))
+    own = listed(asked.get("context_window_fallbacks")) or listed(router_has("context_window_fallbacks"))
+    if callers and all(map(_group_of, callers)):
+        # The Router takes a list of names or calls for every error, before it looks at context-window fallbacks. In the
+        # standard form, under the group's name, the list applies to all other errors; for this one it follows the retries.
+        return callers, own, {"fallbacks": [{group: list(callers)}]}
     # The caller's context-window fallbacks replace the operator's. If neither has any, the Router goes on to `fallbacks`:
     # "No context_window_fallback set. Defaulting to fallbacks, if available."
-    listed = own or _filled(callers, router_has("fallbacks"))
-    return _fallbacks_of(group, listed), listed, {}
+    own = own or callers or listed(router_has("fallbacks"))
+    return _fallbacks_of(group, own), own, {}
 
 
 def retry_of(kwargs: Mapping[str, Any]) -> tuple[int, int | None]:
@@ -152,27 +152,12 @@ def _digest(group: Any, number: Any) -> str:
     return blake2b(f"{number}:{group}".encode("utf-8", "replace"), key=SECRET, digest_size=16).hexdigest()
 
 
-def _filled(*lists: Any) -> list[Any]:
-    """Return the first of the lists that is one and has an entry, else an empty one."""
-    for found in lists:
-        if isinstance(found, (list, tuple)) and found:
-            return list(found)
-    return []
-
-
-def _is_plain_list(fallbacks: Any) -> bool:
-    """Whether fallbacks have the caller's form: a list of names, or of entries with parameters of a call."""
-    if not isinstance(fallbacks, list) or not fallbacks:
-        return False
-    return all(isinstance(e, str) or (isinstance(e, Mapping) and isinstance(e.get("model"), str)) for e in fallbacks)
-
-
-def _fallbacks_of(group: str, fallbacks: Sequence[Any]) -> list[Any]:
+def _fallbacks_of(group: str, fallbacks: Sequence[Any]) -> Sequence[Any]:
     """Return the fallbacks of a group, in the Router's order: its name, the name without its provider, every group's."""
     for key in (group, group.split("/", 1)[-1], "*"):
-        for entry in fallbacks:
-            if isinstance(entry, Mapping) and isinstance(entry.get(key), (list, tuple)):
-                return list(entry[key])
+        for entry in map(mapping_or_empty, fallbacks):
+            if isinstance(entry.get(key), (list, tuple)):
+                return listed(entry[key])
     return []
 
 

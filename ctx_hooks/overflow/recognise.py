@@ -75,7 +75,7 @@ def recognise_overflow(
     return overflow_in(own_words(error, body), status=status, provider=provider)
 
 
-def overflow_in(words: OwnWords, *, status: int | None = None, provider: str | None = None) -> Overflow | None:
+def overflow_in(words: OwnWords, *, status: int | None, provider: Any) -> Overflow | None:
     """Return the overflow that an error's words report, as `recognise_overflow` does."""
     texts = {text: plain(text) for text in words.texts}
     code = next((c for c in words.codes if c in CODES), None)
@@ -122,9 +122,9 @@ def misses_reasoning(error: Any) -> bool:
     return any(_MISSING.search(plain(text).replace("`", "")) for text in own_words(error).texts)
 
 
-def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | None:
+def _by_pattern(text: str, provider: Any, original: str) -> Overflow | None:
     for pattern in PATTERNS:
-        if not pattern.only or (provider or "").lower().startswith(pattern.only):
+        if not pattern.only or str(provider).lower().startswith(pattern.only):
             found = pattern.regex.search(text)
             overflow = _read(pattern, found, original) if found else None
             if overflow is not None:
