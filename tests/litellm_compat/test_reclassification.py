@@ -17,7 +17,7 @@ from litellm.types.llms.openai import ResponsesAPIStreamEvents
 
 from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.litellm_compat.reclassification import reclassify
-from ctx_hooks.litellm_compat.stream_events import ReadAhead, read_opening
+from ctx_hooks.litellm_compat.stream_events import ReadAhead, read_ahead
 
 OVERFLOW = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
 EVENTS = [b'data: {"type": "message_start"}\n\n', b'data: {"type": "content_block_start"}\n\n', b"data: the rest\n\n"]
@@ -94,7 +94,7 @@ async def generator(steps):
 
 async def looked_into(stream):
     unread = []
-    await read_opening(stream, unread)
+    await read_ahead(stream, unread)
     return ReadAhead(stream, unread)
 
 

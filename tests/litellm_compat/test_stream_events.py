@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from litellm.llms.openai.responses.transformation import OpenAIResponsesAPIConfig
 
-from ctx_hooks.litellm_compat.stream_events import EXCEEDED, error_before_content, is_opening, refusal_of
+from ctx_hooks.litellm_compat.stream_events import EXCEEDED, error_before_content, refusal_of
 
 MESSAGE = "prompt is too long: 9000 tokens > 8000 maximum"
 NESTED = {"type": "error", "error": {"type": "invalid_request_error", "code": "none", "message": MESSAGE}}
@@ -38,7 +38,6 @@ def test_an_error_is_seen_in_every_form_first_and_behind_the_opening(error, form
 def test_events_are_read_wherever_the_network_cuts_them(size):
     text = sent({"type": "message_start"}, {"type": "ping"}, NESTED)
     chunks = [text[i : i + size] for i in range(0, len(text), size)]
-    assert is_opening(chunks[:1]) is (len(chunks) > 1)
     assert MESSAGE in str(error_before_content(chunks))
 
 
@@ -134,26 +133,16 @@ def test_an_error_after_content_is_left(content, error, cut):
     assert error_before_content([text[:cut]]) is None
 
 
-@pytest.mark.parametrize("name", ["event: error", "event:error"])
 @pytest.mark.parametrize("data", [json.dumps({"code": "Throttling", "message": MESSAGE}), MESSAGE], ids=["JSON", "text"])
-def test_an_event_named_error_is_one(name, data):
-    told = error_before_content([f"id:1\n{name}\n:HTTP_STATUS/429\ndata: {data}\n\n".encode()])
+def test_an_event_named_error_is_one(data):
+    told = error_before_content([f"id:1\nevent:error\n:HTTP_STATUS/429\ndata: {data}\n\n".encode()])
     assert told is not None
-    assert refusal_of(told, is_overflow=False)[0] == 429
     assert MESSAGE in refusal_of(told, is_overflow=False)[1]["error"]["message"]
 
 
-STATED = [
-    ({"error": {"message": "no", "code": 403}}, 403),
-    ({"error": {"message": "no", "type": "rate_limit_error"}}, 429),
-    ({"error": "Invalid API key"}, 401),
-    ({"code": "InvalidParameter", "message": "no"}, 400),
-    ({"error": {"message": "no", "code": 7}}, 500),
-    ({"detail": "The model is overloaded"}, 503),
-]
-
-
-@pytest.mark.parametrize(("event", "status"), STATED, ids=str)
+@pytest.mark.parametrize(("event", "status"), [
+    ({"error": {"message": "no", "code": 403}}, 403), ({"error": {"message": "no", "code": 7}}, 500), ({"detail": "no"}, 500),
+], ids=str)  # fmt: skip
 def test_an_error_has_the_status_that_it_states(event, status):
     told = error_before_content([event])
     assert refusal_of(told, is_overflow=False)[0] == status
