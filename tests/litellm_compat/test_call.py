@@ -55,29 +55,21 @@ def test_the_tenant_is_the_team_else_the_user_else_the_key():
 
 
 def test_no_body_says_who_asks():
-    assert (
-        Call({"metadata": {"user_api_key_auth": {"team_id": "red"}, "team_id": "red"}, "user": "red"}).tenant
-        == Call({}).tenant
-    )
+    forged = {"team_id": "red", "api_key": "abc", "org_id": "all", "user_id": "ann"}
+    body = {"metadata": {"user_api_key_auth": forged, **forged}, "litellm_metadata": {"user_api_key_auth": forged}, **forged}
+    assert Call({**body, "user": "red"}).tenant == Call({}).tenant
+    assert {Call(body).owner(scope) for scope in ("key", "team", "organization")} == {("nobody", "")}
 
 
 @pytest.mark.parametrize(("scope", "given", "owner"), [
     ("key", {"api_key": "abc", "team_id": "red", "user_id": "ann"}, ("key", "abc")),
     ("team", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("team", "red")),
     ("organization", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("organization", "all")),
-    ("team", {"api_key": "abc", "org_id": "all"}, ("key", "abc")),
-    ("organization", {"api_key": "abc", "team_id": "red"}, ("key", "abc")), ("team", {"user_id": "ann"}, ("user", "ann")),
-    ("key", {"team_id": "red", "user_id": "ann"}, ("user", "ann")), ("team", {}, ("nobody", "")),
+    ("team", {"api_key": "abc", "org_id": "all"}, ("key", "abc")), ("team", {"user_id": "ann"}, ("user", "ann")),
+    ("team", {}, ("nobody", "")),
 ])  # fmt: skip
 def test_whose_texts_are_is_said_by_scope_and_falls_back_to_the_key_and_the_user(scope, given, owner):
     assert Call(asked_by(**given)).owner(scope) == owner
-
-
-@pytest.mark.parametrize("scope", ["key", "team", "organization"])
-def test_no_body_says_whose_texts_it_reads(scope):
-    forged = {"team_id": "red", "api_key": "abc", "org_id": "all", "user_id": "ann"}
-    body = {"metadata": {"user_api_key_auth": forged, **forged}, "litellm_metadata": {"user_api_key_auth": forged}, **forged}
-    assert Call(body).owner(scope) == ("nobody", "")
 
 
 def test_a_virtual_key_has_the_id_that_its_requests_carry():
@@ -102,13 +94,8 @@ def test_digits_follow_beginning_of_conversation(fmt):
     assert Call(translated).session_digits == digits
 
 
-AUTH = UserAPIKeyAuth(
-    team_id="t-1",
-    team_alias="red",
-    key_alias="ci",
-    team_metadata={"ctx_hooks": {"language": "zh"}},
-    metadata={"ctx_hooks": {"max_turns": 7}},
-)
+METADATA = {"team_metadata": {"ctx_hooks": {"language": "zh"}}, "metadata": {"ctx_hooks": {"max_turns": 7}}}
+AUTH = UserAPIKeyAuth(team_id="t-1", team_alias="red", key_alias="ci", **METADATA)
 DEPLOYMENT = Deployment("openai/x", {"ctx_hooks": "observe"})
 
 
@@ -121,19 +108,15 @@ def test_key_team_and_deployment_are_litellms_word(own):
     assert json.loads(caller.deployment) == "observe"
 
 
-SESSIONS = {
-    "litellm_session_id": {"litellm_session_id": "s", "user": "u", "metadata": {"session_id": "m"}},
-    "LiteLLM's metadata": {"user": "u", "metadata": {"session_id": "s"}},
-    "the provider's metadata": {"user": "u", "litellm_metadata": {"a": 1}, "metadata": {"session_id": "s"}},
-    "user": {"user": "s", "proxy_server_request": {"headers": {"X-Session-Id": "h"}}},
-    "header": {"proxy_server_request": {"headers": {"X-Session-Id": "s"}}},
-    "header kept in metadata": {"metadata": {"headers": {"x-session-id": "s"}}},
-}
-
-
-@pytest.mark.parametrize("place", SESSIONS)
-def test_the_first_name_of_a_session_counts(place):
-    assert Call(SESSIONS[place]).caller(DEPLOYMENT, "group").session == "s"
+@pytest.mark.parametrize("fields", [
+    {"litellm_session_id": "s", "user": "u", "metadata": {"session_id": "m"}},
+    {"user": "u", "metadata": {"session_id": "s"}},
+    {"user": "u", "litellm_metadata": {"a": 1}, "metadata": {"session_id": "s"}},
+    {"user": "s", "proxy_server_request": {"headers": {"X-Session-Id": "h"}}},
+    {"metadata": {"headers": {"x-session-id": "s"}}},
+], ids=str)  # fmt: skip
+def test_the_first_name_of_a_session_counts(fields):
+    assert Call(fields).caller(DEPLOYMENT, "group").session == "s"
 
 
 def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept_in_litellms():

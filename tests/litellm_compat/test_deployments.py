@@ -33,26 +33,16 @@ def test_the_deployments_of_a_group_are_the_routers(proxy_router):
 
 
 AUTH = UserAPIKeyAuth(team_id="red")
-METADATA = {
-    "the only one": ({"metadata": {"a": 1}}, {"a": 1}),
-    "LiteLLM's beside the provider's": ({"metadata": {"a": 1}, "litellm_metadata": {"b": 2}}, {"b": 2}),
-    "the one that says who asks": (
-        {"litellm_metadata": {"b": 2}, "metadata": {"user_api_key_auth": AUTH}},
-        {"user_api_key_auth": AUTH},
-    ),
-    "not one that only claims to": (
-        {"litellm_metadata": {"b": 2}, "metadata": {"user_api_key_auth": {"team_id": "red"}}},
-        {"b": 2},
-    ),
-    "an empty one is none": ({"litellm_metadata": {}, "metadata": {"a": 1}}, {"a": 1}),
-    "none": ({}, {}),
-    "no mapping": ({"metadata": "text", "litellm_metadata": ["list"]}, {}),
-}
+BY_KEY = {"user_api_key_auth": AUTH}
 
 
-@pytest.mark.parametrize("case", METADATA)
-def test_litellms_own_metadata_is_found_on_every_route(case):
-    fields, expected = METADATA[case]
+@pytest.mark.parametrize(("fields", "expected"), [
+    ({"metadata": {"a": 1}}, {"a": 1}), ({"metadata": {"a": 1}, "litellm_metadata": {"b": 2}}, {"b": 2}),
+    ({"litellm_metadata": {"b": 2}, "metadata": BY_KEY}, BY_KEY),
+    ({"litellm_metadata": {"b": 2}, "metadata": {"user_api_key_auth": {"team_id": "red"}}}, {"b": 2}),
+    ({"litellm_metadata": {}, "metadata": {"a": 1}}, {"a": 1}), ({"metadata": "text", "litellm_metadata": [1]}, {}),
+], ids=["one", "two", "by key", "claimed", "empty", "no mapping"])  # fmt: skip
+def test_litellms_own_metadata_is_found_on_every_route(fields, expected):
     assert Call(fields).metadata == expected
 
 
@@ -95,18 +85,11 @@ def test_the_operators_own_prices_come_before_those_of_the_model_map():
     assert prices_of(Deployment("openai/gpt-4o", {"input_cost_per_token": 0})) is None
 
 
-@pytest.mark.parametrize(
-    ("params", "does"),
-    [
-        ({"model": "openai/gpt-5"}, True),
-        ({"model": "gpt-5"}, True),
-        ({"model": "azure/gpt-5", "api_base": "https://ours.openai.azure.com"}, True),
-        ({"model": "openai/qwen", "api_base": "http://localhost:8000/v1"}, False),
-        ({"model": "openai/qwen", "api_base": "https://openai.com.example.org/v1"}, False),
-        ({"model": "anthropic/claude-sonnet-4-5"}, False),
-        ({"model": "hosted_vllm/qwen", "api_base": "http://localhost:8000/v1"}, False),
-    ],
-)
-def test_openai_and_azure_compact_themselves(params, does, proxy_router):
-    proxy_router({"model_name": "group", "litellm_params": {**params, "api_key": "none"}})
+@pytest.mark.parametrize(("model", "base", "does"), [
+    ("openai/gpt-5", None, True), ("gpt-5", None, True), ("azure/gpt-5", "https://ours.openai.azure.com", True),
+    ("openai/qwen", "https://openai.com.example.org/v1", False), ("anthropic/claude-sonnet-4-5", None, False),
+    ("hosted_vllm/qwen", "http://localhost:8000/v1", False),
+])  # fmt: skip
+def test_openai_and_azure_compact_themselves(model, base, does, proxy_router):
+    proxy_router({"model_name": "group", "litellm_params": {"model": model, "api_base": base, "api_key": "none"}})
     assert compacts_itself("group") is does

@@ -16,15 +16,6 @@ COMPRESSED = {"decision": "compressed", "attempt": 0}
 UNTOUCHED = {"decision": "fits", "attempt": 0}
 
 
-@pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
-def test_figures_stand_in_litellms_own_mapping_and_the_callers_entries_stay(name):
-    callers = {"job": 7}
-    own = {"spend_logs_metadata": callers}
-    write_figures(Call({name: own}), COMPRESSED)
-    assert own["spend_logs_metadata"] == {"job": 7, "ctx_hooks": COMPRESSED}
-    assert callers == {"job": 7}
-
-
 def test_a_second_pass_of_one_attempt_that_has_nothing_to_do_hides_nothing():
     own = {"a": 1}
     write_figures(Call({"metadata": own}), COMPRESSED)

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from litellm.llms.openai.responses.transformation import OpenAIResponsesAPIConfig
 
 from ctx_hooks.litellm_compat.stream_events import EXCEEDED, error_before_content, refusal_of
@@ -49,15 +47,8 @@ ERRORS = [
     {"errors": [{"code": 7009, "message": MESSAGE}], "result": None, "success": False},
     {"detail": [{"loc": ["body"], "msg": MESSAGE}]},
     {"id": "1", "choices": None, "base_resp": {"status_code": 2013, "status_msg": MESSAGE}},
-    {"id": "1", "object": "chat.completion.chunk", "choices": [], "error": {"message": MESSAGE, "code": 400}},
     {"choices": [{"delta": {"content": ""}, "finish_reason": "error"}], "error": {"message": MESSAGE}},
-    {
-        "object": "response",
-        "status": "failed",
-        "output": [],
-        "text": {"format": {"type": "text"}},
-        "error": {"message": MESSAGE},
-    },
+    {"object": "response", "status": "failed", "output": [], "text": {"format": 1}, "error": {"message": MESSAGE}},
 ]
 ENDED = [
     {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": EXCEEDED}]},
@@ -68,28 +59,20 @@ ENDED = [
     {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []},
     {"type": "response.incomplete", "response": {"status": "incomplete", "output": [], "max_output_tokens": 9}},
 ]
-SAID = [
-    {"type": "text", "text": json.dumps(ERRORS[0])},
-    {"type": "thinking", "thinking": "", "signature": "s"},
-    {"type": "tool_use", "id": "t", "name": "read", "input": {}},
-]
+CUT = {"object": "response", "status": "incomplete", "output": []}
 ANSWERS = [
-    *({"content": [block], "stop_reason": EXCEEDED, "type": "message"} for block in SAID),
-    *({"output": {"message": {"role": "assistant", "content": [block]}}, "stopReason": EXCEEDED} for block in SAID),
-    *({"choices": [{"message": {"content": json.dumps(error)}, "finish_reason": EXCEEDED}]} for error in ERRORS),
+    {"content": [{"type": "thinking", "thinking": "", "signature": "s"}], "stop_reason": EXCEEDED, "type": "message"},
+    {"output": {"message": {"content": [{"type": "tool_use", "id": "t", "input": {}}]}}, "stopReason": EXCEEDED},
     *({"choices": [{"delta": {"content": json.dumps(error)}, "finish_reason": EXCEEDED}]} for error in ERRORS),
     {"choices": [{"delta": {"reasoning_content": "a"}, "finish_reason": EXCEEDED}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "type": "function", "function": {}}]}}], "error": "none"},
     {"choices": [{"text": "a", "finish_reason": "stop"}], "detail": "fast"},
     {"choices": [{"delta": {}, "finish_reason": "length"}], "usage": {"completion_tokens": 0}},
     {"choices": None, "base_resp": {"status_code": 0, "status_msg": "success"}},
-    {"code": 0, "message": "success", "request_id": "r"},
-    {"type": "status", "message": "queued"},
-    {"status": "processing", "message": "queued"},
+    {"code": 0, "message": "success", "request_id": "r"}, {"status": "processing", "message": "queued"},
     {"message": {"role": "assistant", "content": "a"}, "error": "none", "done": False},
-    {"object": "response", "status": "incomplete", "output": [{"type": "reasoning", "summary": []}]},
-    {"object": "response", "status": "incomplete", "output": [], "incomplete_details": {"reason": "content_filter"}},
-    {"object": "response", "status": "incomplete", "output": [], "max_output_tokens": 9, "usage": {"output_tokens": 9}},
+    {**CUT, "output": [{"type": "reasoning", "summary": []}]}, {**CUT, "incomplete_details": {"reason": "content_filter"}},
+    {**CUT, "max_output_tokens": 9, "usage": {"output_tokens": 9}},
     {"type": "response.output_text.delta", "delta": "a", "error": None},
 ]  # fmt: skip
 
@@ -125,14 +108,6 @@ def test_an_answer_is_no_error_whatever_it_says(event, form):
     assert error_before_content([form(event)]) is None
 
 
-@given(content=st.text(), error=st.sampled_from(ERRORS), cut=st.integers(0, 400))
-def test_an_error_after_content_is_left(content, error, cut):
-    said = [{"choices": [{"delta": {"content": f"a{content}"}}]}, error]
-    text = b"".join(map(as_data, said))
-    assert error_before_content([text[:cut], text[cut:]]) is None
-    assert error_before_content([text[:cut]]) is None
-
-
 @pytest.mark.parametrize("data", [json.dumps({"code": "Throttling", "message": MESSAGE}), MESSAGE], ids=["JSON", "text"])
 def test_an_event_named_error_is_one(data):
     told = error_before_content([f"id:1\nevent:error\n:HTTP_STATUS/429\ndata: {data}\n\n".encode()])
@@ -141,7 +116,7 @@ def test_an_event_named_error_is_one(data):
 
 
 @pytest.mark.parametrize(("event", "status"), [
-    ({"error": {"message": "no", "code": 403}}, 403), ({"error": {"message": "no", "code": 7}}, 500), ({"detail": "no"}, 500),
+    ({"error": {"message": "no", "code": 403}}, 403), ({"error": {"message": "no", "code": 7}}, 500),
 ], ids=str)  # fmt: skip
 def test_an_error_has_the_status_that_it_states(event, status):
     told = error_before_content([event])

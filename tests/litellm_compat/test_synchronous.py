@@ -54,11 +54,6 @@ def test_a_synchronous_chat_call_is_sent_as_it_is(parameters, router, narrow):
     assert [(r["status"], len(r["payload"]["messages"])) for r in narrow.requests()] == [(400, len(chat()["messages"]))] * 2
 
 
-async def test_an_asynchronous_call_is_fitted(router, narrow):
-    await router.acompletion(**chat())
-    assert [r["status"] for r in narrow.requests()] == [200]
-
-
 @pytest.mark.parametrize("through", ["router", "sdk"])
 async def test_a_refusal_teaches_without_a_proxy(through, parameters, router, narrow, monkeypatch):
     """The retries are the proxy's: of a window that is stated far too large two refusals show the named limit."""

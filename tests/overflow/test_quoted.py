@@ -2,8 +2,6 @@
 
 import html
 import json
-import textwrap
-from functools import partial
 
 import litellm
 import pytest
@@ -49,43 +47,28 @@ def detail(said, message):
 
 WAYS = {
     "OpenAI's": invalid,
-    "with no code": partial(invalid, code=None),
     "without quotes": plain("Field f cannot be {} here, choose auto or default", code=400, type="BadRequestError"),
-    "in double quotes": plain('f: expected one of auto, default but got "{}" instead'),
     "in backticks": plain("Unknown variant `{}`, expected `auto` or `default`"),
-    "typographic": plain("The value “{}” is not allowed for f"),
     "repr": lambda said: {"error": {"message": f"Unexpected value {said!r} for f"}},
     "JSON in JSON": lambda said: {"error": {"message": f"Bad field: {json.dumps({'f': said})} was refused"}},
     "escaped twice": lambda said: {"error": {"message": f"upstream said: {escaped(escaped(said))} is no value of f"}},
-    "unicode": lambda said: {"error": {"message": f"no enum {said.encode('unicode_escape').decode()} in f of auto"}},
     "HTML": lambda said: {"error": {"message": f"<p>{html.escape(said)} is not a value of f</p>"}},
-    "lower case": lambda said: {"error": {"message": f"f may not be {said.lower()} but auto"}},
     "upper case": lambda said: {"error": {"message": f"F MAY NOT BE {said.upper()} BUT AUTO"}},
-    "wrapped": lambda said: {"error": {"message": f"f has a value that is\n{textwrap.fill(said, 30)}\nand is none"}},
     "the end is missing": lambda said: {"error": {"message": f"f: {said[:-4]}... is none of auto, default"}},
-    "the beginning is missing": lambda said: {"error": {"message": f"f: ...{said[3:]} is none of auto, default"}},
     "pydantic's": lambda said: f"1 validation error for Body\nf\n  Input should be 'auto' [type=x, input_value={said!r}]",
     "FastAPI's": lambda said: detail(said, "Input should be 'auto' or 'default'"),
-    "FastAPI's value error": lambda said: detail(said, "Value error, {} is no tier of ours"),
     "the parameter": lambda said: {"error": {"message": "Unknown parameter.", "param": said, "code": 400}},
     "a model that is missing": plain("The model `{}` does not exist or is not yours.", code="model_not_found"),
-    "a header": plain("Unexpected value(s) `{}` for the `anthropic-beta` header.", type="invalid_request_error"),
 }  # fmt: skip
 FIELDS = {
     "service_tier": lambda said: {"service_tier": said},
-    "user": lambda said: {"user": said},
-    "model": lambda said: {"model": said},
     "a stop": lambda said: {"stop": ["END", said]},
-    "metadata": lambda said: {"metadata": {"session": {"id": said}}},
     "a name in metadata": lambda said: {"metadata": {said: 1}},
-    "a tool's name": lambda said: {"tools": [{"type": "function", "function": {"name": said, "parameters": {}}}]},
     "a tool's enum": lambda said: {"tools": [{"name": "t", "input_schema": {"properties": {"a": {"enum": [said]}}}}]},
-    "a schema": lambda said: {"response_format": {"json_schema": {"schema": {"properties": {said: {}}}}}},
     "a role": lambda said: {"messages": [{"role": said, "content": "hi"}]},
     "a text": lambda said: {"messages": [{"role": "user", "content": [{"type": "text", "text": f"so {said} it was"}]}]},
     "arguments": lambda said: {"input": [{"type": "function_call", "arguments": json.dumps({"a": said})}]},
     "a header": lambda said: {"headers": {"anthropic-beta": said}},
-    "the model's own": lambda said: {"extra_body": {"chat_template_kwargs": {"mode": said}}},
 }
 PARTLY_QUOTED = ("a text", "arguments")
 RAISED = {

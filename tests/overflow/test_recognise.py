@@ -15,7 +15,6 @@ from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE, TOO_MANY_BY
 from ctx_hooks.overflow.patterns.wordings import number
 from ctx_hooks.overflow.recognise import PATTERNS, misses_reasoning, recognise_overflow, too_large_for_rate, too_many_bytes
 from ctx_hooks.overflow.texts import own_words, plain
-from ctx_hooks.testing.behaviour import WORDINGS, error_body
 
 KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "output_limit": "output_limit"}
 BESIDE = Path(os.environ.get("CTX_HOOKS_ERRORS", Path(__file__).resolve().parents[3] / "shared" / "provider_errors.jsonl"))
@@ -30,28 +29,18 @@ OUTPUTS = [
     ("max_tokens: 10000 > 4096, which is the maximum allowed number of output tokens for claude-3-5-sonnet-20240620", 4096),
     ("The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower maximum tokens value.", 4096),
     ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
-    ("max_tokens 20000 must be at most 8192", 8192),
     ("integer above maximum value of `max_completion_tokens`, expected a value <= 12288, but got 32000 instead.", 12288),
     ("a maxOutputTokens value of 70000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", 65536),
-    ("max_tokens must be less than 8193, got 20000", 8192),
-    ("max_tokens is out of range (0, 8192], got 20000", 8192), ("max_tokens must be between 1 and 8192 (inclusive)", 8192),
-    ("0 < max_tokens <= 8192 is not met by max_tokens 9000", 8192),
+    ("max_tokens must be less than 8193, got 20000", 8192), ("max_tokens is out of range (0, 8192], got 20000", 8192),
     ("{'code': '1210', 'message': 'max_tokens参数非法。限制数值范围[1,131072]'}", 131072),
     ("[{'loc': ('body', 'max_tokens'), 'msg': 'Input should be less than or equal to 8192', 'input': 32000}]", 8192),
-    ("max_tokens 8192 exceeds the limit of 4096; error code 1210", 4096),
 ]  # fmt: skip
 NO_OUTPUTS = [
     "Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got -5 instead.",
-    "max_tokens must be at least 1024", "max_tokens must be greater than 1024", "max_tokens must be an integer, not 4096.5",
-    "max_tokens is too large",
+    "max_tokens must be greater than 1024", "max_tokens must be an integer, not 4096.5", "max_tokens is too large",
 ]  # fmt: skip
 
 ALL_WORDINGS = [(text, *figures) for figures, texts in UNWRITTEN.items() for text in texts]
-
-
-def stream_of(name):
-    figures = {"limit": 8_192, "input": 20_000, "output": 1_024, "total": 21_024, "excess": 11_808}
-    return error_body(WORDINGS[name], "openai-chat", **figures)
 
 
 def test_every_pattern_has_a_sample_with_its_source():
@@ -67,18 +56,6 @@ def test_every_sample_is_recognised_by_its_own_pattern_as_its_kind(pattern):
     assert found.kind in (pattern.kind, {"input_plus_output": "input"}.get(pattern.kind)), "figures may say the input"
 
 
-@pytest.mark.parametrize("name", [n for n in WORDINGS if n != "rate_limited"])
-def test_every_wording_of_the_fake_provider_is_known_with_its_figures(name):
-    message, body = stream_of(name)
-    for source in (message, body, json.dumps(body)):
-        found = recognise_overflow(source)
-        assert found is not None
-        if "{limit}" in WORDINGS[name].text:
-            assert found.limit_tokens == 8_192
-        if "{input}" in WORDINGS[name].text:
-            assert found.input_tokens == 20_000
-
-
 @pytest.mark.parametrize(("text", "limit"), OUTPUTS, ids=[t[:40] for t, _ in OUTPUTS])
 def test_a_limit_of_the_output_is_known_in_any_words(text, limit):
     found = recognise_overflow(text, status=400)
@@ -90,10 +67,7 @@ def test_a_least_output_one_without_a_limit_and_one_of_another_kind_are_none(tex
     assert recognise_overflow(text, status=400) is None
 
 
-ALL_OTHERS = [pytest.param(text, id=f"{topic}-{text[:30]}") for topic, texts in OTHER_ERRORS.items() for text in texts]
-
-
-@pytest.mark.parametrize("text", ALL_OTHERS)
+@pytest.mark.parametrize("text", OTHER_ERRORS)
 def test_quotas_queues_uploads_guardrails_and_parameters_are_no_contexts(text):
     """A false positive cuts a conversation for nothing; a miss only forwards the error."""
     assert recognise_overflow(text, status=400) is None
@@ -113,18 +87,14 @@ def test_wordings_nobody_has_written_down_are_known_with_their_figures(text, lim
 
 
 LENGTH_SETTINGS = (
-    "max_num_tokens", "--max-model-len", "max_input_length", "max_total_num_tokens", "max_batch_prefill_tokens",
-    "max_position_embeddings", "maxSeqLen", "model_max_length", "context_window_size", "session_len", "n_ctx_slot",
+    "max_num_tokens", "--max-model-len", "max_batch_prefill_tokens", "max_position_embeddings", "maxSeqLen",
+    "model_max_length", "context_window_size", "session_len", "n_ctx_slot",
 )  # fmt: skip
-OTHER_SETTINGS = (
-    "max_n", "max_top_k", "max_batch_size", "max_logprobs", "max_num_seqs", "max_loras", "max_beam_width", "max_seed",
-)  # fmt: skip
+OTHER_SETTINGS = ("max_n", "max_batch_size", "max_logprobs", "max_num_seqs", "max_beam_width")
 NOTATIONS = [("40000", "32768"), ("40000.0", "32768"), ("40,000", "32,768"), ("40 000", "32 768"), ("40.000", "32.768")]
 SENTENCES = (
     "prompt length ({given}) should not exceed {name} ({limit})",
-    "prompt length {given} must be less than {name} {limit}",
     "The prompt has {given} tokens, must be <= {name}={limit}",
-    "{name} ({limit}) is smaller than prompt length {given}",
     "{name}: {limit} is less than the {given} tokens of the input",
 )
 
@@ -139,11 +109,7 @@ def test_a_limit_named_after_a_servers_setting_is_known_in_either_order_and_any_
 
 @pytest.mark.parametrize("name", OTHER_SETTINGS)
 def test_a_setting_that_limits_no_length_is_no_context(name):
-    for text in (
-        f"n should not exceed {name} (10)",
-        f"value 40000 exceeds {name} (32768)",
-        f"{name} must be less than 2048",
-    ):
+    for text in (f"value 40000 exceeds {name} (32768)", f"{name} must be less than 2048"):
         assert recognise_overflow(text, status=400) is None
 
 
@@ -162,13 +128,10 @@ def test_code_or_word_of_context_is_overflow(code):
 LIMITS_IN_BYTES = [
     ("<html><title>413 Request Entity Too Large</title><body><center>nginx/1.27.0</center></body></html>", None),
     ("total message size 2100954 exceeds limit 2097152", 2_097_152), ("request_too_large", None),
-    ("Request payload size exceeds the limit: 20971520 bytes. Please use the File API.", 20_971_520),
-    ("Request body too large. The max request body size is 30,000,000 bytes.", 30_000_000),
-    ("The request is too large to send. (6.6 MB request; 5.0 MB limit)", None), ("Payload Too Large", None),
-    ("Request must be smaller than 6291456 bytes for the InvokeFunction operation", 6_291_456), ("Request Too Long", None),
+    ("Request body too large. The max request body size is 30,000,000 bytes.", 30_000_000), ("Request Too Long", None),
+    ("Request must be smaller than 6291456 bytes for the InvokeFunction operation", 6_291_456), ("Payload Too Large", None),
     ("Value at 'body' failed to satisfy constraint: Member must have length less than or equal to 25000000", 25_000_000),
     ("grpc: received message larger than max (5000000 vs. 4194304)", 4_194_304),
-    ("PayloadTooLargeError: request entity too large", None), ("Maximum request body size 2097152 exceeded", 2_097_152),
 ]  # fmt: skip
 
 
@@ -240,14 +203,13 @@ FRAMES = (
 
 
 @pytest.mark.parametrize("text", [
-    FRAMES, f"Error. {FRAMES}", FRAMES.replace("\n", " "), json.dumps({"error": {"message": FRAMES}}),
-    json.dumps({"error": repr(FRAMES)}), FRAMES.partition("\n")[2],
+    FRAMES, FRAMES.replace("\n", " "), json.dumps({"error": {"message": FRAMES}}), FRAMES.partition("\n")[2],
     "failed\n    at contextLength (/srv/prompt exceeds max 8192.js:9000:10)",
 ])  # fmt: skip
 def test_no_figure_comes_from_a_stack_trace(text):
     for before in ("", "litellm.APIConnectionError: OpenAIException - ", "the context length is exceeded\n"):
         found = recognise_overflow(before + text)
-        assert found is None or (before.startswith("the") and (found.limit_tokens, found.input_tokens) == (None, None))
+        assert found is None or (before.startswith("the") and found.figures == (None, None, None))
 
 
 UNREADABLE = [
@@ -305,34 +267,16 @@ def test_every_error_is_told_apart_by_its_status_body_and_provider(errors):
 DEEPSEEK = "The `reasoning_content` in the thinking mode must be passed back to the API."
 MOONSHOT = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 19"
 MISSING = [
-    DEEPSEEK,
-    "The reasoning content in the thinking mode must be passed back to the API.",
-    "The `content[].thinking` in the thinking mode must be passed back to the API.",
-    MOONSHOT,
-    f"{MOONSHOT} (request id: 202604230913188261227178268d9d624DV4QBl)",
-    "Missing `reasoning_content` field in the assistant message at message index 2. For more information, see https://api.example",
-    "messages[51]: assistant message with tool_calls must include reasoning_content",
-    f"Error from provider (Console): Upstream request failed: [invalid_request_error] {DEEPSEEK}",
-    "`reasoning_content` 必须返回给 API",
+    DEEPSEEK, MOONSHOT, "The `content[].thinking` in the thinking mode must be passed back to the API.",
+    "Missing `reasoning_content` field in the assistant message at message index 2. For more, see https://api.example",
+    "messages[51]: assistant message with tool_calls must include reasoning_content", "`reasoning_content` 必须返回给 API",
     {"error": {"code": "400", "message": "Param Incorrect", "param": DEEPSEEK, "type": ""}},
-    {"code": 20015, "message": MOONSHOT, "data": None},
-    {"type": "error", "error": {"type": "invalid_request_error", "message": MOONSHOT}},
-    {
-        "error": {
-            "message": "Provider returned error",
-            "code": 400,
-            "metadata": {"raw": json.dumps({"error": {"message": DEEPSEEK}}), "provider_name": "DeepSeek"},
-        }
-    },
-]
+    {"error": {"message": "Provider error", "metadata": {"raw": json.dumps({"error": {"message": DEEPSEEK}})}}},
+]  # fmt: skip
 NOT_MISSING = [
     "Unsupported parameter: reasoning_content is not supported in messages; remove it.",
     "reasoning_content must not be included in the input messages",
-    "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens.",
-    "Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
     "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified",
-    "Invalid value for 'content': expected a string, got null.",
-    "",
     {"error": {"message": "Internal error", "input": MOONSHOT}},
 ]
 
