@@ -18,7 +18,7 @@ _FIGURE = re.compile(rf"{_START}{NUMBER}{_END}")
 _LIMIT = re.compile(
     r"(?:limit|maximum|max\w{0,20}|allowed|window|(?<!prompt )(?<!input )(?<!message )length|size|only|most|than|"
     r"exceeds?|exceed|up to|<=?|≤|上限|限制|最大\w{0,8}长度|长度)(?: (?:of|is|only|size|input|length|tokens?|for this model is|holds|to|was|a)){0,3}"
-    rf"[ :=(\[（]{{0,3}}({NUMBER}){_END}"
+    rf"[ :=(\[（]{{0,3}}({NUMBER}){_END}|{_START}({NUMBER})(?:[ -]tokens?)?[ -](?:context|limit)\b"
 )
 _OUTPUT_BEFORE = re.compile(
     r"(?:max_(?:new_|completion_|output_)?tokens|output|completion|generation)\W{0,4}(?:\w{1,9} ){0,2}\W{0,2}$"
@@ -93,6 +93,6 @@ def _before(label: re.Pattern[str], figure: re.Match[str], text: str) -> bool:
 
 def _limit(match: re.Match[str]) -> ProviderTokens | None:
     """Return the figure found; a bare one in brackets only if it is as round as windows are: error numbers are there too."""
-    limit = number(match[1])
+    limit = number(match[1] or match[2])
     is_bare = match.string[match.start(1) - 1 : match.end(1) + 1] == f"({match[1]})"
     return None if limit is None or (is_bare and limit % 256 and limit % 1000) else limit

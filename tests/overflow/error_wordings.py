@@ -10,8 +10,10 @@ WORDINGS: dict[tuple[int | None, int | None], tuple[str, ...]] = {
         "context shift is disabled and the prompt is too large", "Too much context: please start a new chat",
         "请求内容超过模型最大输入长度", "会话过长,请新建会话", "上下文长度超限,请缩短输入", "Token 数超过上限",
         "The context window of this model is too small for the conversation.",
+        "The message you submitted was too long, please reload the conversation and submit something shorter.",
         "Your conversation is too long. Start a new one.",
     ),
+    (128_000, None): ("Input exceeds the model's 128K context window",),
     (8_192, None): (
         "input length + max_new_tokens = 9000 must be <= max_total_tokens (8192)",
         "max tokens of 8192 exceeded by the prompt", "输入的 tokens 总数超过最大长度限制 8192",

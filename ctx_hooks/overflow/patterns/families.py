@@ -47,6 +47,10 @@ _OUTPUT_ONLY = (
 """A sentence that names an output setting, no input, and no least value: the limit is no window."""
 _LENGTH = r"(?: (?:tokens?|token|token count|length|len|size|text|sequence|prompt|messages)){0,2}"
 _COUNT = rf"(?: ?\(?(?:of |: )?{NUMBER}(?: tokens?)?\)?)?"
+_GIVEN = (
+    r"(?:,?(?: (?:that|which|as|you(?:'[vd]e?)?|was|were|has|have|had|been|just)){0,4} "
+    r"(?:submitted|sent|provided|entered|given|gave|supplied|posted|passed|pasted)\b,?)?"
+)
 _NOT = r"(?:(?:can|may|must|should|would|could)(?: ?not)? )?"
 _LIMIT = (
     rf"\bmax(?:imum)?\b(?! (?:allowed )?number of (?!(?:input |prompt |context )?tokens))|\blimit\b|\ballowed\b|\bcapacity\b|\bsupports?\b|"
@@ -103,7 +107,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_too_long",
-        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_COUNT} ?"
+        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_GIVEN}{_COUNT} ?"
         r"(?:(?:is|are|was|were|has become|have become) )?(?:simply |just )?(?:far |much |way )?"
         r"(?:too|excessively) (?:long|large|big|lengthy)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
     ),
