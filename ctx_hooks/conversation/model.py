@@ -167,10 +167,7 @@ def stays(message: Message) -> bool:
 
 
 def replaces_history(message: Message) -> bool:
-    """Whether it contains a provider's summary of the messages before it, which the client may have dropped.
-
-    Anthropic: "If a later request leaves the block out, Claude gets no summary".
-    """
+    """Whether it has a provider's summary of what came before; without it the model may have nothing of that."""
     own = message.raw.get("provider_specific_fields")  # in which LiteLLM keeps the blocks of a chat message
     if own and isinstance(own, Mapping) and own.get("compaction_blocks"):
         return True

@@ -111,11 +111,7 @@ def unmarked(item: Any) -> Any:
 
 
 def copied(value: Any, levels: int = MAX_DEPTH) -> Any:
-    """Return a copy of a JSON value, five times as fast as `deepcopy` makes it.
-
-    A value that is nested too deeply becomes a `DeepJson`, and in a copy of that a value again. Raises
-    MalformedConversationError if it is nested deeper than Python can write.
-    """
+    """Return a copy of a JSON value; what is nested too deeply becomes a `DeepJson`, and that a value again in its copy."""
     kind = type(value)
     if kind is DeepJson:
         return json.loads(value)
@@ -153,10 +149,7 @@ def may_be_payload(text: str) -> bool:
 
 
 def is_payload(text: str) -> bool:
-    """Whether `text` is a data URL or long base64 (no hex, no long word), judged by its first, middle and last characters.
-
-    Mistaking text for a payload is the cheaper error: a retry follows the refusal, and nobody notices a lost history.
-    """
+    """Whether `text` is a data URL or long base64; the error of taking text for one costs only a retry."""
     if not may_be_payload(text):
         return False
     if DATA_URL.match(text):

@@ -1,7 +1,4 @@
-"""Google's `contents`: parts of text, calls, responses and data, in camelCase or snake_case, some of them signed.
-
-A call or response without an id gets one from its function's name and place, in the neutral model only.
-"""
+"""Google's `contents`, in camelCase or snake_case; calls and responses without an id get one, in the neutral model only."""
 
 import json
 from collections import Counter, defaultdict, deque
@@ -127,11 +124,7 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
 
 
 def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
-    """Return the message of `items[index]`, with its responses named after the calls that they answer.
-
-    Gemini CLI answers calls without ids with ids of its own: a response with an id that none of the last calls has answers
-    the first open call of its function, unless both have ids.
-    """
+    """Return a message with responses named after their calls: by id, else in the order of the function's calls."""
     if not message.results:
         return message
     calls = _last_calls(items, index)

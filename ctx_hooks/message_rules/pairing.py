@@ -55,10 +55,7 @@ def calls_answered(conversation: Conversation, *, continues: bool, language: Lan
 
 
 def pairs_of(messages: tuple[Message, ...]) -> Pairs:
-    """Pair calls and results. Ids may repeat: a result belongs to the nearest message before it with an open call of its id.
-
-    In that message it belongs to the first such call. A result without one is misplaced if an open call is behind it.
-    """
+    """Pair each result with the nearest open call of its id before it, else with one behind it: then it is misplaced."""
     pairs = Pairs()
     waiting: defaultdict[str, list[Place]] = defaultdict(list)  # heaps of open calls by id, the nearest message first
     answered: set[str] = set()

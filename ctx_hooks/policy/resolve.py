@@ -29,9 +29,8 @@ LONGEST_NAME_CHARS = 200
 """For names of sessions and policies: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, ensure_ascii=False, check_circular=False)
 """Without the check for cycles, which would keep their objects until garbage collection."""
-_TOO_LONG = json.dumps([f"over {LONGEST_OVERRIDES_CHARS:,} characters"])
-_UNREADABLE = json.dumps(["unreadable"])
-"""Lists are no overrides: resolving one reports a mistake that quotes the reason."""
+_UNREADABLE = json.dumps([f"unreadable, or over {LONGEST_OVERRIDES_CHARS:,} characters"])
+"""A list is no overrides: resolving it reports a mistake that quotes the reason."""
 _CHOSEN = "sessions."
 """Scopes that the caller selects by a name: a lock in any scope of the operator applies to them."""
 
@@ -70,16 +69,11 @@ def as_text(overrides: Any) -> str:
         text = _ENCODER.encode(overrides)
     except (TypeError, ValueError, RecursionError):  # keys of several types, a cycle, a nesting without end
         return _UNREADABLE
-    return text if len(text) <= LONGEST_OVERRIDES_CHARS else _TOO_LONG
+    return text if len(text) <= LONGEST_OVERRIDES_CHARS else _UNREADABLE
 
 
 class Policies:
-    """Resolves the policy of each caller. Scopes are validated once, at start or when metadata changes.
-
-    >>> resolved = Policies(Settings(teams={"research": {"language": "zh"}})).resolve(Caller(team_names=("research",)))
-    >>> resolved.policy.language, resolved.origins["language"]
-    ('zh', 'teams.research')
-    """
+    """Resolves the policy of each caller. Scopes are validated once, at start or when metadata changes."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

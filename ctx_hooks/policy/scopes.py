@@ -1,8 +1,4 @@
-"""Read one scope: the fields that it sets and locks, and its mistakes.
-
-A field that is unknown or has a wrong value is left out; the rest of the scope applies, in mode `observe` at most, or off if
-the field says so. Anybody may write into LiteLLM's metadata: an unknown field has no other effect there.
-"""
+"""Read one scope: what it sets and locks, and its mistakes, with which it observes at most."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""The threads of the process for work that would block the event loop. Tenants take turns, whatever each of them asks for.
-
-A thread cannot be ended from outside: one that does not stop at its deadline is abandoned, and loses its place to another.
-"""
+"""The threads of the process for work that would block the event loop; one that does not stop in time loses its place."""
 
 import asyncio
 import threading

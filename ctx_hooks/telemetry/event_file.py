@@ -1,7 +1,4 @@
-"""The sink that writes each event as a line of JSON to a rotating file, which `ctx-hooks report` reads.
-
-A thread writes the waiting events. Each process has its own files: several that rotate the same file lose lines.
-"""
+"""The sink that writes events as lines of JSON to rotating files of this process, in a thread."""
 
 import os
 import queue

@@ -1,8 +1,4 @@
-"""The sink that logs one line at the start and for each decision with a change, real or observed, its answer and summary.
-
-A line goes to the `ctx_hooks` logger: names and figures, no text of a message. The record's attribute `ctx_hooks` has the
-same as a mapping, which JSON formatters, including LiteLLM's, write as a separate field.
-"""
+"""The sink that logs the start and what changes a request: a line of names and figures, for JSON formatters a mapping."""
 
 import json
 import logging

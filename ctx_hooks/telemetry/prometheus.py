@@ -1,7 +1,4 @@
-"""The metrics of events, in the registry and the multiprocess mode of LiteLLM's own Prometheus metrics.
-
-Labels with the same meaning have LiteLLM's names and values, including "None" for no value: one query can join both.
-"""
+"""The metrics of events, beside LiteLLM's own Prometheus metrics, whose labels they share, with "None" for no value."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

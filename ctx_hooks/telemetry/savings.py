@@ -1,8 +1,4 @@
-"""The plugin's savings for one request, compared with the bill without the plugin.
-
-Without the plugin, the provider's prompt cache would have served the whole previous request of the same conversation. So a
-compaction, which rewrites the cache, is a cost in its own request, and saves in later ones.
-"""
+"""The bill without the plugin, whose prompt cache would have the whole previous request, less the bill with it."""
 
 from typing import NamedTuple
 

@@ -107,7 +107,6 @@ ODD = {
             "parts": [
                 {"inlineData": {"mimeType": "image/png", "data": "iVBOR"}, "mediaResolution": {"level": "LOW"}},
                 {"inline_data": {"mime_type": "audio/wav", "data": "UklGRg=="}},
-                {"fileData": {"fileUri": "https://example.org/a.mp4"}, "videoMetadata": {"fps": 1}},
                 {"fromTheFuture": [1, {"a": None}]},
             ],
             "x": 1,

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -12,8 +11,6 @@ from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, s
 
 from ctx_hooks.flow.startup import attach_sinks, detach_sinks
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.runtime.warnings import forget_warnings
-from ctx_hooks.telemetry import event_file
 from ctx_hooks.telemetry.event_file import EventFile, from_json, to_json
 from ctx_hooks.telemetry.listeners import emit
 
@@ -80,24 +77,6 @@ class TestTheFile:
 
 
 class TestWhatCannotBeWritten:
-    def test_is_left_out_and_warned_of_once(self, tmp_path, caplog, monkeypatch):
-        monkeypatch.setattr(event_file, "MOST_WAITING", 4)
-        forget_warnings()
-        path = tmp_path / "events.1.jsonl"
-        os.mkfifo(path)  # a disk that stands still as long as nobody reads: 64 KB of Linux's pipes are 300 events
-        reader = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
-        os.set_blocking(reader.fileno(), True)
-        file = EventFile(tmp_path, 10_000, 2)
-        for _ in range(2_000):
-            file.hear(OVERFLOW)
-        with ThreadPoolExecutor() as threads:
-            read = threads.submit(reader.read)
-            file.close()
-            written = [from_json(line) for line in read.result().splitlines()]
-        reader.close()
-        assert 0 < len(written) < 1_000
-        assert [r.getMessage()[:18] for r in caplog.records] == ["events come faster"]
-
     @pytest.mark.parametrize("kind", ["missing", "a file"])
     def test_a_folder_that_is_none_switches_the_sink_off_with_one_warning(self, tmp_path, caplog, kind):
         folder = tmp_path / "none"
@@ -132,7 +111,7 @@ class TestWhatCannotBeWritten:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
         os.close(reader)
         assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
-        assert "the last events are lost" in done.stderr
+        assert done.stderr.count("events come faster") == done.stderr.count("the last events are lost") == 1
 
 
 HANGING = """
@@ -143,7 +122,7 @@ from ctx_hooks.flow.startup import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
 
 attach_sinks(Settings(events={"path": sys.argv[1]}))
-for _ in range(2_000):  # more than a pipe holds
+for _ in range(6_000):  # more than a pipe and the queue hold
     emit(OVERFLOW)
 print("ended")
 """
