@@ -150,7 +150,7 @@ class Quoting:
         self.budget.counter.deadline.check()
         sent = (*self.left, *self.history.messages.conversation(self.length, turn).messages)
         texts = [*(piece for _, _, piece in self._cut), *(piece for message in sent for piece in pieces_of(message))]
-        scores = bm25.rank(request, texts, bm25.remembered_hashes_of)
+        scores = bm25.rank(request, texts)
         pieces = scores[: len(self._cut)]
         best = pieces.max(initial=0.0)
         if best <= scores[len(self._cut) :].max(initial=0.0):

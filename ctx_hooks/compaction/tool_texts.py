@@ -1,6 +1,5 @@
 """The texts of tool calls: the JSON arguments, what they name, and the results that answer them."""
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -8,43 +7,16 @@ import orjson
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
-from ctx_hooks.conversation.placeholders import Reference
-from ctx_hooks.policy.settings import Language
-from ctx_hooks.texts.json_text import parsed, strings
-from ctx_hooks.texts.pieces import head_end, tail_start
+from ctx_hooks.texts.json_text import parsed
 
 DIGEST_CHARS = 80
 """One terminal line: a path, or the beginning of a command."""
-HEAD_FRACTION = 0.8
-"""The start of the arguments says what a call was about."""
 PATH_KEYS = ("file_path", "filePath", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
 """Keys for a file in the file tools of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI and nanobot."""
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern", "url")
 """Keys for a command or a query in their shell, search and web tools."""
 MOST_RESULTS = 64
 """A call is looked for in so many messages before its result."""
-
-
-def shortened(arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None]) -> str:
-    """Return the arguments with the middle cut from every string value longer than `longest_chars`, all else unchanged.
-
-    `reference` says where the whole value is. Arguments that are not JSON, or would not get shorter, come back unchanged.
-    """
-    if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (dict, list)):
-        return arguments
-    head_chars = int(longest_chars * HEAD_FRACTION)
-    pieces = []
-    for between, string, is_key in strings(arguments):
-        value: str = orjson.loads(string) if len(string) > longest_chars and not is_key else ""
-        if len(value) <= longest_chars or placeholders.MARK in value:  # short enough, or cut before
-            pieces += [between, string]
-            continue
-        head, tail = head_end(value, head_chars), tail_start(value, longest_chars - head_chars)
-        placeholder = placeholders.line("shortened", language, reference(value), total=len(value))
-        kept = f"{value[:head]}\n{placeholder}\n{value[tail:]}"
-        pieces += [between, json.dumps(kept, ensure_ascii=arguments.isascii())]
-    cut = "".join(pieces)
-    return cut if len(cut) < len(arguments) else arguments
 
 
 def digest(arguments: str) -> str:

@@ -38,10 +38,10 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         " kept{where}.",
         "limited": "This output exceeds the limit for tool outputs: of its {total:,} or more characters at most {kept:,} are"
         " kept{where}.",
-        "lines": f"Parts of this output were removed to save context ({GAP}){{where}}.",
+        "ended": "; it ended {}",
+        "lines": f"Parts of this output were removed to save context ({GAP}){{end}}{{where}}.",
         "records": f"{{left}} of the {{records}} records in this output were removed to save context ({GAP}){{where}}.",
-        "removed": "{call}: {total:,} characters removed to save context{where}.",
-        "removed_end": "{call}: {total:,} characters removed to save context; it ended {end}{where}.",
+        "removed": "{call}: {total:,} characters removed to save context{end}{where}.",
         "repeated": "A later {tool} call returned the same output; this earlier copy was left out.",
         "system": "The system text here begins {begins}; it is the same as one above, and holds from here on, too.",
         "shortened": "Part of this text of {total:,} characters was removed to save context{where}.",
@@ -61,7 +61,7 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "nothing": "",
         "record": " Quoted by source:",
         "summary": " A model's summary of the conversation before, quoted:",
-        "end": "End of the record. The user says:",
+        "end": "End of the record. This message says:",
         "extracts": "Quoted from messages that were removed here, by source:",
     },
     "zh": {
@@ -72,10 +72,10 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "repeat": ",需要时请重新调用",
         "oversized": "此输出过大,为适应上下文窗口,在至少 {total:,} 个字符中最多保留了 {kept:,} 个{where}。",
         "limited": "此输出超出了工具输出的限制,在至少 {total:,} 个字符中最多保留了 {kept:,} 个{where}。",
-        "lines": f"为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{{where}}。",
+        "ended": ",结尾为 {}",
+        "lines": f"为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{{end}}{{where}}。",
         "records": f"为节省上下文,此输出的 {{records}} 条记录中有 {{left}} 条未发送,缺失处以 {GAP} 标记{{where}}。",
-        "removed": "{call} 的输出({total:,} 个字符)已移除以节省上下文{where}。",
-        "removed_end": "{call} 的输出({total:,} 个字符)已移除以节省上下文,结尾为 {end}{where}。",
+        "removed": "{call} 的输出({total:,} 个字符)已移除以节省上下文{end}{where}。",
         "repeated": "之后的一次 {tool} 调用返回了完全相同的输出,此处省略。",
         "system": "此处的系统文本以 {begins} 开头,与前面的一条完全相同,从这里起同样有效;此处省略。",
         "shortened": "原文 {total:,} 个字符,部分内容已省略以节省上下文{where}。",
@@ -95,14 +95,14 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "nothing": "",
         "record": "以下按来源引用其要点:",
         "summary": "以下引用模型为此前对话所写的摘要:",
-        "end": "记录结束。用户说:",
+        "end": "记录结束。此消息的内容:",
         "extracts": "以下按来源引用此处移除的消息的要点:",
     },
 }
 _ADVICE = {
     **dict.fromkeys(("oversized", "limited"), "narrower"),
     **dict.fromkeys(("lines", "records"), "repeat_for_all"),
-    **dict.fromkeys(("removed", "removed_end"), "repeat"),
+    "removed": "repeat",
 }
 """How each placeholder of a result advises to call again."""
 SUMMARY_SECTIONS = {
@@ -155,19 +155,26 @@ def block_quoted(text: str) -> str:
 
 
 def line(
-    name: str, language: Language, reference: Reference | None = None, *, may_repeat: bool = False, **values: object
+    name: str,
+    language: Language,
+    reference: Reference | None = None,
+    *,
+    ending: str = "",
+    may_repeat: bool = False,
+    **values: object,
 ) -> str:
     """Return the placeholder of this name in the table above, with the values that it names.
 
-    `reference`: where the whole text is. `may_repeat`: the call is known to change nothing, so the model is advised to
-    repeat it unless a tool returns the text; nothing else in this package advises a model to call a tool.
+    `reference`: where the whole text is. `ending`: how the call ended. `may_repeat`: the call is known to change nothing, so
+    the model is advised to repeat it unless a tool returns the text; nothing else here advises a model to call a tool.
     """
     words, where, is_offered = _WORDS[language], "", reference is not None and reference.is_offered
     if reference is not None:
         where = words["offered" if is_offered else "archived"].format(reference)
     if may_repeat and not is_offered:
         where = words[_ADVICE[name]] + where
-    return f"{MARK} {words[name].format(where=where, **values)}"
+    end = words["ended"].format(quoted(ending)) if ending else ""
+    return f"{MARK} {words[name].format(where=where, end=end, **values)}"
 
 
 def blocks_left_out(

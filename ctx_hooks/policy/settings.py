@@ -86,7 +86,7 @@ class Policy(BaseModel):
     )
     keep_recent: Annotated[int | str, is_amount()] = Field(
         20_000,
-        description="What stays whole of the newest exchanges: tokens (pi: 20,000), at most 20 % of the budget; or a share.",
+        description="What stays whole of the newest exchanges: tokens (pi: 20,000), at most 50 % of the budget; or a share.",
     )
     tool_results: ToolResultLimits = Field(
         ToolResultLimits(), description="The largest tool result; a scope sets the limits that it names."

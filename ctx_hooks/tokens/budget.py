@@ -21,7 +21,7 @@ DEFAULT_RESERVE_TOKENS, SCALED_RESERVE_FRACTION = 16_384, 0.08
 """The reserve if the policy states none, and what it is in a window that is too small for it (pi)."""
 LARGEST_RESERVE_FRACTION = 0.25
 """Of the window: the most that a reserve in tokens, a requested output or a thinking budget keeps free."""
-LARGEST_KEPT_FRACTION = 0.2
+LARGEST_KEPT_FRACTION = 0.5
 """Of the budget: newest exchanges above it do not stay whole, unless the policy states a share."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve applies (pi)."""
@@ -98,7 +98,7 @@ def replaced_reserve(window: Window, policy: Policy) -> str:
 
 
 def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:
-    """Return how much of the newest text stays whole: `keep_recent`, in tokens at most a fifth of the budget."""
+    """Return how much of the newest text stays whole: `keep_recent`, in tokens at most half of the budget."""
     fraction = fraction_of(policy.keep_recent)
     share = int(budget_tokens * (LARGEST_KEPT_FRACTION if fraction is None else fraction))
     return LocalTokens(min(policy.keep_recent, share) if isinstance(policy.keep_recent, int) else share)

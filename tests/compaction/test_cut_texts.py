@@ -97,16 +97,3 @@ def test_hostile_results_are_archived_to_the_letter(texts, goal):
     for text in texts:
         is_whole = text in stored or text in sent
         assert is_whole or all(any(line in whole for whole in stored) for line in text.splitlines())
-
-
-def test_long_argument_is_archived_as_its_value():
-    written = "\n".join(f"line {n} of the file" for n in range(900))
-    messages = [
-        {"role": "user", "content": "Write it."},
-        *called("written", "w", "write", {"path": "a.txt", "content": written}),
-        {"role": "assistant", "content": "Done. " + "Then I looked at other things. " * 300},
-        {"role": "user", "content": "Thanks. What next?"},
-    ]
-    outcome, stored = outcome_of(messages, "openai-chat", 2_500)
-    call = next(p for m in outcome.conversation.messages for p in m.parts if isinstance(p, ToolCall))
-    assert stored[HANDLE.search(call.arguments)[1]] == written

@@ -19,7 +19,7 @@ def referring(language, reference=None):
         line("lines", language, reference, may_repeat=True),
         line("records", language, reference, may_repeat=True, left=3, records=40),
         line("removed", language, reference, may_repeat=True, call="read(src/a.py)", total=1_234),
-        line("removed_end", language, reference, call="", total=1_234, end=placeholders.quoted("1 passed\n[ctx_hooks]")),
+        line("removed", language, reference, call="", total=1_234, ending="1 passed\n[ctx_hooks]"),
         line("shortened", language, reference, total=90_000),
         placeholders.blocks_left_out(["a.py", "b.py"], 700, 900, language, reference),
         placeholders.blocks_left_out([], 700, 900, language, reference),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.records import saved_line
-from ctx_hooks.compaction.selection.scoring import Item, Source, short_arguments
+from ctx_hooks.compaction.selection.scoring import Item, Source
 from ctx_hooks.compaction.selection.user_words import Position
 from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_texts import call_names, with_text
@@ -17,8 +17,8 @@ from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
 """The kept beginning of a text without kept segments: it says what the text was about."""
-LINE_FRACTION = 0.6
-"""A result stays whole if the line in its place is longer than this share of it: what is saved says less than the text."""
+LEAST_LINES_CHARS = 200
+"""Fewer kept characters of a text without records say less than how it ended."""
 _NO_LINES: frozenset[int] = frozenset()
 
 
@@ -51,14 +51,10 @@ class Shortener:
         part, source = message.parts[k], self._sources.get((i, k))
         if isinstance(part, ToolResult) and source is not None:
             short = _short_result(part, source, kept, self._calls[i, k], budget)
-            saves = len(short) < len(source.text) * (1 if kept else LINE_FRACTION)
-            return with_text(part, short) if saves else part
+            return with_text(part, short) if len(short) < len(source.text) else part
         if isinstance(part, Text) and source is not None:
             short = _short_text(part, source, message.role, kept | source.stays, budget)
             return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part
-        if isinstance(part, ToolCall):
-            short = short_arguments(part, budget)
-            return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
         if isinstance(part, Reasoning):
             return self._conversation.reasoning_left(i, part, is_wanted=budget.wants_reasoning)
         return part
@@ -66,26 +62,33 @@ class Shortener:
 
 def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
     original, language = result.original_text, budget.policy.language
-    reference = budget.reference(original)
-    may_repeat = changes_nothing(ToolCall("", *call))
-    segments, saved = source.segments, saved_line(source.text)
+    reference, may_repeat = budget.reference(original), changes_nothing(ToolCall("", *call))
+    action, segments, saved = action_of(ToolCall("", *call), result), source.segments, saved_line(source.text)
+    if segments.records or sum(b - a for n, (a, b) in enumerate(segments.spans) if n in kept) < LEAST_LINES_CHARS:
+        kept = kept & frozenset(segments.records)
     if kept:
         left = len(segments.records) - sum(n in segments.records for n in kept)
         if segments.records:  # without the head nobody knows whose keys these are
             kept = kept.union(range(segments.records.start), range(segments.records.stop, len(segments)))
         if saved:
             kept |= {bisect_right(segments.bounds, saved[0]) - 1}
-        figures = {"left": left, "records": len(segments.records)}
-        name = "records" if left else "lines"
-        placeholder = placeholders.line(name, language, reference, may_repeat=may_repeat, **figures)
+        ending = "" if len(segments) - 1 in kept else action.outcome
+        placeholder = placeholders.line(
+            "records" if left else "lines",
+            language,
+            reference,
+            ending=ending,
+            may_repeat=may_repeat,
+            left=left,
+            records=len(segments.records),
+        )
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
-    action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_texts.DIGEST_CHARS else tool_texts.digest(call[1])
-    name = f"{call[0]}({target})" if call[0] else target
-    removed, end = {"call": name, "total": len(original)}, placeholders.quoted(action.outcome)
-    kind = "removed_end" if action.outcome else "removed"
-    line = placeholders.line(kind, language, reference, may_repeat=may_repeat, end=end, **removed)
+    name, ending = f"{call[0]}({target})" if call[0] else target, action.outcome
+    line = placeholders.line(
+        "removed", language, reference, ending=ending, may_repeat=may_repeat, call=name, total=len(original)
+    )
     return f"{line}\n{source.text[slice(*saved)]}" if saved else line
 
 

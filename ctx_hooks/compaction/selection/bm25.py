@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import add
 from sys import getsizeof
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,27 +33,21 @@ _STEM = re.compile(rf"([^\W_]{{1,{STEM_CHARS}}})[^\W_]*")
 """The stem of a word, outside scripts without spaces."""
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-HashesOf: TypeAlias = "Callable[[str], array[int]]"
 _hashes: ContentCache[array[int]] = ContentCache()
 
 
 def hashes_of(text: str) -> array[int]:
-    """Return Python's hash of each stem of `text`, in order; with 64 bits and a key of the process no two share one."""
-    return array("q", map(hash, stems(text)))
+    """Return Python's hash of each stem of `text`, remembered by content; with 64 bits and the process's key all differ."""
+    return _hashes.get(digest(text), lambda: array("q", map(hash, stems(text))), getsizeof)
 
 
-def remembered_hashes_of(text: str) -> array[int]:
-    """Return `hashes_of(text)`, remembered by content: for texts that the next request ranks again."""
-    return _hashes.get(digest(text), lambda: hashes_of(text), getsizeof)
-
-
-def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> NDArray[np.float64]:
+def rank(request: str, texts: Sequence[str]) -> NDArray[np.float64]:
     """Return one score a text, in order; 0 if neither the text nor its neighbours have a word of the request."""
     wanted = np.array([hash(stem) for stem in dict.fromkeys(stems(request))], np.int64)
     total = len(texts)
     if not (len(wanted) and total):
         return np.zeros(total)
-    held = list(map(read, texts))
+    held = list(map(hashes_of, texts))
     hashes = np.concatenate([np.asarray(of_text, np.int64) for of_text in held])
     order = np.argsort(wanted)
     found_at = order[np.minimum(np.searchsorted(wanted, hashes, sorter=order), len(wanted) - 1)]

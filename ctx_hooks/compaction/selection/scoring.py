@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolResult
 from ctx_hooks.texts.identifiers import identifiers_by_segment
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import CHARS_PER_TOKEN
@@ -19,14 +18,11 @@ PLACEHOLDER_TOKENS = 24
 """Cost of the placeholder above the kept lines of a part (22 in English and o200k_base; 40 in Chinese)."""
 REFERENCE_TOKENS = 11
 """Additional cost of a reference to the whole text."""
-LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 4_000
-GOAL_TOKENS_PER_ARGUMENT_CHAR = 8
-"""A string of an older call's arguments, such as a patch, may take a thirtieth of the goal, at four characters a token."""
 LARGEST_BLOCK_FRACTION = 0.25
 """A pasted block with a larger share of the goal is divided into pieces: a whole one would seldom find room."""
 GAP_TOKENS = 1.5
 """Cost of the mark between two kept segments: a token, and sometimes one for its line break."""
-WHOLE_RESULT_CHARS = 240
+WHOLE_RESULT_CHARS = 400
 """A result up to this length is hardly longer than the line that would replace it."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
@@ -53,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An older exchange: all of it, some lines, only its frame (short arguments, placeholders), or nothing is kept."""
+    """An older exchange: all of it, some lines, only its frame (calls, placeholders), or nothing is kept."""
 
     messages: range
     frame_tokens: float
@@ -63,14 +59,6 @@ class Item:
     """Whether it is plain dialogue, without calls or results."""
     is_answer: bool = False
     """Whether it is an answer of which at least the frame stays."""
-
-
-def short_arguments(call: ToolCall, budget: Budget) -> str:
-    """Return the arguments of an older call with long strings cut; those of a signed call unchanged."""
-    if call.is_signed:
-        return call.arguments
-    longest_chars = min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
-    return tool_texts.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference)
 
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
@@ -117,10 +105,6 @@ def _item(
         if source is not None:
             frame += chars_of(words.get((i, k), ())) * source.tokens_per_char
             frame += placeholder_tokens - counter.text(source.text)
-        elif isinstance(part, ToolCall):
-            short = short_arguments(part, budget)
-            if short is not part.arguments:
-                frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
         elif isinstance(part, Reasoning):
             left = conversation.reasoning_left(i, part, is_wanted=budget.wants_reasoning)
             frame -= counter.part(part, conversation.format) - (counter.part(left, conversation.format) if left else 0)

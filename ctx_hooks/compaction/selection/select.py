@@ -139,7 +139,7 @@ class Selector:
             return
         asked = self._conversation.messages[request].text
         texts = [" ".join(self._conversation.messages[i].text for i in self.items[n].messages) for n in spoken]
-        scores = bm25.rank(asked, texts, bm25.remembered_hashes_of).tolist()
+        scores = bm25.rank(asked, texts).tolist()
         newest = {text: n for text, n in zip(texts, spoken, strict=True) if text != asked}
         ranked = sorted(zip(scores, spoken, texts, strict=True), reverse=True)
         yield from (n for score, n, text in ranked if score > 0 and newest.get(text) == n)

@@ -87,8 +87,8 @@ def _cut_result(
     is_limited = share < 1 or kept_chars >= limits.max_chars
     kept_chars = min(kept_chars, int(len(whole) * share))
     while True:
-        name, figures = "limited" if is_limited else "oversized", {"total": len(whole), "kept": kept_chars}
-        placeholder = placeholders.line(name, language, reference, may_repeat=may_repeat, **figures)
+        name = "limited" if is_limited else "oversized"
+        placeholder = placeholders.line(name, language, reference, may_repeat=may_repeat, total=len(whole), kept=kept_chars)
         text = _cut(whole, kept_chars, limits.direction, placeholder)
         # Lines differ in length: what is kept may have more of them than its share of the characters.
         share = _allowed_share(text, limits)

@@ -118,8 +118,9 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     else:
         kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
     if command:
-        what = tool_texts.beginning((acting or script).split("\n", 1)[0], LONGEST_CHARS)
+        what = tool_texts.beginning(shell.first_line(acting or script, command), LONGEST_CHARS)
         commands = tuple([part.words for part in parts if part.acts and part.joint != "|"])
+        commands += ((what,),) * ("<<" in script)
     else:
         what = f"{call.name}({plan or tool_texts.digest(call.arguments)})"
         commands = ((what,),)

@@ -168,10 +168,10 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
     spoken = [(turn, i) for i, turn in enumerate(turns) if removed.messages[i].role == "assistant"]
     closing = set({turn: i for turn, i in spoken if removed.messages[i].text.strip()}.values())
     texts = {i: removed.messages[i].text.strip() for i in places if removed.messages[i].role == "assistant"}
-    answers = [i for i, text in texts.items() if text and not _acknowledges(removed, i)]
     quoted: set[str] = set()
-    for i in sorted(answers, key=lambda i: (i not in closing, -i)):
+    for i in sorted(texts, key=lambda i: (i not in closing, -i)):
         entry = ends_of(reported(texts[i], calls=bool(removed.messages[i].calls)))
+        entry = "" if _acknowledges(removed, i, entry, closes=i in closing) else entry
         chars = len(entry) + ENTRY_CHARS
         if not entry or entry in quoted or chars > room_chars + answers_chars * (i in closing):
             continue
@@ -198,11 +198,12 @@ def reported(text: str, *, calls: bool) -> str:
     return " ".join(sentence for sentence in found if not sentence.rstrip("*_ ").endswith(COLONS))
 
 
-def _acknowledges(removed: Removed, i: int) -> bool:
-    """Whether the assistant only acknowledges a user's words that are no question."""
-    text, before = removed.messages[i].text.strip(), removed.messages[max(0, i - 1)]
-    says_nothing = utf8_bytes(text) <= LONGEST_ACKNOWLEDGEMENT_BYTES and not tells(text, 0, len(text))
-    return says_nothing and is_request(before) and not is_question(before)
+def _acknowledges(removed: Removed, i: int, entry: str, *, closes: bool) -> bool:
+    """Whether the assistant's words only acknowledge a result, or a user's words that are no question."""
+    before = removed.messages[max(0, i - 1)]
+    is_reply = is_request(before) and is_question(before)
+    says_nothing = utf8_bytes(entry) <= LONGEST_ACKNOWLEDGEMENT_BYTES and not tells(entry, 0, len(entry))
+    return says_nothing and not is_reply and (is_request(before) or not closes)
 
 
 def _words_of(i: int, removed: Removed) -> str:

@@ -35,13 +35,16 @@ _BAD_END = re.compile(r"abort|crash|error|fail|fault|kill|panic", re.IGNORECASE)
 """A bad ending in a last line, which is quoted beside the tally of the earlier runs."""
 _MARKUP = re.compile(r"(?:\s*</?[\w:.-]{1,80}(?:\s[^<>]{0,200})?>)+\s*|\W*")
 """A line of elements or signs without a word is no outcome."""
-_LABELLED = re.compile(r"[A-Z]\w*(?: \w+){0,3}: [\w.]+(?: \w+)?")
-"""A line such as "Timeout limit: 30 seconds" after an output is the tool's own."""
+_LABELLED = re.compile(r"(?:<\w{1,80}>)?(?:[A-Z]\w*(?: \w+){0,3}: [\w.]+(?: \w+)?|\w{1,80}: [\d.]+)(?:</\w{1,80}>)?")
+"""A line such as "Timeout limit: 30 seconds" or "duration_ms: 457" after an output is the tool's own."""
+_COLOUR = re.compile(r"\x1b\[[\d;?]{0,20}[A-Za-z]")
 _QUOTED = re.compile(r"\\+[nrt\"/]+|\"|(?<=[=(,{\[])'|(?<=, )'|(?<!\\)'(?=[),}\]])|[{}\[\]]")
 """What encloses the texts of JSON, of JSON in a string, and of an object that a program printed."""
 _ESCAPED = re.compile(r"\\+'")
 _PHRASE = re.compile(r"(?:[^\W\d_]{2,}[,.:;]? +){2}[\w(/]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
 """Three words in a row; or six characters of a script that has no spaces between them."""
+_FIELD = re.compile(r"\s|[\w.-]{1,80}: ")
+"""The beginning of a nested line, or of a field with its name: it describes something, and is no outcome."""
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
     re.IGNORECASE,
@@ -67,7 +70,7 @@ def outcome_of(result: ToolResult | None, kind: str) -> tuple[bool, str]:
     """Return whether a call ended badly, by its status or else by what it prints, and how it ended, in one line."""
     if result is None:
         return False, ""
-    text = result.original_text
+    text = _COLOUR.sub("", result.original_text)
     status, executes = _status(text), kind in ("ran", "changed")
     is_bad_status = status not in ("", "0")
     prints_error = (
@@ -99,7 +102,13 @@ def _reason(text: str) -> str:
     if located := _LOCATED.search(text):
         return _with_next(text, located.start(), located[0])
     lines = islice(filter(_explains, error_lines(text)), MOST_REASONS)
-    return "; ".join(_with_next(text, text.find(line), line) for line in lines)
+    return "; ".join(_bad_words(line) or _with_next(text, text.find(line), line) for line in lines)
+
+
+def _bad_words(line: str) -> str:
+    """Return the first phrase with an error in an envelope on one line; "" of another line."""
+    said = _phrases(line) if "\\" in line and _QUOTED.search(line) else []
+    return next((phrase.strip() for phrase in said if any(error_lines(phrase))), "")
 
 
 def _explains(line: str) -> bool:
@@ -134,9 +143,14 @@ def _ending(text: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the last phrase in the end of a structured text on one line; "" if it has only names, figures and signs."""
-    said = [" ".join(piece.split()) for piece in _QUOTED.split(text) if _PHRASE.search(piece)]
-    return _ESCAPED.sub("'", said[-1])[:ENDING_CHARS].strip(" ,;:=(\\") if said else ""
+    """Return the last phrase in the end of a structured text on one line; "" if it is only a field of a list."""
+    said = _phrases(text)[-1:]
+    return "".join(phrase[:ENDING_CHARS].strip(" ,;:=(\\") for phrase in said if not _FIELD.match(phrase))
+
+
+def _phrases(text: str) -> list[str]:
+    """Return the phrases in a structured text, without what encloses them."""
+    return [_ESCAPED.sub("'", piece.rstrip()) for piece in _QUOTED.split(text) if _PHRASE.search(piece)]
 
 
 def _lines(text: str) -> list[str]:

@@ -105,6 +105,13 @@ def without_documents(command: str) -> str:
     return command.strip()
 
 
+def first_line(script: str, command: str) -> str:
+    """Return the first line of a script, with the first line of the here-document that it opens in `command`."""
+    line = script.split("\n", 1)[0]
+    at = command.find(f"{line}\n") if _DOCUMENT.search(line) else -1
+    return line if at < 0 else " ".join(command[at:].split("\n", 2)[:2])
+
+
 def parts_of(script: str) -> list[Part]:
     """Return the parts of a command without here-documents, in order."""
     found: list[Part] = []

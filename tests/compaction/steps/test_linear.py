@@ -1,6 +1,5 @@
 """The time of whatever reads a text grows at most linearly with it, whatever the text."""
 
-import json
 import time
 
 import pytest
@@ -34,8 +33,6 @@ READERS = {
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
     "stems": bm25.stems,
     "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_texts.digest,
-    "shortened arguments": lambda text: tool_texts.shortened(text, 100, "en", lambda _: None),
-    "shortened content": lambda text: tool_texts.shortened(json.dumps({"content": text}), 100, "en", lambda _: None),
     "tokens": Counter("o200k_base").text,
 }  # fmt: skip
 

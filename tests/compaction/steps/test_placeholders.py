@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import called
 
 import ctx_hooks
+from ctx_hooks.compaction.selection.apply import LEAST_LINES_CHARS
 from ctx_hooks.compaction.summary.outcomes import ENDING_CHARS
 
 TEXTS = (
@@ -44,7 +45,7 @@ def assert_true(line, sent, made, n):
         ended = last if len(last) <= ENDING_CHARS else f"…{last[1 - ENDING_CHARS :].lstrip()}"
         assert name != "bash" or f"it ended {json.dumps(ended, ensure_ascii=False)}" in line
     elif "Parts of this output" in line:
-        assert len(sent) - len(line) < len(text)
+        assert LEAST_LINES_CHARS <= len(sent) - len(line) < len(text)
     else:
         assert figure(line, r"of its ([\d,]+) or more") <= len(text)
         assert len(sent) - len(line) <= figure(line, r"at most ([\d,]+) are kept") + 10

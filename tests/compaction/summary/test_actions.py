@@ -98,9 +98,11 @@ def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
 @pytest.mark.parametrize(("command", "what"), [
     ("cd /x && \\\nbd create 'a b' \\\n  --type epic", "bd create 'a b' --type epic"),
     ("echo '== x && rm' && ls docs 2>/dev/null | tail -3 && git push origin x 2>&1 | tail", "git push origin x 2>&1 | tail"),
-    ("for f in a b; do sed -n 1,9p $f; done; make", "make"), ("python - <<'EOF'\nls\nEOF", "python - <<'EOF'"),
+    ("for f in a b; do sed -n 1,9p $f; done; make", "make"), ("python - <<'EOF'\nls\nEOF", "python - <<'EOF' ls"),
     ("make " + "a" * 999, "make " + "a" * 154 + "…"), ("cat urls | sh", "cat urls | sh"), ("ls & pay b", "pay b"),
-    ("find . | xargs -n 1 drop", "find . | xargs -n 1 drop"), ("cat <<EOF | psql\nDROP TABLE t;\nEOF", "cat <<EOF | psql"),
+    ("find . | xargs -n 1 drop", "find . | xargs -n 1 drop"),
+    ("cat <<EOF | psql\nDROP TABLE t;\nEOF", "cat <<EOF | psql DROP TABLE t;"),
+    ("git commit -m \"$(cat <<'EOF'\nfix: a\n\nMore.\nEOF\n)\"", "git commit -m \"$(cat <<'EOF' fix: a"),
     ("cat <<'EOF'\nx\nEOF\npay x", "pay x"), ('cat x > "$F"', 'cat x > "$F"'),
     ("find . -exec drop {} +", "find . -exec drop {} +"), ("env A=1 ./deploy", "env A=1 ./deploy"),
     ("export A=$(pay x) && ls", "export A=$(pay x) && ls"),
@@ -158,6 +160,9 @@ def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
      "Test Files 3 passed (3); Tests 41 passed | 2 skipped"), ("1" * 999 + " passed\nbye", "bye"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + "Segmentation fault", "12 passed in 0.3s; Segmentation fault"),
     ("12 passed in 0.3s\n" + "y\n" * 999 + f"fault {'x' * 200}", f"fault {'x' * 114}"),
+    ("\x1b[1mTests: \x1b[22m\x1b[32m478 passed\x1b[39m, 478 total\n\x1b[33m[Nest] WARN\x1b[39m token not verified",
+     "Tests: 478 passed, 478 total"),
+    ("All parts found.\n<usage>tokens: 59\nduration_ms: 45730</usage>", "All parts found."),
     ("done\nTimeout limit: 30 seconds", "done"), ("<output>\nbuilt\n</output>\n---", "built"), ("<a>\n</a>", ""),
     ("a.py:1: AssertionError\nFAILED\n1 failed, 12 passed", "a.py:1: AssertionError (1 failed, 12 passed)"),
 ])  # fmt: skip
@@ -197,6 +202,17 @@ def test_error_in_an_envelope_is_a_failure(levels):
         result = in_envelopes("No such note: the list has none of that name", levels, is_printed=True, is_error=is_error)
         (action,) = actions_of(calls(("run_it", {"command": "x"}, result)))
         assert (action.failed, action.outcome) == (is_error, "No such note: the list has none of that name")
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("is_printed", [False, True])
+def test_failure_in_an_envelope_is_its_first_error_and_a_list_of_fields_is_no_ending(levels, is_printed):
+    failed = "Error calling the tool: no such column: note\n[SQL: SELECT note FROM notes]\n(See more on this page)"
+    fields = "tool: find\n  about: Search across all of the content\n  encoding: the encoding of a text\n" * 20
+    for text, outcome in ((failed, "Error calling the tool: no such column: note"), (fields, "")):
+        result = in_envelopes(text, levels, is_printed=is_printed, is_error=text is failed)
+        (action,) = actions_of(calls(("run_it", {"command": "x"}, result)))
+        assert (action.failed, action.outcome) == (text is failed, outcome)
 
 
 @pytest.mark.parametrize(("output", "why"), [
@@ -288,6 +304,12 @@ def test_record_lists_only_last_runs_changes_and_plans():
     assert "- update_plan(new (pending))" in whole
 
 
+def test_record_lists_each_commit_by_a_here_document():
+    commits = [f"git commit -m \"$(cat <<'EOF'\nfix: part {n}\nEOF\n)\"" for n in range(2)]
+    lines = record(calls(*(("bash", {"command": command}, "ok") for command in commits)))
+    assert lines[1:] == [f'- git commit -m "$(cat <<\'EOF\' fix: part {n}: "ok"' for n in range(2)]
+
+
 def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     run = calls(*[("Edit", {"file_path": f"{'/deep' * 25}/{n}.ts"}, "ok") for n in range(20)])
     removed = Removed(run, [range(len(run))], {}, actions_of(run))
@@ -325,10 +347,11 @@ def test_record_keeps_outcomes_without_announcements(said, reports):
 
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
     texts = [f"Found the cause of leak {n}." for n in range(40)]
-    texts += ["Say that again?", "Reading on:", "Say that again?", "**Next:**", "x" * 9_999, "Done."]
+    again = "Say that again, all of it?"
+    texts += [again, "Reading on:", again, "Perfect!", "**Next:**", "x" * 9_999, "Done."]
     talk = [{"role": "user", "content": "go"}, *({"role": "assistant", "content": text} for text in texts)]
     told = record(WIRE_FORMATS["openai-chat"].read([*talk, *called("ok", "c", "Wait", {"s": 1})]).messages)[:-2]
     told = [line.removeprefix("- assistant message: ") for line in told]
-    assert told[-3:] == ["Say that again?", f"{'x' * 200} … {'x' * 300}", "Done."]
+    assert told[-3:] == [again, f"{'x' * 200} … {'x' * 300}", "Done."]
     assert told[:-3] == texts[43 - len(told) : 40]
     assert 15 < len(record(WIRE_FORMATS["openai-chat"].read(talk).messages)) < len(told)

@@ -113,7 +113,7 @@ def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
 
 CALL, RESULT = called("ok")
 U, A, S = ({"role": role, "content": f"{role} speaks"} for role in ("user", "assistant", "system"))
-END = f"{MARK} End of the record. The user says:"
+END = f"{MARK} End of the record. This message says:"
 
 
 @pytest.mark.parametrize(("kept_before", "kept_behind", "sent"), [
