@@ -7,58 +7,46 @@ from typing import Any
 def chat(chunks: list[Any]) -> dict[str, Any]:
     """Return the answer that the chunks of a chat bring."""
     assert len({(c["id"], c["model"], c["created"]) for c in chunks}) == 1
-    message: dict[str, Any] = {"role": None, "content": ""}
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    deltas = [choice["delta"] for choice in choices]
+    (role,) = [delta["role"] for delta in deltas if delta.get("role")]
+    message: dict[str, Any] = {"role": role, "content": "".join(delta.get("content") or "" for delta in deltas)}
+    if thoughts := [delta["reasoning_content"] for delta in deltas if delta.get("reasoning_content")]:
+        message["reasoning_content"] = "".join(thoughts)
     calls: list[Any] = []
-    finish, usage = [], []
-    for chunk in chunks:
-        usage += [chunk["usage"]] if chunk.get("usage") else []
-        for choice in chunk["choices"]:
-            delta = choice["delta"]
-            assert not (delta.get("role") and message["role"]), "the role comes once"
-            message["role"] = message["role"] or delta.get("role")
-            message["content"] += delta.get("content") or ""
-            if delta.get("reasoning_content"):
-                message["reasoning_content"] = message.get("reasoning_content", "") + delta["reasoning_content"]
-            for piece in delta.get("tool_calls") or ():
-                assert piece["index"] in (len(calls), len(calls) - 1), "calls come in their order"
-                if piece["index"] == len(calls):
-                    calls.append({"id": piece["id"], "type": "function", "function": dict(piece["function"])})
-                    continue
-                calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
-            finish += [choice["finish_reason"]] if choice.get("finish_reason") else []
-    if calls:
-        message["tool_calls"] = calls
-    (reason,), (bill,) = finish, usage
+    for piece in (piece for delta in deltas for piece in delta.get("tool_calls") or ()):
+        assert piece["index"] in (len(calls), len(calls) - 1), "calls come in their order"
+        if piece["index"] == len(calls):
+            calls.append({"id": piece["id"], "type": "function", "function": dict(piece["function"])})
+        else:
+            calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
+    message |= {"tool_calls": calls} if calls else {}
+    (reason,) = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+    (bill,) = [chunk["usage"] for chunk in chunks if chunk.get("usage")]
     return {"choices": [{"message": message, "finish_reason": reason}], "usage": bill}
 
 
 def messages(events: list[Any]) -> dict[str, Any]:
     """Return the answer that the events of a message bring."""
     kinds = [event["type"] for event in events if event["type"] != "ping"]
-    assert kinds[0] == "message_start"
-    assert kinds[-2:] == ["message_delta", "message_stop"]
+    assert [kinds[0], *kinds[-2:]] == ["message_start", "message_delta", "message_stop"]
     assert [kinds.count(kind) for kind in ("message_start", "message_delta", "message_stop")] == [1, 1, 1]
     answer = events[0]["message"]
     blocks: list[Any] = []
     is_open = False
     for event in events:
-        kind = event["type"]
-        if kind == "content_block_start":
-            assert not is_open
-            assert event["index"] == len(blocks), "blocks are numbered through"
+        kind = event["type"].removeprefix("content_block_")
+        if kind == "start":
+            assert (is_open, event["index"]) == (False, len(blocks)), "blocks are numbered through"
             blocks.append({**event["content_block"], "arguments": ""})
             is_open = True
-        elif kind == "content_block_delta":
-            assert is_open
-            assert event["index"] == len(blocks) - 1
-            for name, value in event["delta"].items():
+        elif kind in ("delta", "stop"):
+            assert (is_open, event["index"]) == (True, len(blocks) - 1)
+            is_open = kind == "delta"
+            for name, value in event.get("delta", {}).items():
                 if name != "type":
                     grown = "arguments" if name == "partial_json" else name
                     blocks[-1][grown] = blocks[-1].get(grown, "") + value
-        elif kind == "content_block_stop":
-            assert is_open
-            assert event["index"] == len(blocks) - 1
-            is_open = False
         elif kind == "message_delta":
             answer = {**answer, **event["delta"], "usage": {**answer["usage"], **event["usage"]}}
     assert not is_open
@@ -85,21 +73,18 @@ def responses(events: list[Any]) -> dict[str, Any]:
     items: list[Any] = []
     is_open = False
     for event in events:
-        if event["type"] == "response.output_item.added":
-            assert not is_open
-            assert event["output_index"] == len(items), "items are numbered through"
-            items.append({"id": event["item"]["id"], "arguments": "", "text": ""})
+        kind = event["type"]
+        if kind == "response.output_item.added":
+            assert (is_open, event["output_index"]) == (False, len(items)), "items are numbered through"
+            items.append({"id": event["item"]["id"], "arguments": ""})
             is_open = True
-        elif event["type"] == "response.output_item.done":
-            assert is_open
-            assert event["item"].get("arguments", "") == items[-1]["arguments"]
+        elif kind == "response.output_item.done":
+            assert (is_open, event["item"].get("arguments", "")) == (True, items[-1]["arguments"])
             items[-1] = event["item"]
             is_open = False
         elif "output_index" in event:
-            assert is_open
-            assert event["output_index"] == len(items) - 1
-            assert event["item_id"] == items[-1]["id"]
-            items[-1]["arguments"] += event["delta"] if event["type"].endswith("arguments.delta") else ""
+            assert (is_open, event["output_index"], event["item_id"]) == (True, len(items) - 1, items[-1]["id"])
+            items[-1]["arguments"] += event["delta"] if kind.endswith("arguments.delta") else ""
     assert not is_open
     assert items == events[-1]["response"]["output"]
     return dict(events[-1]["response"])

@@ -69,14 +69,10 @@ def only_newest_loop():
     return Request("openai-chat", {"model": MODEL, "messages": messages})
 
 
-def stored_session():
-    """Return a session whose last item is the result of a call in the history that the provider keeps."""
-    fields = agent_session("openai-responses", turns=40)
-    answer = {"type": "function_call_output", "call_id": "kept_there", "output": "done"}
-    return Request("openai-responses", {**fields, "input": [*fields["input"], answer], "previous_response_id": "resp_1"})
-
-
-STORED = stored_session()
+_LONG = agent_session("openai-responses", turns=40)
+_ANSWER = {"type": "function_call_output", "call_id": "kept_there", "output": "done"}
+STORED = Request("openai-responses", {**_LONG, "input": [*_LONG["input"], _ANSWER], "previous_response_id": "resp_1"})
+"""A session whose last item is the result of a call in the history that the provider keeps."""
 
 
 def stats_of(*shown):

@@ -1,8 +1,8 @@
 """Any JSON value in any place of a request: read, repaired or refused with a typed error, and never anything else."""
 
 import contextlib
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,24 +30,19 @@ values = st.recursive(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value):
+    """Return each place in a JSON value: what holds it, and its key there."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [p for k, v in inner for p in ((*path, k), *places(v, (*path, k)))]
-
-
-def with_value(value: Any, path: tuple[Any, ...], put: Any) -> Any:
-    if not path:
-        return put
-    key, *rest = path
-    changed = with_value(value[key], tuple(rest), put)
-    return {**value, key: changed} if isinstance(value, dict) else [*value[:key], changed, *value[key + 1 :]]
+    return [place for key, held in inner for place in ((value, key), *places(held))]
 
 
 @st.composite
-def odd_requests(draw: Any, fmt: str) -> dict[str, Any]:
-    payload = SESSIONS[fmt]
+def odd_requests(draw, fmt):
+    payload = deepcopy(SESSIONS[fmt])
     for _ in range(draw(st.integers(1, 3))):
-        payload = with_value(payload, draw(st.sampled_from(places(payload))), draw(values))
+        listed = places(payload)
+        holder, key = listed[draw(st.integers(0, len(listed) - 1))]
+        holder[key] = draw(values)
     return payload
 
 
