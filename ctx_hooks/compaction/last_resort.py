@@ -1,6 +1,6 @@
 """The fallback if a compression takes too long or fails: drop whole exchanges, oldest first, without counting tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from ctx_hooks.compaction.steps.results import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Message, is_request, stays
+from ctx_hooks.conversation.model import Message, is_request, replaces_history, stays
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.alternation import Turn, turn_of
@@ -54,15 +54,15 @@ class Skimmed(NamedTuple):
 
     Attributes:
         kept: the indices of the messages that it may keep.
-        runs: how many other messages are directly before a kept one, by its place among the kept ones.
         tokens: the estimated tokens of these others.
         turns: whose turn each message of the request is.
+        is_scattered: whether other messages are in more than one place.
     """
 
     kept: Sequence[int]
-    runs: Mapping[int, int]
     tokens: LocalTokens
     turns: Sequence[Turn | None]
+    is_scattered: bool
 
 
 def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
@@ -101,8 +101,8 @@ def skim(items: Sequence[Any], wire: WireFormat, most_tokens: int) -> Skimmed:
     named = {*asked[:2], *asked[-1:], *words, *(asked_by[name] for name in (speaker, None) if name in asked_by)} - kept
     tokens -= sum(ESTIMATE.message(wire.message(items, i), wire.name) for i in named)
     places = sorted(kept | named)
-    runs = {n: i - before - 1 for n, (before, i) in enumerate(pairwise([-1, *places])) if i - before > 1}
-    return Skimmed(places, runs, LocalTokens(tokens), turns[::-1])
+    is_scattered = sum(i - before > 1 for before, i in pairwise([-1, *places])) > 1
+    return Skimmed(places, LocalTokens(tokens), turns[::-1], is_scattered)
 
 
 def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
@@ -130,7 +130,6 @@ def compress(
     sizes = [ESTIMATE.message(m, whole.format) for m in whole.messages]
     room = budget.goal_tokens - ESTIMATE.conversation(whole) - ESTIMATE.text("\n" * PLACEHOLDER_CHARS)
     gone: set[int] = set()
-    runs = _runs_in(whole, conversation, skimmed.runs if skimmed else {})
     newest = whole.newest_words
     asked = max((i for i in whole.older_messages if is_request(whole.messages[i])), default=None)
     for exchange in sorted(whole.older_exchanges, key=lambda exchange: asked in exchange):
@@ -140,11 +139,15 @@ def compress(
             continue
         gone.update(exchange)
         room += sum(sizes[i] for i in exchange)
-    removed = {gap: len(gap) for gap in gaps_of(gone)}
-    for at, count in runs.items():
-        gap = next((gap for gap in removed if gap.start <= at <= gap.stop), range(at, at))
-        removed[gap] = removed.get(gap, 0) + count
-    records = {gap: placeholders.dropped(count, language) for gap, count in removed.items()}
+    left_out = len(skimmed.turns) - len(conversation.messages) if skimmed else 0
+    # One placeholder says all: behind the first request that stays, or a provider's own compaction.
+    start, gaps = max((i for i, m in enumerate(whole.messages) if replaces_history(m)), default=-1), gaps_of(gone)
+    requests = (i for i, m in enumerate(whole.messages) if i > start and i not in gone and is_request(m))
+    first = next(requests, start) + 1
+    place = next((gap for gap in gaps if gap.start <= first <= gap.stop), range(first, first))
+    is_scattered = len({*gaps, place}) > 1 or (skimmed is not None and skimmed.is_scattered)
+    dropped = placeholders.dropped(len(gone) + left_out, language, is_scattered=is_scattered)
+    records = {place: dropped} if gone or left_out else {}
     sent = whole.with_messages(tuple(with_records(whole, {}, gone, records, language)))
     if sent is not whole:
         sent = alternation.alternating(skimmed.turns if skimmed else map(turn_of, whole.messages), sent, language)
@@ -157,20 +160,9 @@ def compress(
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"
     if sent is conversation:
         return Outcome(sent, before, after, fits, (), reason)
-    touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages}) + sum(runs.values())
+    touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages}) + left_out
     report = StepReport(NAME, before - after, touched, "a compression would have taken too long, or has failed")
     return Outcome(sent, before, after, fits, (report,), reason)
-
-
-def _runs_in(whole: Conversation, conversation: Conversation, runs: Mapping[int, int]) -> Mapping[int, int]:
-    """Return the runs before the messages of a conversation by their places after its repair."""
-    places = {id(m.raw): i for i, m in enumerate(whole.messages)} if runs else {}
-    found, waiting = dict[int, int](), 0
-    for n, message in enumerate(conversation.messages if runs else ()):
-        waiting += runs.get(n, 0)
-        if waiting and id(message.raw) in places:
-            found[places[id(message.raw)]], waiting = waiting, 0
-    return found
 
 
 def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:

@@ -81,13 +81,10 @@ def decide_by_last_resort(request: Request, to: Target, limits: Limits, reason: 
     """
     items = items_of(request.items)
     skimmed = last_resort.skim(items, request.wire, to_local(limits.window.tokens, limits.factor))
-    runs = {id(items[skimmed.kept[n]]): run for n, run in skimmed.runs.items()}
 
     def compress(asked: Request, _history: History, _to: Target, budget: Budget) -> Outcome:
-        # A policy or a provider's summary may have left out more.
-        left = skimmed._replace(runs={n: runs[id(item)] for n, item in enumerate(asked.items) if id(item) in runs})
         messages, continues = asked.messages.conversation(), asked.continues_stored_history
-        return last_resort.compress(messages, budget, continues=continues, skimmed=left)
+        return last_resort.compress(messages, budget, continues=continues, skimmed=skimmed)
 
     measure, counter = partial(_estimated_history, left_out=skimmed.tokens), Counter(vocabulary_of(to.model))
     decided = _decide(request.with_only(skimmed.kept), to, limits, counter, Timings(), measure, compress)

@@ -83,6 +83,7 @@ def test_what_a_provider_has_compacted_itself_stays_and_nothing_comes_before_it(
     results = [ctx_hooks.compress(sent, format=fmt, budget_tokens=tokens, target_tokens=t).messages for t in (None, "auto")]
     results.append(ctx_hooks.compress(sent, format=fmt, policy=Policy(max_turns=1)).messages)
     results.append(WIRE_FORMATS[fmt].write(last_resort.compress(WIRE_FORMATS[fmt].read(sent), budget).conversation))
+    assert "removed here" in str(results[-1])
     for messages in results:
         assert messages != sent
         assert messages[0] == own
