@@ -14,6 +14,7 @@ from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import ANTHROPIC, CHAT, Format
 from ctx_hooks.formats.fields import listed, mapping_or_empty
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.texts.pieces import utf8_bytes
 
 PAGE_CHARS = 8_000
@@ -89,9 +90,10 @@ class Asked(BaseModel):
 
 
 def asked_of(arguments: str) -> Asked:
-    """Read the arguments of a call; wrong ones name no text."""
+    """Read the arguments of a call: null is none (models with strict schemas write it), and wrong ones name no text."""
+    given = mapping_or_empty(parsed(arguments))
     try:
-        return Asked.model_validate_json(arguments)
+        return Asked.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError:
         return Asked()
 

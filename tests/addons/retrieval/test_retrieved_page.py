@@ -17,7 +17,7 @@ def test_wrong_arguments_name_no_text(arguments):
 
 
 def test_number_may_be_text():
-    assert asked_of('{"handle": "a", "offset": "40", "limit": 9}') == Asked(handle="a", offset=40)
+    assert asked_of('{"handle": "a", "query": null, "offset": "40", "limit": 9}') == Asked(handle="a", offset=40)
 
 
 @given(text=hostile_texts, limit=st.integers(1, 50))
