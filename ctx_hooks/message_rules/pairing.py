@@ -46,7 +46,7 @@ def calls_answered(conversation: Conversation, *, continues: bool, language: Lan
     broken = {
         "a call without a result": pairs.unanswered,
         "a result without a call": pairs.orphans,
-        "a second result for a call": pairs.doubles,
+        "a second result for a call": pairs.doubles,  # Anthropic: "each tool_use must have a single result"
     }
     repairs = [Repair(calls_answered.__name__, i, what) for what, places in broken.items() for i, _ in places]
     if arranged is conversation:
