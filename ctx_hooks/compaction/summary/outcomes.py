@@ -102,7 +102,7 @@ def _reason(text: str) -> str:
     if located := _LOCATED.search(text):
         return _with_next(text, located.start(), located[0])
     lines = islice(filter(_explains, error_lines(text)), MOST_REASONS)
-    return "; ".join(_bad_words(line) or _with_next(text, text.find(line), line) for line in lines)
+    return "; ".join(dict.fromkeys(_bad_words(line) or _with_next(text, text.find(line), line) for line in lines))
 
 
 def _bad_words(line: str) -> str:

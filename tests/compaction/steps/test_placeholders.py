@@ -17,6 +17,7 @@ TEXTS = (
     "".join(f"12:00:{n:02} worker {n} took {n * 7} ms\n" for n in range(60)),
     json.dumps({"rows": [{"id": n, "name": "x"} for n in range(80)]}, indent=4), "\x1b[32mall is well\x1b[0m   \n" * 100,
     "all is well\n" * 100, "ERROR: no such file\n" * 40, "FAILED: disk full\n" * 60, "x" * 9_000, "begins " + "y" * 1_500,
+    "words without a name\n" * 40 + "\nsee\nthe file\nsrc/unit_7.py\n\n" + "words without a name\n" * 40,
 )  # fmt: skip
 NAMES = ("read_file", "Read", "get_job_status", "bash")
 calls = st.tuples(st.sampled_from(NAMES), st.sampled_from(["a.py", "b.py"]), st.sampled_from(TEXTS))
@@ -55,6 +56,7 @@ def assert_true(line, sent, made, n):
 @settings(max_examples=25)
 @example(made=[("bash", "a.py", TEXTS[4]), ("bash", "b.py", TEXTS[5]), ("bash", "a.py", TEXTS[7])], budget=600)
 @example(made=[("bash", "a.py", TEXTS[9]), ("bash", "b.py", TEXTS[5]), ("bash", "a.py", TEXTS[7])], budget=600)
+@example(made=[("bash", "a.py", TEXTS[10]), ("bash", "b.py", TEXTS[5]), ("bash", "c.py", TEXTS[7])], budget=900)
 @given(made=st.lists(calls, min_size=3, max_size=10), budget=st.integers(200, 4_000))
 def test_a_placeholders_statement_is_true_of_the_original(target_tokens, made, budget):
     policy = ctx_hooks.Policy(tool_results={"max_chars": 2_000})
