@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 
+import litellm
 import pytest
 from fastapi import HTTPException
 
@@ -53,6 +54,16 @@ async def test_failed_attempt_learns_from_no_answer():
     await runner.failed("request", None)
     assert await runner.answered("request", Answer(billed_of({"prompt_tokens": 50_000, "completion_tokens": 5}))) is None
     assert last_of(runner) is None
+
+
+async def test_fallback_that_holds_no_request_is_passed_over():
+    """The retries on the requested group come behind all fallbacks: there the request is shortened."""
+    flow, request = RequestFlow(), session()
+    state = flow.running.open("request")
+    state.requested, state.fallbacks = replace(to(20_000), group="asked"), ("gpt-4",)
+    small = replace(to(8_000), group="gpt-4", deployment="gpt-4")
+    with pytest.raises(litellm.ContextWindowExceededError, match="a configured fallback comes first"):
+        await flow.before_attempt(Request(request.format, with_request_id(request.fields)), small)
 
 
 @pytest.fixture
