@@ -7,7 +7,7 @@ from ctx_hooks.compaction import tool_texts
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.records import saved_line
 from ctx_hooks.compaction.selection.scoring import Item, Source
-from ctx_hooks.compaction.selection.user_words import Position
+from ctx_hooks.compaction.selection.segments import Position
 from ctx_hooks.compaction.summary.actions import action_of, changes_nothing
 from ctx_hooks.compaction.tool_texts import call_names, with_text
 from ctx_hooks.conversation import placeholders

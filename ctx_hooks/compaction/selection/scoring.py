@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ctx_hooks.compaction.selection.blocks import block_segments
-from ctx_hooks.compaction.selection.segments import Segments, segments
-from ctx_hooks.compaction.selection.user_words import Position, Spans, chars_of
+from ctx_hooks.compaction.selection.segments import Position, Segments, Spans, chars_of, segments
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Part, Reasoning, Text, ToolResult
 from ctx_hooks.texts.identifiers import identifiers_by_segment

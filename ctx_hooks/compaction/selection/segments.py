@@ -8,11 +8,15 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from sys import getsizeof
+from typing import TypeAlias
 
 from ctx_hooks.compaction.selection.records import record_spans
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.pieces import lines
 
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+Position: TypeAlias = tuple[int, int]
+"""Index of a message, and of a part in it."""
 LONGEST_SEGMENT_CHARS = 1_600
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
 LEAST_SPAN_LINES, MOST_SPAN_LINES = 3, 16
@@ -101,3 +105,8 @@ def _last_break(text: str, start: int, end: int) -> int:
     """Return the end of the piece from `start`: after the last separator of its second half, if there is one."""
     last = max(text.rfind(character, (start + end) // 2, end) for character in BREAKS)
     return last + 1 if last >= 0 else end
+
+
+def chars_of(spans: Spans) -> int:
+    """Return the total length of some spans."""
+    return sum(b - a for a, b in spans)

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.scoring import Row, items_of, rows_of
-from ctx_hooks.compaction.selection.user_words import Position, answers, asks, free_tokens, user_words
+from ctx_hooks.compaction.selection.segments import Position
+from ctx_hooks.compaction.selection.user_words import answers, asks, free_tokens, user_words
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Text, ToolCall

@@ -10,9 +10,10 @@ import re
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, blocks, enclosed
+from ctx_hooks.compaction.selection.segments import Position, Spans, chars_of
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Text, is_question, is_request
 from ctx_hooks.texts.pieces import head_end, tail_start
@@ -45,9 +46,6 @@ TELLING, SAID, OWN, REST = range(4)
 """Ranks: short directives and statements; other short texts; the user's part of a long text; the rest of it."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """Elements and fences for text that users paste."""
-Spans: TypeAlias = tuple[tuple[int, int], ...]
-Position: TypeAlias = tuple[int, int]
-"""Index of a message, and of a part in it."""
 ANSWERS_FRACTION = 0.15
 """The answers' share of the goal's free room in a conversation of calls and results; with dialogue proportionally less."""
 END_CHARS = 400
@@ -198,11 +196,6 @@ def _without(spans: Spans, gone: Sequence[tuple[int, int, str]]) -> Iterator[tup
     for start, end in spans:
         inside = [(a, b) for a, b, _ in gone if start <= a and b <= end]
         yield from zip((start, *(b for _, b in inside)), (*(a for a, _ in inside), end), strict=True)
-
-
-def chars_of(spans: Spans) -> int:
-    """Return the total length of some spans."""
-    return sum(b - a for a, b in spans)
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
