@@ -18,10 +18,10 @@ NO_END = frozenset({"fits", "opened"})
 
 def log_event(event: Any) -> None:
     """Log an event with its request's owner, unless the request fits."""
-    figures = flat(event)
-    end = "outcome" if "outcome" in figures else "decision"
-    if not logger.isEnabledFor(logging.INFO) or figures.get(end) in NO_END:
+    end = "outcome" if hasattr(event, "outcome") else "decision"
+    if not logger.isEnabledFor(logging.INFO) or getattr(event, end, None) in NO_END:
         return
+    figures = flat(event)
     call = getattr(event, "call", CallNames())
     shown = {"event": event.name, end: figures.get(end), **figures} | {
         "call_id": call.call_id or call.request_id,
