@@ -25,7 +25,7 @@ from ctx_hooks.litellm_compat.stream_events import (
 )
 
 EndsOf: TypeAlias = Callable[[], Any]
-"""Returns the present receiver of attempts' ends, a `serving.request_flow.RequestFlow`: LiteLLM is patched only once."""
+"""Returns the present receiver of attempts' ends, a `flow.request_flow.RequestFlow`: LiteLLM is patched only once."""
 
 
 def reclassify(ends: EndsOf) -> bool:
