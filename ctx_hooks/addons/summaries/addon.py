@@ -115,8 +115,12 @@ class ModelSummaries(Addon):
                 return task_of(history, summaries, settled_length(history.index, len(history.index)), after)
 
             task = await _off_loop(asking, asking.to.model, next_task)
-            if task is not None and (text := await _reported(task, asking)):
+            if task is None:
+                return
+            text, event = await _written(task, asking)
+            if text:
                 await self._stored.write(asking.conversation, WrittenSummary(task.prefix, task.length, text))
+            emit(event)
 
 
 async def _asking_of(request: Request, to: Target) -> Asking | None:
@@ -144,8 +148,8 @@ def is_due(attempt: Attempt, budget_tokens: int, input_tokens: int) -> bool:
     return free_tokens < (1 - DUE_FRACTION) * budget_tokens
 
 
-async def _reported(task: SummaryTask, asking: Asking) -> str:
-    """Have a summary written, and report it; return what is used of it, "" if it is rejected or fails."""
+async def _written(task: SummaryTask, asking: Asking) -> tuple[str, SummaryEvent]:
+    """Have a summary written; return what is used of it, "" if it is rejected or fails, and its record."""
     start, settings, answer = time.monotonic(), asking.settings, None
     outcome: Outcome = "rejected"
     listed = deployments(settings.model) or (Deployment(settings.model, {}),)  # the Router may choose any
@@ -161,20 +165,18 @@ async def _reported(task: SummaryTask, asking: Asking) -> str:
             text, reason = await _off_loop(asking, model, partial(checked, answer.text, task, settings))
     except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: the extract is sent instead
         text, reason, outcome = "", type(error).__name__, "failed"
-    emit(
-        SummaryEvent(
-            name="summary",
-            time_seconds=time.time(),
-            call=names_of(asking.request.call, asking.to),
-            summary_model=settings.model,
-            messages=task.length,
-            outcome="accepted" if text else outcome,
-            reason=reason,
-            dollars=None if answer is None else answer.dollars,
-            milliseconds=(time.monotonic() - start) * 1e3,
-        )
+    event = SummaryEvent(
+        name="summary",
+        time_seconds=time.time(),
+        call=names_of(asking.request.call, asking.to),
+        summary_model=settings.model,
+        messages=task.length,
+        outcome="accepted" if text else outcome,
+        reason=reason,
+        dollars=None if answer is None else answer.dollars,
+        milliseconds=(time.monotonic() - start) * 1e3,
     )
-    return text
+    return text, event
 
 
 async def _off_loop(asking: Asking, model: str, work: Callable[[Counter], T]) -> T:

@@ -140,7 +140,7 @@ class StoredSummaries:
 
     async def _read(self, conversation: str) -> None:
         value = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES)
-        self._keep(await _off_loop(conversation, partial(self._opened, conversation, value)))
+        await self._keep_found(conversation, value)
 
     async def _add(self, more: Summaries) -> None:
         """Add to the record in Redis; raises UnavailableError."""
@@ -157,7 +157,12 @@ class StoredSummaries:
             return await _off_loop(conversation, partial(changed, value))
 
         value = await self._store.change(KEY_PREFIX + conversation, change, LARGEST_RECORD_BYTES, KEPT_SECONDS)
-        self._keep(await _off_loop(conversation, partial(self._opened, conversation, value)))
+        await self._keep_found(conversation, value)
+
+    async def _keep_found(self, conversation: str, value: bytes) -> None:
+        """Keep what Redis has, with what this process knows besides: its own summary may not be written there yet."""
+        found = await _off_loop(conversation, partial(self._opened, conversation, value))
+        self._keep(with_more(found, self._known(conversation)))
 
     def _opened(self, conversation: str, value: bytes) -> Summaries:
         """Return the record of a value; an empty one if it is none: whoever has the Redis can write anything there."""

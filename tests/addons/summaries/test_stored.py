@@ -52,6 +52,13 @@ async def test_first_choice_holds_for_both(workers, conversation):
         assert (await worker.of(conversation)).chosen == {"01": "", "02": "ab"}
 
 
+async def test_worker_knows_its_summary_before_redis_does(redis_cache, conversation):
+    one = StoredSummaries(SharedStore(lambda: redis_cache))
+    await one.write(conversation, FIRST)
+    await redis_cache.async_delete_cache(KEY_PREFIX + conversation)
+    assert (await one.of(conversation)).written == {"ab": FIRST}
+
+
 async def test_one_of_two_workers_begins(workers, conversation):
     assert [await worker.begin(conversation) for worker in workers * 2] == [True, False, False, False]
 
