@@ -137,11 +137,11 @@ def test_tail_prints_a_line_for_each_decision(tmp_path, capsys):
     gone = replace(CALL, request_id="gone", team_alias="evil\x1b[2J")
     fallback = replace(DECISION, call=gone, decision="fallback", mode="observe")
     limit = replace(LIMIT, deployment=f"{'0123456789abcdef' * 4}:model")
-    write(tmp_path, DECISION, ANSWER, fallback, replace(FAILURE, call=gone), limit)
+    write(tmp_path, DECISION, ANSWER, fallback, replace(fallback, attempt=1), replace(FAILURE, call=gone), limit)
     assert main(["tail", str(tmp_path)]) == 0
     decided, away, failed, learned = capsys.readouterr().out.splitlines()
     assert re.search("compressed +9,900 → +4,400 +group Research", decided)
-    assert re.search(r"fallback .+\(observed\)", away)
+    assert re.search(r"fallback .+\(observed\)", away), "the fallback's own attempt is no further decision"
     assert re.search("^.{8}  failed ", failed)
     assert json.dumps("evil\x1b")[1:-1] in failed
     assert re.search(r"^\d\d:\d\d:\d\d  limit_learned +8,000 +01234567:model", learned)

@@ -12,7 +12,7 @@ import click
 from ctx_hooks.cli.report.sessions import Turn
 from ctx_hooks.cli.terminal import CommandError, printable
 from ctx_hooks.telemetry.event_file import from_json
-from ctx_hooks.telemetry.events import RequestEvent
+from ctx_hooks.telemetry.events import DecisionEvent, RequestEvent
 from ctx_hooks.telemetry.listeners import Event
 from ctx_hooks.telemetry.prometheus import LONG_ID
 
@@ -111,13 +111,20 @@ class Watched:
                 del self.turns[next(iter(self.turns))]
             self.turns.setdefault(event.call.request_id, Turn()).events.append(event)
 
+    def repeats(self, event: Event) -> bool:
+        """Whether an event is the decision about the fallback's own attempt: its request has gone there already."""
+        if not isinstance(event, DecisionEvent) or event.decision != "fallback":
+            return False
+        noted = self.turns[event.call.request_id].events
+        return sum(isinstance(e, DecisionEvent) and e.decision == "fallback" for e in noted) > 1
+
 
 def tail(*, events: Sequence[str], follow: bool) -> None:
     """Print a coloured line for each decision, refusal, failure, fault and learned limit, and go on with `follow`."""
     watched = Watched(events)
     while True:
         for event in watched.new_events():
-            if event.name in LINES:
+            if event.name in LINES and not watched.repeats(event):
                 click.echo(line_of(event))
         if not follow:
             return
