@@ -8,8 +8,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -110,7 +110,8 @@ class ProxyProcess:
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
         with ExitStack() as failing:
             failing.callback(self.__exit__, None, None, None)
-            self._process = self._started(arguments, folder)
+            with _interrupt_waits():
+                self._process = self._started(arguments, folder)
             try:
                 _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
             except RuntimeError as error:
@@ -178,6 +179,22 @@ class ProxyProcess:
             return LOOPBACK.get(f"{self.url}/health/liveliness", timeout=5).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False  # not listening yet
+
+
+@contextmanager
+def _interrupt_waits() -> Iterator[None]:
+    """Delay Ctrl-C until the end of the block: during a start it would leave a process that nobody ends."""
+    if threading.current_thread() is not threading.main_thread():  # Python interrupts only the main thread
+        yield
+        return
+    interrupts: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:
