@@ -15,19 +15,35 @@ PATH_KEYS = ("file_path", "filePath", "path", "filename", "file", "notebook_path
 """Keys for a file in the file tools of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI and nanobot."""
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern", "url")
 """Keys for a command or a query in their shell, search and web tools."""
+TOOL_KEYS = ("tool_name", "toolName", "tool", "function", "method", "name")
+"""Keys for the tool that a call of a gateway of tools names, beside one object: that tool's arguments."""
 MOST_RESULTS = 64
 """A call is looked for in so many messages before its result."""
 
 
 def digest(arguments: str) -> str:
     """Return at most DIGEST_CHARS characters that identify this call: a path or command before the rest."""
-    value = parsed(arguments)
+    tool, value = inner_call(parsed(arguments))
     if isinstance(value, dict):
         first = [v for v in (*_values(value, PATH_KEYS), *_values(value, COMMAND_KEYS)) if v]
         text = " ".join(first) or orjson.dumps(value).decode()
     else:
         text = arguments
-    return beginning(text, DIGEST_CHARS)
+    return beginning(f"{tool} {text}", DIGEST_CHARS)
+
+
+def inner_call(value: Any) -> tuple[str, Any]:
+    """Return the tool that the arguments of a gateway of tools name, and its arguments before the gateway's own.
+
+    "" and `value` for other arguments.
+    """
+    if isinstance(value, dict):
+        inner = [v for v in value.values() if isinstance(v, dict)]
+        key = next((key for key in TOOL_KEYS if isinstance(value.get(key), str)), "")
+        if len(inner) == 1 and key:
+            beside = {k: v for k, v in value.items() if k != key and v is not inner[0]}
+            return value[key], inner[0] | {k: v for k, v in beside.items() if k not in inner[0]}
+    return "", value
 
 
 def beginning(text: str, chars: int) -> str:
@@ -36,10 +52,9 @@ def beginning(text: str, chars: int) -> str:
     return line if len(line) <= chars else line[: chars - 1] + placeholders.GAP
 
 
-def paths(arguments: str) -> tuple[str, ...]:
-    """Return the files that the arguments name."""
-    value = parsed(arguments)
-    return tuple(_values(value, PATH_KEYS)) if isinstance(value, dict) else ()
+def paths(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that arguments name."""
+    return tuple(_values(values, PATH_KEYS))
 
 
 def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:

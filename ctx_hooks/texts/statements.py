@@ -29,8 +29,8 @@ _LABELLED = re.compile(r"[\s#>*-]{0,8}[A-Z][A-Z0-9 _/-]{2,40}:\s")
 """A label in capitals marks text that should be kept (RULE:, DECISION:, NOTE:)."""
 _CJK = "\u3040-\u9fff\uac00-\ud7af"
 _VALUE = re.compile(rf"\d|\w[_/@]\w|[a-z][A-Z]|[\"“«„「『《`]|[{_CJK}]\s?[A-Za-z]")
-_NOT_FIRST = re.compile(r"(?<![.!?:\n]\s)(?<=\s)[^\W\d_][\w'’]+")
-"""A word inside a sentence: if it has a capital, it is a name, or a German noun."""
+_NOT_FIRST = re.compile(r"(?<![.!?:\n]\s)(?<=\s)[^\W\d_]\w[\w'’]*")
+"""A word inside a sentence: if it has a capital, it is a name, or a German noun; "I'll" is none."""
 _WORD = re.compile(rf"[^\W{_CJK}][\w$€£./@#:-]*|[$€£]\d[\w./:-]*|\S")
 
 

@@ -66,8 +66,10 @@ class Action:
     failed: bool
     index: int
     """The index of the message that made the call."""
+    tool: str
+    """The name of the tool; "" for a shell command."""
     commands: tuple[tuple[str, ...], ...]
-    """The words of each command that it ran, without what pipelines do with its output."""
+    """The words of each command that it ran, at least one, without what pipelines do with its output."""
 
 
 _actions: ContentCache[Action] = ContentCache()
@@ -101,26 +103,27 @@ def _action_bytes(action: Action) -> int:
 
 
 def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
-    given = parsed(call.arguments)
+    tool, given = tool_texts.inner_call(parsed(call.arguments))
+    name = call.name if not tool or any(map(_ACTING.fullmatch, _words(call.name))) else tool
     values = given if isinstance(given, dict) else {}
     command = shell.command_of(values)
     script = shell.without_documents(command)
     parts = shell.parts_of(script)
     acting = shell.acting(script, parts)
-    changed = _changed(call, values, command, parts)
+    changed = _changed(name, values or {"": call.arguments}, command, parts)
     plan = _plan(values)
     if changed:
         kind: Kind = "changed"
-    elif plan and any(word.startswith(_PLANNING) for word in _words(call.name)):
+    elif plan and any(word.startswith(_PLANNING) for word in _words(name)):
         kind = "planned"
     elif command:
         kind = "ran" if acting else "read"
     else:
-        kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
+        kind = "read" if values.get("command") in shell.VIEWS or _reads(name) else "ran"
     if command:
         what = tool_texts.beginning(shell.first_line(acting or script, command), LONGEST_CHARS)
         commands = tuple([part.words for part in parts if part.acts and part.joint != "|"])
-        commands += ((what,),) * ("<<" in script)
+        commands += ((what,),) * ("<<" in script or not commands)
     else:
         what = f"{call.name}({plan or tool_texts.digest(call.arguments)})"
         commands = ((what,),)
@@ -128,8 +131,8 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     files = changed
     if kind == "read":
         shown = tuple(dict.fromkeys(file for part in parts for file in part.shown()))
-        files = shown if command else tool_texts.paths(call.arguments)
-    return Action(kind, what, files, outcome, failed, 0, commands)
+        files = shown if command else tool_texts.paths(values)
+    return Action(kind, what, files, outcome, failed, 0, "" if command else call.name, commands)
 
 
 def _reads(tool: str) -> bool:
@@ -141,8 +144,9 @@ def _reads(tool: str) -> bool:
 
 def acts(call: ToolCall) -> bool:
     """Whether the name of a tool says that it changes something; for a shell, the command says more."""
-    given = parsed(call.arguments)
-    return not (isinstance(given, dict) and shell.command_of(given)) and any(map(_ACTING.fullmatch, _words(call.name)))
+    tool, given = tool_texts.inner_call(parsed(call.arguments))
+    runs_command = isinstance(given, dict) and shell.command_of(given)
+    return not runs_command and any(map(_ACTING.fullmatch, (*_words(call.name), *_words(tool))))
 
 
 def changes_nothing(call: ToolCall) -> bool:
@@ -160,24 +164,24 @@ def changes_nothing(call: ToolCall) -> bool:
     is_nested = any(isinstance(v, (dict, list)) for v in values)
     if is_nested or _ACTING.search(call.name.lower()) or _BOTH.intersection(words) or any(map(_ORDER.match, said)):
         return False
-    return words[0] in _REPEATABLE or (words[0] in _REPEATABLE_FILES and bool(tool_texts.paths(call.arguments)))
+    return words[0] in _REPEATABLE or (words[0] in _REPEATABLE_FILES and bool(tool_texts.paths(given)))
 
 
 def _words(tool: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
 
 
-def _changed(call: ToolCall, values: Mapping[str, Any], command: str, parts: Sequence[shell.Part]) -> tuple[str, ...]:
+def _changed(tool: str, values: Mapping[str, Any], command: str, parts: Sequence[shell.Part]) -> tuple[str, ...]:
     """Return the files that a call adds, edits or moves."""
     if command:
         patched = [_patched(m) for m in _PATCHED.finditer(command)] if any(part.patches for part in parts) else []
         found = patched or [file for part in parts for file in part.written()]
-    elif values.get("command") in shell.VIEWS or not _CHANGES.search(call.name):
+    elif values.get("command") in shell.VIEWS or not _CHANGES.search(tool):
         found = []
     else:  # a patch in a file that is written is only its content
-        texts = [v for v in values.values() if isinstance(v, str)] or [call.arguments]
+        texts = (v for v in values.values() if isinstance(v, str))
         patched = [_patched(m) for text in texts for m in _PATCHED.finditer(text)]
-        found = list(tool_texts.paths(call.arguments)) or patched
+        found = list(tool_texts.paths(values)) or patched
     return tuple(dict.fromkeys(found))[: shell.MOST_FILES]
 
 
@@ -190,6 +194,7 @@ def _plan(values: Mapping[str, Any]) -> str:
     for points in values.values():
         if isinstance(points, list) and points and all(isinstance(p, dict) and "status" in p for p in points):
             named = (next((p[key] for key in POINT_KEYS if key in p), "") for p in points)
-            return "; ".join(f"{name} ({p['status']})" for name, p in zip(named, points, strict=True))[:PLAN_CHARS]
+            listed = "; ".join(f"{name} ({p['status']})" for name, p in zip(named, points, strict=True))
+            return tool_texts.beginning(listed, PLAN_CHARS)
     text = values.get("plan")
-    return " ".join(text[: 2 * PLAN_CHARS].split())[:PLAN_CHARS] if isinstance(text, str) else ""
+    return tool_texts.beginning(text, PLAN_CHARS) if isinstance(text, str) else ""

@@ -4,11 +4,13 @@ A record may be part of a user's message, so everything in it is quoted. The lin
 quoted text can imitate it. Users' words are quoted whole, as far as `user_words` has room for them.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter as Occurrences
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from ctx_hooks.compaction.summary.actions import Action
@@ -35,10 +37,21 @@ ANSWERS_FRACTION = 0.04
 BEGINNING_CHARS, END_CHARS = 200, 300
 """The kept ends of a text of the assistant: its question or conclusion is at the end."""
 COLONS = (":", "\uff1a")
+SENTENCE_ENDS = '.!?;,。!?；，)*`"”'
+"""Other ends are those of lines: of points of a list."""
 SHORTER_TOKENS, FILES_TOKENS = 400, 750
 """The records' size if there is no room for more, and the changed files' size if there is no room for that."""
 LONGEST_ACKNOWLEDGEMENT_BYTES = 24
 """A line for "I see." would cost as much as a user's sentence, and separate the sentences around it."""
+_ANNOUNCES = re.compile(
+    r"(?:\w+['’]?\w*[!,.]? ){0,3}"
+    r"(?:let me|let['’]s|I['’]ll|I will|I (?:also )?need to|I should|I['’]m going to|I can (?!see)) "
+    r"|(?:\S+ )?\S+!$|.{0,4}(?:让我|我来|我将|我需要|我会)",
+    re.IGNORECASE,
+)
+"""A sentence before a call that says what comes next, or an exclamation: the call says more. A mistake costs one line."""
+_OF_ITSELF = re.compile(r"(?:\w+[!,.]? ){0,2}I\b|.{0,4}我")
+"""The beginning of a sentence in which the assistant speaks of itself: without a name or figure it reports nothing."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
@@ -97,11 +110,11 @@ def done_in(removed: Removed, language: Language) -> dict[str, list[Entry]]:
     """Return the entries of each section, in order; a plan or a run does not count if a kept message has a newer one."""
     gone = [a for a in removed.actions if removed.gap(a.index) >= 0]
     plans = [a for a in removed.actions if a.kind == "planned"][-1:]
-    runs = _last([(a.commands or a.what, a) for a in removed.actions if a.kind == "ran"])
+    runs = _last_runs([a for a in removed.actions if a.kind == "ran"])
     return {
         "changed": _changed(gone, language),
         "planned": [(a.index, placeholders.spoken(a.what)) for a in plans if removed.gap(a.index) >= 0],
-        "ran": [_ended(a) for _, a in runs if removed.gap(a.index) >= 0],
+        "ran": _ran(runs, removed),
         "read": _read(gone),
     }
 
@@ -121,20 +134,34 @@ def _changed(actions: Sequence[Action], language: Language) -> list[Entry]:
     ]
 
 
+def _last_runs(runs: Sequence[Action]) -> list[Action]:
+    """Return the runs of which a command was not run again later, alone or among others."""
+    last = {command: n for n, run in enumerate(runs) for command in run.commands}
+    return [run for n, run in enumerate(runs) if any(last[command] == n for command in run.commands)]
+
+
 def _last(found: Sequence[tuple[Any, Action]]) -> list[tuple[Any, Action]]:
     """Return each name once, at its last place."""
     return [found[n] for n in sorted({name: n for n, (name, _) in enumerate(found)}.values())]
 
 
-def _ended(action: Action) -> Entry:
-    outcome = f": {placeholders.quoted(action.outcome)}" if action.outcome else ""
-    return action.index, placeholders.spoken(action.what) + outcome
+def _ran(runs: Sequence[Action], removed: Removed) -> list[Entry]:
+    """Return each run with its outcome; a tool's calls without one in a gap are one entry, the last, with their number."""
+    keys = [(removed.gap(a.index), a.what if a.outcome or not a.tool else a.tool) for a in runs]
+    times, last = Occurrences(keys), {key: a for key, a in zip(keys, runs, strict=True) if key[0] >= 0}
+    entries = []
+    for key, a in sorted(last.items(), key=lambda found: found[1].index):
+        outcome = f": {placeholders.quoted(a.outcome)}" if a.outcome else ""
+        entries.append((a.index, placeholders.spoken(a.what) + f" (x{times[key]})" * (times[key] > 1) + outcome))
+    return entries
 
 
 def _read(actions: Sequence[Action]) -> list[Entry]:
+    """Return what was read, each at its last place: files that were not changed, else the call that looked for something."""
     changed = {file for a in actions if a.kind == "changed" for file in a.files}
-    last = {file: a.index for a in actions if a.kind == "read" for file in a.files if file not in changed}
-    return [(i, placeholders.spoken(file)) for file, i in sorted(last.items(), key=lambda found: found[1])]
+    reads = [(a.index, [f for f in a.files if "." in PurePath(f).name] or [a.what]) for a in actions if a.kind == "read"]
+    last = {name: i for i, names in reads for name in names if name not in changed}
+    return [(i, placeholders.spoken(name)) for name, i in sorted(last.items(), key=lambda found: found[1])]
 
 
 def _by_gap(removed: Removed, found: Mapping[str, Sequence[Entry]], language: Language) -> list[list[str]]:
@@ -194,8 +221,16 @@ def _said(removed: Removed, room_chars: float, answers_chars: float, language: L
 def reported(text: str, *, calls: bool) -> str:
     """Return the sentences that report; one that ends in a colon and the last before `calls` only announce."""
     found = [text[a:b].strip() for a, b in sentences(text, 0, len(text)) if any(map(str.isalpha, text[a:b]))]
-    found = found[:-1] if calls else found
-    return " ".join(sentence for sentence in found if not sentence.rstrip("*_ ").endswith(COLONS))
+    found = [sentence for sentence in found[:-1] if _reports(sentence)] if calls else found
+    said = [sentence for sentence in found if not sentence.rstrip("*_ ").endswith(COLONS)]
+    return "".join(f"{s}{' ' if s[-1] in SENTENCE_ENDS else '; '}" for s in said[:-1]) + "".join(said[-1:])
+
+
+def _reports(sentence: str) -> bool:
+    if sentence.startswith("#"):
+        return False  # a heading announces, too
+    says_something = tells(sentence, 0, len(sentence)) or not _OF_ITSELF.match(sentence)
+    return says_something and not _ANNOUNCES.match(sentence)
 
 
 def _acknowledges(removed: Removed, i: int, entry: str, *, closes: bool) -> bool:

@@ -43,6 +43,8 @@ _QUOTED = re.compile(r"\\+[nrt\"/]+|\"|(?<=[=(,{\[])'|(?<=, )'|(?<!\\)'(?=[),}\]
 _ESCAPED = re.compile(r"\\+'")
 _PHRASE = re.compile(r"(?:[^\W\d_]{2,}[,.:;]? +){2}[\w(/]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
 """Three words in a row; or six characters of a script that has no spaces between them."""
+_NO_END = re.compile(r"[;,{}\[\](]\)*$|^\S+[/\\]\S+$")
+"""The last line of source text, of a list, or of paths says nothing about how a long output ended."""
 _FIELD = re.compile(r"\s|[\w.-]{1,80}: ")
 """The beginning of a nested line, or of a field with its name: it describes something, and is no outcome."""
 _STATUS = re.compile(
@@ -52,10 +54,13 @@ _STATUS = re.compile(
 _TROUBLE = re.compile(
     r"^\s*(?:Error|ERROR|error|fatal|FAILED|Traceback|panic)\b|\bTraceback \(most recent call last\)|"
     r"^\w*make(?:\[\d+\])?: \*\*\*|"
-    r"^\s*<\w{0,20}error>|\bis_?Error[\\\"']{0,9}\s?[:=]\s?[tT]rue\b|^(?:---? )?FAIL\b|"
+    r"^\s*<\w{0,20}error>|^(?:---? )?FAIL\b|"
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
     re.MULTILINE,
 )
+_FLAG = re.compile(r"\bis_?Error[\\\"']{0,9}\s?[:=]\s?[tT]rue\b")
+"""The flag of an envelope, which stands before or behind its content; inside it may be quoted code."""
+FLAG_CHARS = 100
 _LOCATED = re.compile(
     r"^[ \t]{0,40}(?:\[[\w:.-]{1,40}\] )?[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S|"
     r"^\w*make(?:\[\d+\])?: \*\*\* (?!\[).+",
@@ -73,7 +78,7 @@ def outcome_of(result: ToolResult | None, kind: str) -> tuple[bool, str]:
     text = _COLOUR.sub("", result.original_text)
     status, executes = _status(text), kind in ("ran", "changed")
     is_bad_status = status not in ("", "0")
-    prints_error = (
+    prints_error = _FLAG.search(f"{text[:FLAG_CHARS]}\n{text[-FLAG_CHARS:]}") or (
         _TROUBLE.search(f"{text[:ENDS_CHARS]}\n{text[-ENDS_CHARS:]}") if kind == "ran" else _TROUBLE.match(text[:ENDS_CHARS])
     )
     if not (result.is_error or is_bad_status or (executes and not status and prints_error)):
@@ -136,7 +141,7 @@ def _ending(text: str) -> str:
         return whole
     line = lines[-1] if lines else ""
     if len(line) <= ENDING_CHARS:
-        return line
+        return "" if _NO_END.search(line) else line
     end = placeholders.GAP + line[1 - ENDING_CHARS :]
     words = _last_words(text[-LAST_CHARS:]) if _QUOTED.search(line) else end
     return words or ("" if "\\" in end else end)  # the fields of an envelope say nothing

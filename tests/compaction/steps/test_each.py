@@ -28,10 +28,10 @@ def older(*exchanges):
     return [{"role": "user", "content": "start"}, *(m for e in exchanges for m in e), {"role": "user", "content": "go on"}]
 
 
-def test_repeats_keep_the_later_copy_and_point_to_it():
+def test_repeats_keep_the_later_copy():
     text = "the same file\n" * 60
     sent = run(parts.REPEATS, older(exchange(1, text, name="curl"), exchange(2, text)))
-    assert "A later run call returned the same output" in sent[2]["content"]
+    assert "A later run call returned this output again" in sent[2]["content"]
     assert sent[4]["content"] == text
 
 

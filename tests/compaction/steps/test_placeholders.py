@@ -36,7 +36,7 @@ def assert_true(line, sent, made, n):
     """Check what the placeholder `line` says of the call `n`, whose result is now `sent`, against what was returned."""
     name, path, text = made[n]
     later = made[n + 1 :]
-    if "returned the same output" in line:
+    if "returned this output again" in line:
         assert any(b == text and f"A later {a} call" in line for a, _, b in later)
     elif "characters removed" in line:
         assert figure(line, r": ([\d,]+) characters removed") == len(text)

@@ -36,6 +36,8 @@ def calls(*steps):
     ("bash", {"command": "printf x | tee -a out/x.log"}, ["out/x.log"]),
     ("str_replace_editor", {"command": "str_replace", "path": "a.c", "old_str": "x"}, ["a.c"]),
     ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
+    ("call", {"server": "fs", "tool_name": "write_file", "params": {"path": "/srv/a.md", "content": "x"}}, ["/srv/a.md"]),
+    ("use_mcp", {"tool": "shell", "arguments": {"command": "sed -i s/a/b/ c.py"}}, ["c.py"]),
     ("bash", {"command": 'sed -i s/a/b/ c.py && sed -i.bak "/x/d" d.py'}, ["c.py", "d.py"]),
 ])  # fmt: skip
 def test_changed_files_are_known_from_every_way_of_changing_them(name, given, files):
@@ -171,6 +173,34 @@ def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
     assert action.outcome == outcome
 
 
+@pytest.mark.parametrize(("name", "given", "kind", "what"), [
+    ("call", {"tool_name": "find_place", "params": {"near": "Rome"}}, "read", 'call(find_place {"near":"Rome"})'),
+    ("call", {"tool": "book", "args": {"room": 7}, "server": "x"}, "ran", 'call(book {"room":7,"server":"x"})'),
+    ("create_view", {"name": "list", "options": {"a": 1}}, "ran", 'create_view(list {"a":1})'),
+    ("call", {"tool": "sh", "arguments": {"command": "make x"}}, "ran", "make x"),
+    ("call", {"tool": "a", "one": {}, "two": {}}, "ran", 'call({"tool":"a","one":{},"two":{}})'),
+])  # fmt: skip
+def test_call_inside_a_gateways_call_is_the_action(name, given, kind, what):
+    (action,) = actions_of(calls((name, given, "ok")))
+    assert (action.kind, action.what) == (kind, what)
+
+
+def test_change_through_a_gateway_that_failed_says_why():
+    given = {"tool_name": "edit_file", "params": {"path": "a.md"}}
+    result = in_envelopes("Input validation error: 'hash' is missing", 2, is_printed=True, is_error=True)
+    (action,) = actions_of(calls(("call", given, result)))
+    assert (action.kind, action.failed, action.outcome) == ("changed", True, "Input validation error: 'hash' is missing")
+    code = "if (result.isError === true) {}\n" * 9 + '{"isError": true}\n' + "x = 1\n" * 90
+    (action,) = actions_of(calls(("edit_file", {"path": "a.md"}, code)))
+    assert not action.failed, "the flag is quoted code"
+
+
+@pytest.mark.parametrize("line", ["  20: },", '{"type": "text"},', "src/a/b.py", "const x = f("])
+def test_last_line_of_source_or_paths_is_no_ending(line):
+    (action,) = actions_of(calls(("bash", {"command": "make"}, "some words in lines\n" * 99 + line)))
+    assert action.outcome == ""
+
+
 def in_envelopes(text, levels, *, is_printed, is_error=False):
     """Return a result as servers wrap it: a field of JSON, in a string of JSON, in an object that a program prints."""
     for _ in range(levels):
@@ -304,6 +334,32 @@ def test_record_lists_only_last_runs_changes_and_plans():
     assert "- update_plan(new (pending))" in whole
 
 
+def test_run_is_left_out_if_a_later_one_repeats_it():
+    run = calls(
+        ("bash", {"command": "make lint 2>&1 | tail -5"}, "error: x"),
+        ("bash", {"command": "make slow"}, "error: y"),
+        ("bash", {"command": "make format && make lint && make test"}, "all good"),
+    )
+    assert record(run)[1:] == ['- make slow: "error: y"', '- make format && make lint && make test: "all good"']
+
+
+def test_record_says_what_was_read_and_looked_for():
+    run = calls(
+        ("bash", {"command": "git diff --cached"}, "+x"),
+        ("Read", {"file_path": "src/a.py"}, "x"),
+        ("glob", {"pattern": "**/*.md", "path": "/srv/project"}, "README.md"),
+        ("Read", {"file_path": "src/b.py"}, "x"),
+        ("Edit", {"file_path": "src/b.py"}, "ok"),
+    )
+    assert record(run)[2:] == ["Read:", "- git diff --cached", "- src/a.py", "- glob(/srv/project **/*.md)"]
+
+
+def test_calls_of_a_tool_without_an_ending_are_one_entry():
+    lists = "[\n" + '{"tool": "find"},\n' * 60 + "]"
+    run = calls(*(("route", {"query": f"part {n}"}, lists) for n in range(4)), ("pay", {"sum": 3}, "paid 3 to Ann"))
+    assert record(run)[1:] == ["- route(part 3) (x4)", '- pay({"sum":3}): "paid 3 to Ann"']
+
+
 def test_record_lists_each_commit_by_a_here_document():
     commits = [f"git commit -m \"$(cat <<'EOF'\nfix: part {n}\nEOF\n)\"" for n in range(2)]
     lines = record(calls(*(("bash", {"command": command}, "ok") for command in commits)))
@@ -336,12 +392,16 @@ def test_each_entry_stands_in_the_record_of_the_gap_that_it_is_from_and_the_newe
 @pytest.mark.parametrize(("said", "reports"), [
     ("All 27 courses have been created. Now the rooms:", "All 27 courses have been created."),
     ("All tests pass. Here's a summary:\n- 229 pass", "All tests pass. - 229 pass"),
+    ("Great! Now I need to make a page. I see it now. The build of a.py failed. ## Next\nDone", "The build of a.py failed."),
+    ("- fast\n- `slow`\nAll of it. Here's the summary:", "- fast; - `slow` All of it."),
+    ("You're right! I found 3 errors in it. Perfect! Let me see.", "I found 3 errors in it."),
+    ("现在让我看看。共有 3 个错误。然后:", "共有 3 个错误。"),
     ("Alle 12 Tests laufen. Jetzt baue ich das Paket.", "Alle 12 Tests laufen."),
     ("全部 12 个测试通过。现在构建:", "全部 12 个测试通过。"),
     ("Let me look.", ""),
 ])  # fmt: skip
 def test_record_keeps_outcomes_without_announcements(said, reports):
-    calling = "summary" not in said
+    calling = "summary:" not in said
     assert reported(said, calls=calling) == reports
 
 
