@@ -133,8 +133,10 @@ class Learned:
         """Add observations of a deployment; share with other workers those that change its statistics."""
         known, now = self._kept(deployment), time.time()
         news = {key: observation for key, observation in shown.items() if known.stats.gains(key, observation, now)}
+        if not news:
+            return
         known.stats = known.stats.merged(news, now)
-        if news and self._store.is_shared:
+        if self._store.is_shared:
             if not known.unwritten:
                 self._store.begun(self._write(deployment))
             known.unwritten.update(news)

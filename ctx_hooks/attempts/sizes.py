@@ -32,6 +32,9 @@ MOST_MEDIA_TOKENS = 4_200
 """More than any image costs beside its base64 text, 3,279."""
 MOST_VALUES, MOST_CHARS = 5_000, 1_000_000
 """About 3 ms of reading each, and at least the tokens of nearly all windows. A request with more is counted in a thread."""
+LEAST_MEDIA_CHARS = len("data:")
+MARKS = frozenset({"type", FLAGS_FIELD, *MEDIA_FIELDS})
+"""Fields of a mapping at which the bound looks more closely."""
 UNREAD = sys.maxsize // 2
 """More than the tokens of any window."""
 
@@ -62,17 +65,18 @@ def bound_of(
         for value in row:
             if isinstance(value, str):
                 chars += len(value)
-                media += may_be_payload(value)
-            elif isinstance(value, (list, tuple)):
-                held += len(value)
-                below += value
+                if len(value) >= LEAST_MEDIA_CHARS and may_be_payload(value):
+                    media += 1
             elif isinstance(value, MAPPINGS):
-                held += len(value)
-                kind = value.get("type")
-                media += (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value)
-                has_flags = has_flags or FLAGS_FIELD in value
                 below += value.values()
+                if not MARKS.isdisjoint(value):
+                    kind = value.get("type")
+                    media += (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value)
+                    has_flags = has_flags or FLAGS_FIELD in value
+            elif isinstance(value, (list, tuple)):
+                below += value
         row = below
+        held += len(below)
     try:
         # One by one: a text of 600 KB would be written into fresh memory, which takes longer than the writing.
         parts = [part for value in whole for part in (value if isinstance(value, (list, tuple)) else (value,))]

@@ -84,12 +84,10 @@ class Target:
 
 def of_attempt(call: Call, policies: Policies, attempt: int, requested: Target | None = None) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen; `requested` is that of the request before."""
-    if requested is not None and (requested.group, requested.deployment) == (
-        call.model_group,
-        deployment_key_of(call.deployment),
-    ):
-        return replace(requested, attempt=attempt, request_id=call.request_id, retried=is_proxy())
-    return of_call(call, policies, call.model_group, call.deployment, attempt=attempt, retried=is_proxy())
+    group, deployment = call.model_group, call.deployment
+    if requested is not None and requested.group == group and requested.deployment == deployment_key_of(deployment):
+        return replace(requested, attempt=attempt) if attempt else requested
+    return of_call(call, policies, group, deployment, attempt=attempt)
 
 
 def of_group(call: Call, policies: Policies, group: str = "") -> Target:
@@ -129,5 +127,5 @@ def of_call(call: Call, policies: Policies, group: str, deployment: Deployment, 
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     client = call.headers.get("user-agent", "").lower()
     waits = resolved.policy.compaction == "client_first" and client.startswith(COMPACTING_CLIENTS)
-    known = {"tenant": call.tenant, "waits": waits, "group": group}
+    known = {"tenant": call.tenant, "waits": waits, "group": group, "retried": is_proxy()}
     return of_deployment(deployment, resolved, call.request_id, **known, **of_attempt)

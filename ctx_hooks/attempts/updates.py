@@ -51,9 +51,9 @@ LARGEST_SHARE = 0.9
 
 def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> Shown:
     """Return the observations of an answer that arrived `now`, in epoch seconds."""
-    seen = stats.seen_by(attempt.to.tenant, now)
     shown: dict[Key, Observation] = {}
     if attempt.sent_tokens is not None and not attempt.uncounted.holds_any and _is_mostly_text(attempt):
+        seen = stats.seen_by(attempt.to.tenant, now)
         shown = {**_larger_limit(seen, attempt, now), **_ratio(seen, attempt, provider_tokens, now)}
     ratios = shown.get(("ratios", attempt.to.tenant))
     shown |= of_answered_retry(stats, attempt, now, ratios.values[0] if ratios else None)

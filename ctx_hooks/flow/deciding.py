@@ -56,7 +56,8 @@ class Deciding:
         `timings` gets the time of each phase.
         """
         timings = Timings() if timings is None else timings
-        previous = self.running.of(to.request_id).attempts.last(to)
+        attempts = self.running.open(to.request_id).attempts
+        previous = attempts.last(to)
         if previous is not None and to.attempt in (0, previous.to.attempt):
             # If LiteLLM translates a request, it calls twice, the second time without a retry's mark.
             if not previous.failed and previous.format != request.format:
@@ -74,15 +75,14 @@ class Deciding:
             if to.policy.mode == "observe":
                 attempt = sent_unchanged(request, attempt)
             if to.policy.mode == "observe" or not isinstance(decision, LeftToFallback):
-                self.running.open(to.request_id).attempts.sent(attempt)
+                attempts.sent(attempt)
         if to.attempt and isinstance(decision, Untouched):
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
         """Return the decision: by size if that is enough, by the last resort if the time is over or anything fails."""
-        refused = previous if to.attempt else None
-        undecided = Undecided(request, to, Limits(to.window, previous=refused), fits_by_size=False)
+        refused, limits = previous if to.attempt else None, None
         try:
             most_tokens = request.bound.tokens
             if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
@@ -98,16 +98,16 @@ class Deciding:
             async def decide(undecided: Undecided) -> Decided:
                 return by_size or await self._decided_in_time(undecided, most_tokens, timings)
 
-            if to.policy.addon_names:
-                left = await decide(undecided) if to.defers else None  # else an add-on may have a summary written
-                if left is None or not isinstance(left.decision, LeftToFallback):
-                    return await self.addons.decided(undecided, decide)
+            if not to.policy.addon_names:
+                return await decide(undecided)
+            left = await decide(undecided) if to.defers else None  # else an add-on may have a summary written
+            if left is not None and isinstance(left.decision, LeftToFallback):
                 return left
-            return await decide(undecided)
+            return await self.addons.decided(undecided, decide)
         except MalformedConversationError:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged there
-            return await self._by_last_resort(undecided, error)
+            return await self._by_last_resort(request, to, limits or Limits(to.window, previous=refused), error)
 
     async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
         request, to, limits, _ = undecided
@@ -118,15 +118,14 @@ class Deciding:
             return await off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-            return await self._by_last_resort(undecided)
+            return await self._by_last_resort(request, to, limits)
         except MalformedConversationError:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged there
-            return await self._by_last_resort(undecided, error)
+            return await self._by_last_resort(request, to, limits, error)
 
-    async def _by_last_resort(self, undecided: Undecided, fault: Exception | None = None) -> Decided:
+    async def _by_last_resort(self, request: Request, to: Target, limits: Limits, fault: Exception | None = None) -> Decided:
         """Return the decision to drop the oldest turns, after a failure or at the deadline: it needs less of our code."""
-        request, to, limits, _ = undecided
         reason = TOOK_TOO_LONG if fault is None else f"failed: {type(fault).__name__}"
         try:
             work = partial(engine.decide_by_last_resort, request, to, limits, reason)

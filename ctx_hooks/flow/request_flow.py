@@ -19,7 +19,14 @@ from ctx_hooks.flow.recorder import Recorder
 from ctx_hooks.flow.running import Running
 from ctx_hooks.formats import RESPONSES
 from ctx_hooks.formats.wire_format import without_flags
-from ctx_hooks.litellm_compat.call import Call, DeploymentName, passed_pre_call_hook, request_id_of, with_request_id
+from ctx_hooks.litellm_compat.call import (
+    Call,
+    DeploymentName,
+    passed_pre_call_hook,
+    request_id_of,
+    with_id_of,
+    with_request_id,
+)
 from ctx_hooks.litellm_compat.deployments import checks_before_deployment, compacts_itself, shared_cache
 from ctx_hooks.litellm_compat.errors import (
     as_overflow,
@@ -60,16 +67,17 @@ class RequestFlow:
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries configured, and fitted if the Router itself would refuse it."""
+        request.call.renew_id()
         group = target.of_group(request.call, self.policies)
         if group.ignored:
             self.recorder.ignored(request.call, group)
         if group.policy.mode == "off":
             return without_request_key(request.fields)
-        fields = without_request_key(with_request_id(request.fields, request.call))
+        fields = without_request_key(with_id_of(request.call))
         if group.policy.addon_names:
             fields = dict((await self.addons.begun(request.with_fields(fields), group)).fields)
         first = group.policy.fallbacks == "first"
-        state = self.running.open(request_id_of(fields))
+        state = self.running.open(group.request_id)
         state.requested, state.fallbacks = group, fallback_groups(fields) if first else ()
         if group.policy.mode == "observe":
             return fields
@@ -95,7 +103,7 @@ class RequestFlow:
         """Return a request fitted to its group, if the Router would refuse it before it chooses a deployment."""
         if not checks_before_deployment():
             return dict(request.fields)
-        to = replace(group or target.of_group(request.call, self.policies), request_id=request.call.request_id, checked=True)
+        to = replace(group or target.of_group(request.call, self.policies), checked=True)
         fitted = await self.before_attempt(request, to)
         state = self.running.of(to.request_id)
         if state.decided is not None and (attempt := state.attempts.last()) is not None:
@@ -111,7 +119,7 @@ class RequestFlow:
         group = target.of_group(Call(fields), self.policies, Call(fields).model_group)
         if request is None or group.policy.mode == "off" or not group.policy.addon_names:
             return dict(fields), False
-        begun = await self.addons.begun(request.with_fields(with_request_id(fields, request.call)), group)
+        begun = await self.addons.begun(request.with_fields(with_request_id(fields)), group)
         sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
         if not is_answered:
             sent["litellm_metadata"] = fields.get("litellm_metadata")

@@ -201,11 +201,13 @@ class Running:
         if not request_id:
             return RequestState()
         with self._lock:
-            state = self._states.setdefault(request_id, RequestState())
+            state = self._states.get(request_id)
+            if state is None:
+                state = self._states[request_id] = RequestState()
+                if len(self._states) > RUNNING_REQUESTS:
+                    _, oldest = self._states.popitem(last=False)
+                    self._holding.pop(oldest, None)
             self._states.move_to_end(request_id)
-            if len(self._states) > RUNNING_REQUESTS:
-                _, oldest = self._states.popitem(last=False)
-                self._holding.pop(oldest, None)
             return state
 
     def of(self, request_id: str) -> RequestState:

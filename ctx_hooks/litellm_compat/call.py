@@ -5,7 +5,7 @@ A caller may set LiteLLM's call id, and several concurrent requests may have the
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
@@ -66,27 +66,54 @@ class Call:
         came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it.
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" if it has none.
-        deployment: the Router's choice, from the Router's own metadata: a request body could name another.
-        named_deployment: the same by its names, in a record from its `litellm_params`: attempts may share the metadata.
-        model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
-        is_for_summary: whether it asks a model for a summary, and so is never compacted by one.
-        span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.fields, model = fields, str(fields.get("model") or "")
-        self.came_over_google_route, self.metadata, self.auth, chosen = _metadata_in(fields)
-        recorded = mapping_or_empty(fields.get("litellm_params"))
+        self.fields = fields
+        self.came_over_google_route, self.metadata, self.auth, self._chosen = _metadata_in(fields)
         self.request_id = request_id_of(fields)
-        self.deployment = Deployment(model, mapping_or_empty(chosen.get("model_info")))
+
+    def renew_id(self) -> None:
+        """Give the request a new id, which begins with the digits of its session."""
+        self.request_id = f"{SECRET}-{self.session_digits}{secrets.token_hex(16)}"
+
+    @property
+    def deployment(self) -> Deployment:
+        """The Router's choice, from the Router's own metadata: a request body could name another."""
+        return Deployment(str(self.fields.get("model") or ""), mapping_or_empty(self._chosen.get("model_info")))
+
+    @property
+    def named_deployment(self) -> DeploymentName:
+        """The same by its names, in a record from its `litellm_params`: attempts may share the metadata."""
+        recorded = mapping_or_empty(self.fields.get("litellm_params"))
         logged = mapping_or_empty(recorded and (recorded.get("model_info") or chosen_by_router(recorded)))
-        self.named_deployment = Deployment(model, logged).name if logged else self.deployment.name
-        self.is_routed = bool(chosen.get("model_group"))
-        self.model_group = str(chosen.get("model_group") or model)
-        self.is_for_summary = SUMMARY_MARK.items() <= self.metadata.items()
-        self.call_type = str(getattr(fields.get("litellm_logging_obj"), "call_type", ""))
+        return replace(self.deployment, model_info=logged).name if logged else self.deployment.name
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether the Router has noted a model group for it."""
+        return bool(self._chosen.get("model_group"))
+
+    @property
+    def model_group(self) -> str:
+        """The attempt's group; the model's name without a Router. Before the Router sets it, a caller can."""
+        return str(self._chosen.get("model_group") or self.fields.get("model") or "")
+
+    @property
+    def is_for_summary(self) -> bool:
+        """Whether it asks a model for a summary, and so is never compacted by one."""
+        return SUMMARY_MARK.items() <= self.metadata.items()
+
+    @property
+    def call_type(self) -> str:
+        """LiteLLM's name of the called function, "" before its log exists."""
+        return str(getattr(self.fields.get("litellm_logging_obj"), "call_type", ""))
+
+    @property
+    def span(self) -> Any:
+        """LiteLLM's OpenTelemetry span of the request, None if it does not trace it."""
         span = self.metadata.get("litellm_parent_otel_span")
-        self.span: Any = span if callable(getattr(span, "add_event", None)) else None
+        return span if span is not None and callable(getattr(span, "add_event", None)) else None
 
     @cached_property
     def headers(self) -> Mapping[str, str]:
@@ -164,9 +191,10 @@ def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], An
     """
     url = mapping_or_empty(fields.get("proxy_server_request")).get("url")
     is_google = isinstance(url, str) and url.split("?", 1)[0].endswith(METHODS)
-    routers, others = map(mapping_or_empty, (fields.get("litellm_metadata"), fields.get("metadata")))
-    found = filter(None, (others, routers) if is_google else (routers, others))
-    own: Mapping[str, Any] = max(found, key=_is_own, default={})
+    routers, others = mapping_or_empty(fields.get("litellm_metadata")), mapping_or_empty(fields.get("metadata"))
+    own, second = (others, routers) if is_google else (routers, others)
+    if not own or (second and _is_own(second) > _is_own(own)):
+        own = second
     auth = own.get("user_api_key_auth")
     return is_google, own, auth if isinstance(auth, BaseModel) else None, routers if is_google and routers else own
 
@@ -178,28 +206,34 @@ def _is_own(metadata: Mapping[str, Any]) -> tuple[bool, bool]:
 
 def request_id_of(fields: Mapping[str, Any]) -> str:
     """Return this process's id of a call's request, "" if there is none or a caller has chosen it."""
-    for holder in map(mapping_or_empty, (fields, fields.get("litellm_params"))):
-        for metadata in (holder.get("litellm_metadata"), holder.get("metadata")):
-            found = mapping_or_empty(metadata).get(REQUEST_ID)
+    for holder in (fields, mapping_or_empty(fields.get("litellm_params"))):
+        for name in ("litellm_metadata", "metadata"):
+            found = mapping_or_empty(holder.get(name)).get(REQUEST_ID)
             if isinstance(found, str) and found.startswith(SECRET):
                 return found
     return ""
 
 
-def with_request_id(fields: Mapping[str, Any], call: Call | None = None) -> dict[str, Any]:
-    """Return the fields of a request, or its `call`, with a new id in LiteLLM's own metadata, which replaces any other.
+def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request with a new id."""
+    call = Call(fields)
+    call.renew_id()
+    return with_id_of(call)
+
+
+def with_id_of(call: Call) -> dict[str, Any]:
+    """Return the fields of a call with its id in LiteLLM's own metadata, in place of any other.
 
     The mapping is changed in place: if a request fails, the proxy reads it again. On `/cursor/chat/completions` the proxy
     writes to `metadata` for a request of the Responses API too, where the Router writes to `litellm_metadata`, and the
     provider gets `metadata`: there the Router's is a copy.
     """
-    call = call or Call(fields)
-    found = call.metadata
+    fields, found = call.fields, call.metadata
     is_providers = call.call_type == "aresponses"
     name = "litellm_metadata" if is_providers or (found and fields.get("litellm_metadata") is found) else "metadata"
     metadata = fields.get(name, dict(found) if is_providers else None)
     own = metadata if isinstance(metadata, dict) else {}
-    own[REQUEST_ID] = _new_id(call)
+    own[REQUEST_ID] = call.request_id
     return {**fields, name: own}
 
 
@@ -208,7 +242,9 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
     if is_proxy() or request_id_of(fields):
         return fields
     name = "metadata" if fmt == CHAT and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
-    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: _new_id(Call(fields))}}
+    call = Call(fields)
+    call.renew_id()
+    return {**fields, name: {**mapping_or_empty(fields.get(name)), REQUEST_ID: call.request_id}}
 
 
 def passed_pre_call_hook(call: Call) -> bool:
@@ -216,13 +252,14 @@ def passed_pre_call_hook(call: Call) -> bool:
     return not is_proxy() or bool(call.request_id)
 
 
-def _new_id(call: Call) -> str:
-    return f"{SECRET}-{call.session_digits}{secrets.token_hex(16)}"
-
-
 def key_id_of(key: str) -> str:
     """Return LiteLLM's id of a virtual key, which requests carry; an id is returned unchanged."""
     return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
+
+
+def own_metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return LiteLLM's own metadata of a call."""
+    return _metadata_in(fields)[1]
 
 
 def chosen_by_router(fields: Mapping[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """LiteLLM's exceptions for provider errors, this plugin's own, and the handling of all others."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -19,23 +19,30 @@ LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
 
 
-@contextmanager
-def failing_open(consequence: str) -> Iterator[None]:
+class failing_open:  # noqa: N801 - read as a function, as `contextlib.suppress`
     """Log any exception of the block and its consequence, as `forwards the request unchanged`, and continue after it.
 
     Raises:
         HTTPException: the answer to a request for a window that the operator does not serve.
         ContextWindowExceededError: a retry that is not sent.
     """
-    try:
-        yield
-    except Exception as error:
+
+    def __init__(self, consequence: str) -> None:
+        self._consequence = consequence
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
         import litellm  # noqa: PLC0415 - in the proxy it is loaded; `ctx-hooks explain` does without
         from fastapi import HTTPException  # noqa: PLC0415
 
         if isinstance(error, (HTTPException, litellm.ContextWindowExceededError)):
-            raise
-        note_fault(consequence, error)
+            return False
+        note_fault(self._consequence, error)
+        return True
 
 
 def note_fault(consequence: str, error: Exception) -> None:

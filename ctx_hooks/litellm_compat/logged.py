@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
+from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, own_metadata
 from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools, was_cut_short
@@ -57,7 +57,7 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
     if isinstance(payload, dict):
         holders.append(payload["metadata"])
         payload["request_tags"] = list(dict.fromkeys([*(payload.get("request_tags") or ()), *tags]))
-    noted = mapping_or_empty(Call(recorded).metadata.get(LOGGED))
+    noted = mapping_or_empty(own_metadata(recorded).get(LOGGED))
     known = noted.get(REQUEST_KEY)
     value = {**noted, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}
     for holder in holders:

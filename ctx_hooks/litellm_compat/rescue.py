@@ -72,7 +72,8 @@ def _configured(data: Mapping[str, Any]) -> tuple[Sequence[Any], Sequence[Any], 
         # The Router reads no list with the switch. So it is off, and every list is there and empty: else the operator's.
         return [], [], {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []}
     # The proxy merges the settings of the key or its team into a request after this hook, if the request has none.
-    asked = {**mapping_or_empty(data.get("router_settings_override")), **data}
+    settings = mapping_or_empty(data.get("router_settings_override"))
+    asked = {**settings, **data} if settings else data
     callers = listed(asked.get("fallbacks"))
     own = listed(asked.get("context_window_fallbacks")) or listed(router_has("context_window_fallbacks"))
     if callers and all(map(_group_of, callers)):

@@ -2,8 +2,6 @@
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 COMPRESSION_SECONDS = 10.0
 """A request that takes longer to compress loses its oldest turns instead. The wait for a thread counts."""
@@ -45,11 +43,20 @@ def compression_deadline() -> Deadline:
 class Timings(dict[str, float]):
     """The milliseconds of each phase so far; a phase that is entered again adds up."""
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> "_Phase":
         """Add the time of the block to a phase, even if the block fails."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self[name] = self.get(name, 0.0) + (time.perf_counter() - started) * 1e3
+        return _Phase(self, name)
+
+
+class _Phase:
+    __slots__ = ("_name", "_started", "_timings")
+
+    def __init__(self, timings: Timings, name: str) -> None:
+        self._timings, self._name = timings, name
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        before = self._timings.get(self._name, 0.0)
+        self._timings[self._name] = before + (time.perf_counter() - self._started) * 1e3

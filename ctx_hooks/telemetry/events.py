@@ -152,6 +152,16 @@ class AnswerEvent(RequestEvent):
     dollars_saved: float | None
     rereads: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def cached_tokens(self) -> ProviderTokens | None:
+        """The billed input that a prompt cache served; None without a bill."""
+        return None if self.billed is None else self.billed.cached_tokens
+
+    @property
+    def uncached_tokens(self) -> ProviderTokens | None:
+        """All other billed input."""
+        return None if self.billed is None else self.billed.uncached_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class FailureEvent(RequestEvent):

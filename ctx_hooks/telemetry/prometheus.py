@@ -1,9 +1,10 @@
 """The metrics of events, beside LiteLLM's own Prometheus metrics, whose labels they share, with "None" for no value."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ctx_hooks.runtime.warnings import one_line
@@ -19,8 +20,8 @@ LONG_ID = re.compile(r"^([0-9a-f]{8})[0-9a-f]{56}(?=:)")
 MOST_NAMED = 1_000
 """Callers and deployments with series of their own, of 0.7 KB, in each process; further ones are "other". A named caller's
 figures are complete, and sums over all stay right."""
-MOST_SERIES = 20_000
-"""Of these the way from an event's values to the series is kept: the client takes three times as long to find it."""
+MOST_PLACES = 5_000
+"""Different labels of events whose series are kept at hand: the client takes three times as long to find a series."""
 SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Buckets from a small request, decided in 0.1 ms, to the time limit."""
 ADDS = {"counter": "inc", "gauge": "set", "histogram": "observe"}
@@ -28,19 +29,19 @@ ADDS = {"counter": "inc", "gauge": "set", "histogram": "observe"}
 
 
 class Names(NamedTuple):
-    """Labels whose values callers or operators choose, and what takes the values out of an event."""
+    """Labels whose values callers or operators choose, and the fields of an event with the values."""
 
     labels: tuple[str, ...]
-    values: Callable[[Any], tuple[str, ...]]
+    fields: tuple[str, ...]
 
 
-NO_NAMES = Names((), lambda _: ())
+NO_NAMES = Names((), ())
 CALLER = Names(
     ("requested_model", "team", "team_alias", "api_key_alias"),
-    lambda event: (event.call.model_group, event.call.team_id, event.call.team_alias, event.call.key_alias),
+    ("call.model_group", "call.team_id", "call.team_alias", "call.key_alias"),
 )
-CHOSEN = Names(("deployment",), lambda event: (event.call.deployment,))
-LEARNED = Names(("deployment",), lambda event: (event.deployment,))
+CHOSEN = Names(("deployment",), ("call.deployment",))
+LEARNED = Names(("deployment",), ("deployment",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,15 @@ class Metric:
         """The names of all labels, in order."""
         return (*self.fields, *self.names.labels, *filter(None, [self.key]))
 
-    def figures(self, event: Any) -> Iterator[tuple[str, float]]:
-        """Yield what an event adds, each with its key in a mapping, else ""."""
-        found = reduce(lambda value, name: getattr(value, name, None), self.figure.split("."), event)
-        for key, value in found.items() if isinstance(found, Mapping) else [("", found)]:
-            figure = 1 if value and isinstance(value, str) else value
-            if figure not in (None, "") and (self.kind != "counter" or figure * self.scale >= 0):
-                yield key, figure * self.scale
+    def figures(self, event: Any) -> list[tuple[str, float]]:
+        """Return what an event adds, each with its key in a mapping, else ""."""
+        found = getattr(event, self.figure)
+        if found is None or found == "":
+            return []
+        if isinstance(found, dict):
+            return [(key, value * self.scale) for key, value in found.items()]
+        figure = 1 if isinstance(found, str) else found * self.scale
+        return [] if figure < 0 and self.kind == "counter" else [("", figure)]
 
 
 counter, gauge, histogram = partial(Metric, "counter"), partial(Metric, "gauge"), partial(Metric, "histogram")
@@ -91,8 +94,8 @@ METRICS: Mapping[str, tuple[Metric, ...]] = {
         of_caller("spent_provider_tokens", "Input tokens that bills were raised by", "provider_tokens_saved", scale=-1.0),
         of_caller("saved_dollars", "Dollars that bills were lowered by", "dollars_saved"),
         of_caller("spent_dollars", "Dollars that bills were raised by", "dollars_saved", scale=-1.0),
-        of_caller("cached_prompt_tokens", "Billed input tokens that a prompt cache served", "billed.cached_tokens"),
-        of_caller("uncached_prompt_tokens", "All other billed input tokens", "billed.uncached_tokens"),
+        of_caller("cached_prompt_tokens", "Billed input tokens that a prompt cache served", "cached_tokens"),
+        of_caller("uncached_prompt_tokens", "All other billed input tokens", "uncached_tokens"),
         of_caller("rereads", "Calls made again whose earlier result was removed or shortened", "rereads"),
     ),
     "failure": (REQUESTS,),
@@ -134,22 +137,32 @@ class Metrics:
             for name, metric in metrics.items()
         }
         self._known: dict[Names, dict[tuple[str, ...], tuple[str, ...]]] = {}
-        self._series: dict[tuple[str, ...], Callable[[float], object]] = {}
-        self.listeners: dict[str, Listener] = dict.fromkeys(METRICS, self._record)
+        self._places: dict[Any, dict[tuple[str, str], Callable[[float], object]]] = {}
+        self.listeners: dict[str, Listener] = {name: partial(self._record, _place_of(name)) for name in METRICS}
 
-    def _record(self, event: Any) -> None:
+    def _record(self, place_of: Callable[[Any], Any], event: Any) -> None:
+        place = place_of(event)
+        if place not in self._places:
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            self._places[place] = {}
+        series = self._places[place]
         for metric in METRICS[event.name]:
-            own = [getattr(event, name) for name in metric.fields]
-            names = metric.names.values(event)
             for key, figure in metric.figures(event):
-                keys = [key] if metric.key else []
-                place = (metric.name, *own, *names, *keys)
-                if place not in self._series:
-                    series = self._made[metric.name].labels(*own, *self._shown(metric.names, names), *keys)
-                    if len(self._series) >= MOST_SERIES:
-                        self._series.clear()
-                    self._series[place] = getattr(series, ADDS[metric.kind])
-                self._series[place](figure)
+                add = series.get((metric.name, key))
+                if add is None:
+                    add = series[metric.name, key] = self._add(metric, key, event)
+                elif not figure and metric.kind == "counter":
+                    continue  # most figures of a request that fits are 0
+                add(figure)
+
+    def _add(self, metric: Metric, key: str, event: Any) -> Callable[[float], object]:
+        """Return the method that adds to a metric under the labels of an event and a key of its figure."""
+        own = [getattr(event, name) for name in metric.fields]
+        names = self._shown(metric.names, tuple(attrgetter(name)(event) for name in metric.names.fields))
+        series = self._made[metric.name].labels(*own, *names, *([key] if metric.key else []))
+        found: Callable[[float], object] = getattr(series, ADDS[metric.kind])
+        return found
 
     def _shown(self, labels: Names, values: tuple[str, ...]) -> tuple[str, ...]:
         """Return the values of labels, each one printable line; "other" if MOST_NAMED others have series of their own."""
@@ -159,6 +172,12 @@ class Metrics:
         if values not in known:
             known[values] = tuple(one_line(LONG_ID.sub(r"\1", name), LONGEST_NAME_CHARS) or str(None) for name in values)
         return known[values]
+
+
+def _place_of(event: str) -> Callable[[Any], Any]:
+    """Return the function that takes the values of all labels out of an event of that name."""
+    fields = (name for metric in METRICS[event] for name in (*metric.fields, *metric.names.fields))
+    return attrgetter("name", *dict.fromkeys(fields))
 
 
 @cache
