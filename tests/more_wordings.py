@@ -39,8 +39,8 @@ MORE = {
     "vllm": Wording(
         "The decoder prompt (length {input}) is longer than the maximum model length of {limit}.", body=_vllm,
     ),
-    "sglang_stream": Wording(
-        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).", body=_vllm, in_stream=True,
+    "sglang": Wording(
+        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).", body=_vllm,
     ),
     "llamacpp": Wording(
         "request ({input} tokens) exceeds the available context size ({limit} tokens), try increasing it",

@@ -15,7 +15,7 @@ from itertools import count, pairwise
 from typing import Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.provider import Payload, Protocol
 from ctx_hooks.testing.streams import new_id
 
@@ -89,19 +89,8 @@ def _invoke_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> 
         yield _event("chunk", {"bytes": base64.b64encode(json.dumps(told).encode()).decode()})
 
 
-def _failed_converse(_payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
-    if settings.refused_after_opening:
-        yield _event("messageStart", {"role": "assistant"})
-    yield _exception(body)
-
-
 def _event(kind: str, payload: Any) -> bytes:
     return _framed({":message-type": "event", ":event-type": kind}, payload)
-
-
-def _exception(payload: Any) -> bytes:
-    """Return a message that ends the stream with an error."""
-    return _framed({":message-type": "exception", ":exception-type": "validationException"}, payload)
 
 
 def _framed(headers: Mapping[str, str], payload: Any) -> bytes:
@@ -133,7 +122,6 @@ CONVERSE = Protocol(
     refused=lambda message: {"message": message},
     whole=_whole_converse,
     stream=_converse_events,
-    failed=_failed_converse,
     media_type="application/vnd.amazon.eventstream",
 )
 INVOKE = replace(
@@ -143,7 +131,6 @@ INVOKE = replace(
     violations=_broken_invoke,
     whole=None,
     stream=_invoke_events,
-    failed=lambda _payload, body, _settings: [_exception(body)],
 )
 COHERES_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "max_tokens", "stream", "temperature"})
 
@@ -255,7 +242,21 @@ OLLAMA = Protocol(
     refused=lambda message: {"error": message},
     whole=lambda payload, reply, tokens, _cached: _said_by_ollama(payload, reply.text, tokens),
     stream=_ollama_lines,
-    failed=lambda _payload, body, _settings: [_json_line(body)],
     media_type="application/x-ndjson",
 )
 PROTOCOLS = (CONVERSE, INVOKE, COHERE, MISTRAL, OLLAMA)
+_EXCEPTION = _framed(
+    {":message-type": "exception", ":exception-type": "validationException"},
+    {"message": "Input is too long for requested model."},
+)
+_OPENED = _event("messageStart", {"role": "assistant"}) + _EXCEPTION
+_ERROR = f"data: {json.dumps({'error': {'message': 'MESSAGE', 'type': 'invalid_request_error', 'code': '3051'}})}\n\n"
+_BEGUN = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "served"}
+_ROLE = json.dumps({**_BEGUN, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
+REFUSED_IN_STREAM = {
+    "bedrock-converse": (_EXCEPTION.decode("latin-1"), _OPENED.decode("latin-1")),
+    "bedrock-invoke": (_EXCEPTION.decode("latin-1"),),
+    "mistral": (_ERROR, f"data: {_ROLE}\n\n{_ERROR}"),
+    "ollama": (_json_line({"error": "MESSAGE"}),),
+}
+"""Refusals inside a stream, in forms that LiteLLM reads: at once, and behind the stream's opening."""

@@ -176,7 +176,7 @@ MOST_BYTES = 64_000
 def _send(original: Any, ends: EndsOf) -> Any:
     """Give an error that a provider sends with status 200 the status of an error: LiteLLM would end the stream empty.
 
-    Events that LiteLLM reads as an error, or that the client's own protocol has, stay.
+    Error events of the client's own protocol stay, except overflows.
     """
 
     async def send(self: Any, request: Any, **kwargs: Any) -> Any:
@@ -187,7 +187,7 @@ def _send(original: Any, ends: EndsOf) -> Any:
                 if error is not None and ends().mode(Call(fields)) == "enforce":
                     is_overflow = overflow_of(error) is not None
                     is_sent = "event-stream" in response.headers.get("content-type", "")
-                    if not (is_sent and error.is_known_form(is_overflow=is_overflow)):
+                    if is_overflow or not (is_sent and error.is_typed):
                         status, body = refusal_of(error, is_overflow=is_overflow)
                         await close(response)
                         return type(response)(status, json=body, request=request)

@@ -43,11 +43,10 @@ class StreamedError(Exception):
         super().__init__(json.dumps(body, default=str))
         self.body = body
 
-    def is_known_form(self, *, is_overflow: bool) -> bool:
-        """Whether it stays: an overflow in a form that LiteLLM passes on, or another error that clients read."""
-        is_typed = self.body.get("type") in FAILED
-        is_nested = any(isinstance(self.body.get(name), Mapping) for name in ("error", "response"))
-        return is_nested and (is_typed or list(self.body) == ["error"]) if is_overflow else is_typed
+    @property
+    def is_typed(self) -> bool:
+        """Whether it is an error event of the client's own protocol."""
+        return self.body.get("type") in FAILED
 
 
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:

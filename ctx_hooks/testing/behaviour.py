@@ -40,8 +40,6 @@ class Wording:
     status: int = 400
     code: str | None = None
     body: Callable[[str, str | None], Any] | None = None
-    in_stream: bool = False
-    """Whether a streamed request gets it as an error event inside a 200 answer."""
 
 
 WORDINGS: dict[str, Wording] = {
@@ -76,10 +74,6 @@ def error_body(wording: Wording, route: str, **figures: int) -> tuple[str, Any]:
 
 Script = Callable[[Format, Mapping[str, Any], int], "Reply"]
 """Called with the format, the payload, and the number of requests of the same conversation that were answered before."""
-
-StreamedForm = Literal["wording", "nested", "flat", "failed"]
-"""How a streamed request is refused: as the wording says, by an event with a nested error, by an event with the error's
-fields beside its type (only Responses), or by a failed response (only Responses)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +110,8 @@ class ProviderSettings:
         wording: the name in `WORDINGS` of the refusal's text.
         held_models: models whose requests get no answer; their record says if the sender `left`.
         failing_models: models whose requests are answered 500.
-        refused_form: any form but `wording` refuses a streamed request inside a 200 answer.
-        refused_after_opening: whether such a refusal comes after the events that open a stream.
-        refused_body: a refusal's body, sent with status 200: events or JSON, with `MESSAGE` for its text; "" for none.
+        refused_body: a refusal's body, sent with status 200, with `MESSAGE` for its text: JSON, events, or the bytes of a
+            protocol as Latin-1; "" for none.
         strict: whether requests that break a message rule are refused.
     """
 
@@ -130,8 +123,6 @@ class ProviderSettings:
     wording: str = "openai"
     held_models: Sequence[str] = ()
     failing_models: Sequence[str] = ()
-    refused_form: StreamedForm = "wording"
-    refused_after_opening: bool = False
     refused_body: str = ""
     strict: bool = True
 

@@ -42,7 +42,7 @@ class Protocol:
 
     `read` makes a payload of the format from a request's body and path. `violations` yields an error text for each own rule
     that body and headers break. `refused` makes an error's body from its text, by default as the wording does. `whole` and
-    `stream` answer a payload with a reply, the input tokens and the cached ones among them; `failed` streams an error's body.
+    `stream` answer a payload with a reply, the input tokens and the cached ones among them.
     """
 
     paths: tuple[str, ...]
@@ -52,7 +52,6 @@ class Protocol:
     refused: Callable[[str], Any] | None = None
     whole: Callable[[Payload, Reply, int, int], Any] | None = None
     stream: Callable[[Payload, Reply, int, int], Sent] | None = None
-    failed: Callable[[Payload, Any, ProviderSettings], Sent] | None = None
     media_type: str = "text/event-stream"
 
 
@@ -141,12 +140,13 @@ async def _answer(protocol: Protocol, state: _State, script: Script | None, requ
         return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, 500)
     own = list(protocol.violations(received, request.headers))
     if (refusal := _refusal(protocol, own, payload, counted, used)) is not None:
-        status, message, body, in_stream = refusal
+        status, message, body = refusal
         record.update(status=status, error=message)
-        if in_stream and payload.get("stream"):
-            failed = (protocol.failed or partial(streams.error_stream, fmt))(payload, body, used)
-            return StreamingResponse(failed, media_type=protocol.media_type)
-        return Response(body, 200) if isinstance(body, str) else JSONResponse(body, status)
+        if not used.refused_body:
+            return JSONResponse(body, status)
+        raw = used.refused_body.replace("MESSAGE", json.dumps(message)[1:-1])
+        is_json = raw.startswith(("{", "["))
+        return Response(raw.encode("latin-1"), 200, media_type="application/json" if is_json else protocol.media_type)
     key = _conversation_key(fmt, payload)
     before = state.answered.get(key, 0)
     state.answered[key] = before + 1
@@ -194,7 +194,7 @@ def _window(payload: Mapping[str, Any], settings: ProviderSettings) -> int:
 
 def _refusal(
     protocol: Protocol, own_violations: list[str], payload: Mapping[str, Any], counted: int, settings: ProviderSettings
-) -> tuple[int, str, Any, bool] | None:
+) -> tuple[int, str, Any] | None:
     unknown, output, cap = payload.get("previous_response_id"), _max_tokens(payload) or 0, settings.max_output_tokens
     broken = [*own_violations, *violations(protocol.fmt, payload)] if settings.strict else []
     if unknown:
@@ -207,17 +207,14 @@ def _refusal(
     else:
         text, code = "", ""
     if text:
-        return 400, *_error_body(protocol, Wording(text, code=code)), False
+        return 400, *_error_body(protocol, Wording(text, code=code))
     window = _window(payload, settings)
     total = counted + (output if settings.counts_output else 0)
     if total <= window:
         return None
     found = WORDINGS[settings.wording]
     figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
-    in_stream = found.in_stream or settings.refused_form != "wording"
-    message, body = _error_body(protocol, found, **figures)
-    raw = settings.refused_body.replace("MESSAGE", json.dumps(message)[1:-1])
-    return found.status, message, raw or body, in_stream
+    return found.status, *_error_body(protocol, found, **figures)
 
 
 def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[str, Any]:

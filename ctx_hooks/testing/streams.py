@@ -1,11 +1,11 @@
 """Answers of the four formats, whole and as server-sent events, in the shapes of the real APIs."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from uuid import uuid4
 
-from ctx_hooks.testing.behaviour import Format, ProviderSettings, Reply, StreamedForm
+from ctx_hooks.testing.behaviour import Format, Reply
 from ctx_hooks.testing.rules import sign
 
 Event = dict[str, Any]
@@ -51,7 +51,7 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
     }
     repeated = {name: payload[name] for name in REPEATED if name in payload}
     output = _items(reply, shows_encrypted=ENCRYPTED in (payload.get("include") or ()))
-    return {**_response(payload, "completed"), **repeated, "output": output, "usage": usage}
+    return {**_response(payload), **repeated, "output": output, "usage": usage}
 
 
 async def stream(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> AsyncIterator[str]:
@@ -69,40 +69,10 @@ async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
         yield sse(event)
 
 
-async def error_stream(fmt: Format, payload: Mapping[str, Any], body: Any, settings: ProviderSettings) -> AsyncIterator[str]:
-    """Yield an error event as the only one of a 200 answer, or after its opening events."""
-    error = body.get("error", body) if isinstance(body, dict) else body
-    opening = _opening(fmt, payload) if settings.refused_after_opening else []
-    for event in (*opening, _error_event(fmt, payload, error, settings.refused_form)):
-        yield sse(event)
-
-
 def sse(event: Mapping[str, Any]) -> str:
     """Return the event as it is sent; chunks of chat and Google have no type for its name."""
     head = f"event: {event['type']}\n" if "type" in event else ""
     return f"{head}data: {json.dumps(event)}\n\n"
-
-
-def _opening(fmt: Format, payload: Mapping[str, Any]) -> list[Event]:
-    """Return the events that come before the content of a streamed answer; Google's first chunk has content."""
-    if fmt == "anthropic":
-        return [{"type": "message_start", "message": _anthropic_message(payload, 1, 0)}, {"type": "ping"}]
-    if fmt == "openai-responses":
-        return _numbered({"type": f"response.{kind}", "response": _response(payload, "in_progress")} for kind in OPENING)
-    return [] if fmt == "gemini" else [_chat_chunk(_chat_head(payload), {"role": "assistant", "content": ""})]
-
-
-def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: StreamedForm) -> Event:
-    if fmt == "gemini":
-        return {"error": error}
-    if fmt == "openai-chat":
-        return {"object": "error", **error} if form == "flat" else {"error": error}
-    if fmt == "openai-responses" and form == "failed":
-        said = {"code": error.get("code"), "message": error.get("message")}
-        return {"type": "response.failed", "response": {**_response(payload, "failed"), "error": said}}
-    if fmt == "openai-responses" and form == "flat":
-        return {"type": "error", "sequence_number": 2, **{name: error.get(name) for name in ("code", "message", "param")}}
-    return {"type": "error", "sequence_number": 2, "error": error}
 
 
 def _pieces(text: str) -> list[str]:
@@ -200,10 +170,16 @@ def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cach
     return [*events, {"type": "message_stop"}]
 
 
-def _response(payload: Mapping[str, Any], status: str) -> Event:
-    """Return a response without items; LiteLLM's types demand all these fields."""
+def _response(payload: Mapping[str, Any]) -> Event:
+    """Return a completed response without items; LiteLLM's types demand all these fields."""
     empty = dict.fromkeys(("error", "incomplete_details", "instructions"))
-    head = {"id": new_id("resp"), "object": "response", "created_at": 1, "status": status, "model": payload.get("model")}
+    head = {
+        "id": new_id("resp"),
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": payload.get("model"),
+    }
     tools = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return {**head, "output": [], **tools, **empty, "metadata": {}, "temperature": 1.0, "top_p": 1.0}
 
@@ -227,8 +203,6 @@ def _items(reply: Reply, *, shows_encrypted: bool) -> list[Event]:
     return items
 
 
-OPENING = ("created", "in_progress")
-"""The first two events of a response."""
 CONTENTS = {
     "function_call": ("function_call_arguments", "arguments", _pieces, "", ""),
     "reasoning": ("reasoning_summary_text", "summary", _pieces, "summary_index", "reasoning_summary_part"),
@@ -241,16 +215,11 @@ def response_events(response: Mapping[str, Any]) -> list[Event]:
     """Return the events of a streamed response."""
     begun = {**response, "status": "in_progress", "output": []}
     begun.pop("usage", None)
-    return _numbered(
-        [
-            *({"type": f"response.{kind}", "response": begun} for kind in OPENING),
-            *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
-            {"type": "response.completed", "response": response},
-        ]
-    )
-
-
-def _numbered(events: Iterable[Event]) -> list[Event]:
+    events = [
+        *({"type": f"response.{kind}", "response": begun} for kind in ("created", "in_progress")),
+        *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
+        {"type": "response.completed", "response": response},
+    ]
     return [{**event, "sequence_number": n} for n, event in enumerate(events)]
 
 

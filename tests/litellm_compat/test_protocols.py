@@ -10,7 +10,7 @@ import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
-from protocols import PROTOCOLS
+from protocols import PROTOCOLS, REFUSED_IN_STREAM
 
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.registry import USAGE
@@ -46,18 +46,16 @@ class Row:
     params: dict[str, Any] = field(default_factory=dict)
     unbilled: tuple[str, ...] = ()
     """Modes in which LiteLLM reads none of the usage that the provider states."""
-    tells_in_stream: bool = False
-    """Whether the provider refuses inside a stream too, in a form that LiteLLM reads."""
 
 
 CLAUDE = "anthropic.claude-3-5-sonnet-20240620-v1:0"
 ROWS = {
-    "bedrock-converse": Row(f"bedrock/converse/{CLAUDE}", "bedrock_converse", params=AWS, tells_in_stream=True),
-    "bedrock-invoke": Row(f"bedrock/invoke/{CLAUDE}", "bedrock_invoke", params=AWS, tells_in_stream=True),
+    "bedrock-converse": Row(f"bedrock/converse/{CLAUDE}", "bedrock_converse", params=AWS),
+    "bedrock-invoke": Row(f"bedrock/invoke/{CLAUDE}", "bedrock_invoke", params=AWS),
     "cohere": Row("cohere_chat/command-r-plus", "cohere_excess", "{url}/v2/chat", unbilled=("streamed",)),
     "cohere-without-count": Row("cohere_chat/command-r-plus", "cohere", "{url}/v2/chat", unbilled=("streamed",)),
-    "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1", tells_in_stream=True),
-    "ollama": Row("ollama_chat/served", "ollama", tells_in_stream=True),
+    "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1"),
+    "ollama": Row("ollama_chat/served", "ollama"),
 }
 
 
@@ -110,8 +108,7 @@ class Asked:
 def prepared(provider, name, **settings):
     """Let the provider behave as a row says."""
     row = ROWS[name]
-    forms = {"refused_form": "wording", "refused_after_opening": False}
-    provider.reset(**{**forms, "wording": row.wording, "window_tokens": WINDOW, **settings})
+    provider.reset(**{"refused_body": "", "wording": row.wording, "window_tokens": WINDOW, **settings})
 
 
 async def run(asked, provider, name, turns, *, stream):
@@ -150,10 +147,11 @@ async def test_a_session_of_known_window_never_overflows(name, stream, speaking,
     assert len(refused) <= (("streamed" if stream else "whole") in ROWS[name].unbilled)
 
 
-@pytest.mark.parametrize("after_opening", [False, True], ids=["at-once", "after-opening"])
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.tells_in_stream])
-async def test_an_overflow_told_inside_a_stream_is_retried_once(name, after_opening, speaking, provider):
-    prepared(provider, name, refused_form="nested", refused_after_opening=after_opening)
+@pytest.mark.parametrize(
+    ("name", "refused_body"), [(name, body) for name, bodies in REFUSED_IN_STREAM.items() for body in bodies]
+)
+async def test_an_overflow_told_inside_a_stream_is_retried_once(name, refused_body, speaking, provider):
+    prepared(provider, name, refused_body=refused_body)
     session = agent_session("openai-chat", turns=12, result_chars=2_000)
     session["messages"].pop()
     assert "Answer" in await speaking(name).text_of(session, stream=True, until_logged=False)

@@ -25,8 +25,8 @@ WAYS = ("team", "key", "organization", "model", "info", "session", "request", "o
 FLAT = {"code": "InvalidParameter", "message": "MESSAGE", "request_id": "r"}
 KINDS = {
     "answer": {"window_tokens": 1_000_000}, "overflow": {}, "unknown": {"wording": "cerebras"},
-    "in-stream": {"wording": "sglang_stream"}, "rate": {"wording": "rate_limited"},
-    "answered": {"refused_body": json.dumps(FLAT), "refused_form": "flat"},
+    "in-stream": {"refused_body": f"data: {json.dumps({'error': FLAT})}\n\n"}, "rate": {"wording": "rate_limited"},
+    "answered": {"refused_body": json.dumps(FLAT)},
 }  # fmt: skip
 """An answer, an overflow that LiteLLM knows, one that it does not know, two in a 200 answer, and a rate limit."""
 CHANGING = re.compile(
@@ -50,7 +50,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind, asked=True):
 
     `asked`: whether the request asks the plugin for something in its metadata.
     """
-    provider.reset(**{"wording": "openai", "window_tokens": WINDOW, **KINDS[kind]})
+    provider.reset(**{"wording": "openai", "window_tokens": WINDOW, "refused_body": "", **KINDS[kind]})
     headers = {"authorization": f"Bearer sk-off-{way}", "x-litellm-call-id": "an id"}
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
     wishes = {"metadata": {"ctx_hooks": "observe"} if asked else {}, "disable_fallbacks": True}

@@ -17,12 +17,20 @@ from ctx_hooks.litellm_compat.call import request_id_of, with_request_id
 from ctx_hooks.litellm_compat.logged import Figures
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
+from ctx_hooks.testing.streams import sse
 
 TOOL = "ctx_retrieve"
 HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
 WINDOW = 4_000
 DONE = "I have read it."
 REMOVED = re.compile(r"(\d+) messages were removed here")
+OPENING = {
+    "id": "1",
+    "object": "chat.completion.chunk",
+    "created": 1,
+    "choices": [{"index": 0, "delta": {"role": "assistant"}}],
+}
+IN_STREAM = sse(OPENING) + sse({"error": {"message": "MESSAGE", "code": "context_length_exceeded"}})
 every_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
@@ -58,9 +66,9 @@ def provider():
 def asked(provider, monkeypatch):
     """Return what a client gets of a proxy's Router, and the requests that the provider got."""
 
-    async def ask(fields, *, stream, stated=WINDOW, refused_form="wording", **settings):
+    async def ask(fields, *, stream, stated=WINDOW, refused_body="", **settings):
         content_cache.clear_all()  # each archive has the texts of its own compactions
-        provider.reset(window_tokens=WINDOW, refused_form=refused_form, refused_after_opening=True)
+        provider.reset(window_tokens=WINDOW, refused_body=refused_body)
         policy = {"retrieval": True, "block_below_tokens": 0}
         parameters = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "none"}
         info = {"id": f"one-{stated}", "max_input_tokens": stated, "ctx_hooks": policy}
@@ -99,14 +107,14 @@ async def test_model_gets_what_the_window_has_room_for(stream, checks, asked):
     assert checks or len(first) == len(further) == 1, "what was removed is counted of what the client sent"
 
 
-@pytest.mark.parametrize(("stream", "refused_form"), [(False, "wording"), (True, "wording"), (True, "nested")])
+@pytest.mark.parametrize(("stream", "refused_body"), [(False, ""), (True, ""), (True, IN_STREAM)])
 @pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (3_050, "Let me look.")])
-async def test_further_call_that_is_too_long_ends_in_an_answer(stream, refused_form, system_words, ending, asked):
+async def test_further_call_that_is_too_long_ends_in_an_answer(stream, refused_body, system_words, ending, asked):
     """Where the texts have no room at all, the model goes on without them, and else the client has what was said.
 
     So it does where the provider answers 200, opens the stream, and reports the overflow in it.
     """
-    text, reason, requests = await asked(session(system_words), stream=stream, refused_form=refused_form)
+    text, reason, requests = await asked(session(system_words), stream=stream, refused_body=refused_body)
     assert 400 in [r["status"] for r in requests[1:]]
     assert text.endswith(ending)
     assert reason == ["stop"]
