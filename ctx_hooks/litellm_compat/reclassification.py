@@ -184,13 +184,16 @@ def _send(original: Any, ends: EndsOf) -> Any:
         if fields is not None and request.method == "POST" and response.status_code == HTTPStatus.OK:
             with failing_open("passes an answer on as it is"):
                 error = await _error_in(response, is_stream=bool(kwargs.get("stream")))
-                if error is not None and ends().mode(Call(fields)) == "enforce":
-                    is_overflow = overflow_of(error) is not None
-                    is_sent = "event-stream" in response.headers.get("content-type", "")
-                    if is_overflow or not (is_sent and error.is_typed):
-                        status, body = refusal_of(error, is_overflow=is_overflow)
-                        await close(response)
-                        return type(response)(status, json=body, request=request)
+                if error is None:
+                    return response
+                mode, is_overflow = ends().mode(Call(fields)), overflow_of(error) is not None
+                if mode == "observe" and is_overflow:
+                    await ends().note_failure(fields, error)
+                is_kept = error.is_typed and "event-stream" in response.headers.get("content-type", "")
+                if mode == "enforce" and (is_overflow or not is_kept):
+                    status, body = refusal_of(error, is_overflow=is_overflow)
+                    await close(response)
+                    return type(response)(status, json=body, request=request)
         return response
 
     return send
