@@ -121,6 +121,8 @@ class Learned:
         return before
 
     async def _learn_of(self, attempt: Attempt, shown: Shown) -> None:
+        if not shown:
+            return
         to, known = attempt.to, self._kept(attempt.to.deployment).stats.observations
         for kind in [kind for kind, tenant in shown if kind in ("limit", "output_limit") and tenant == to.tenant]:
             limit, before = ProviderTokens(int(shown[kind, to.tenant].values[0])), known.get((kind, to.tenant))

@@ -13,6 +13,7 @@ from ctx_hooks.litellm_compat.call import Call, Deployment, DeploymentName
 from ctx_hooks.litellm_compat.deployments import (
     deployment_key_of,
     deployments,
+    entry_of,
     known_window_tokens,
     prices_of,
 )
@@ -99,13 +100,13 @@ def of_group(call: Call, policies: Policies, group: str = "") -> Target:
 
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, **of_request: Any) -> Target:
     """Return a deployment as the target of a request whose policy is resolved; `of_request` has further fields."""
-    policy = resolved.policy
+    policy, entry = resolved.policy, entry_of(deployment)
     return Target(
         model=deployment.model,
-        window=window_at(deployment, policy),
+        window=window_at(deployment, policy, entry),
         deployment=deployment_key_of(deployment),
         deployment_id=deployment.name.id,
-        prices=prices_of(deployment),
+        prices=prices_of(deployment, entry),
         policy=policy,
         request_id=request_id,
         ignored=resolved.ignored,
@@ -114,9 +115,9 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, *
     )
 
 
-def window_at(deployment: Deployment, policy: Policy) -> Window:
+def window_at(deployment: Deployment, policy: Policy, entry: Mapping[str, Any] | None = None) -> Window:
     """Return the stated window of a deployment, or LiteLLM's figure."""
-    known, stated = known_window_tokens(deployment), deployment.model_info.get("max_input_tokens")
+    known, stated = known_window_tokens(deployment, entry), deployment.model_info.get("max_input_tokens")
     return window_of(policy, stated, known, holds_output=holds_output(deployment.model))
 
 

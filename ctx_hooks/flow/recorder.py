@@ -63,7 +63,7 @@ class Recorder:
         limits = request.wire.output_limits(decision.changes)
         # What a fallback ends in is counted for the group that the client asked for.
         names = names_of(request.call, to, state.group)
-        event = decision_event(request, to, decision, attempt, names, milliseconds)
+        event = _decision_event(request, to, decision, attempt, names, limits, milliseconds)
         if isinstance(decision, LeftToFallback) and to.policy.mode == "enforce":
             state.headers = with_decision(state.headers, event, limits, is_changed=True)
             return  # nothing is sent: the attempt at the fallback has the record
@@ -138,20 +138,21 @@ class Recorder:
 def names_of(call: Call, to: Target, group: str = "") -> CallNames:
     """Return the names of a request's owner and target, each in one bounded line."""
     client = call.headers.get("user-agent", "").split(" ", 1)[0]
-    named = {
-        "request_id": to.request_id,
-        "call_id": str(call.fields.get("litellm_call_id") or ""),
-        "model_group": group or call.model_group,
-        "deployment": to.deployment,
-        "model": to.model,
-        "route": call.call_type,
-        **call.account,
-    }
     return CallNames(
-        **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
+        request_id=_name(to.request_id),
+        call_id=_name(str(call.fields.get("litellm_call_id") or "")),
+        model_group=_name(group or call.model_group),
+        deployment=_name(to.deployment),
+        model=_name(to.model),
+        route=_name(call.call_type),
         client=one_line(client, LONGEST_CLIENT_CHARS),
         session=call.session_digits,
+        **{field: _name(name) for field, name in call.account.items()},
     )
+
+
+def _name(text: str) -> str:
+    return one_line(text, LONGEST_NAME_CHARS)
 
 
 def _of_whole(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
@@ -166,16 +167,16 @@ def _of_whole(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
     )
 
 
-def decision_event(
+def _decision_event(
     request: Request,
     to: Target,
     decision: Decision,
     attempt: Attempt | None,
     names: CallNames,
+    limits: Mapping[str, int],
     milliseconds: Mapping[str, float],
 ) -> DecisionEvent:
-    """Return the record of a decision; the arguments are those of `Recorder.decided`, with the names of its call."""
-    limits = request.wire.output_limits(decision.changes)
+    """Return the record of a decision, with the names of its call and the output limits that it sets."""
     before, after, factor, window, figures = None, None, 1.0, to.window, decision.figures
     if attempt is not None:
         before, factor, window = attempt.received_tokens, attempt.limits.factor, attempt.limits.window
@@ -236,7 +237,7 @@ def answer_event(decided: DecisionEvent, attempt: Attempt, answer: Answer) -> An
         beyond_window=saved.beyond_window,
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
-        rereads={one_line(tool, LONGEST_NAME_CHARS): times for tool, times in attempt.rereads.items()},
+        rereads={_name(tool): times for tool, times in attempt.rereads.items()},
     )
 
 

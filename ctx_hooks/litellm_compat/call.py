@@ -5,9 +5,10 @@ A caller may set LiteLLM's call id, and several concurrent requests may have the
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b, sha256
+from itertools import count
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -25,6 +26,8 @@ HEADER, SESSION_HEADER = "x-ctx-hooks", "x-session-id"
 REQUEST_ID = "ctx_hooks_request"
 SECRET = secrets.token_hex(8)
 """The beginning of each request id of this process, so that no caller can choose one."""
+_KEY, _numbers = secrets.token_bytes(32), count()
+"""With the key nobody can guess the next id; to ask the system for chance takes longer."""
 SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
 """The mark in the metadata of a call that asks a model for a summary: a caller cannot know this value."""
 LONGEST_ID_CHARS = 128
@@ -75,7 +78,8 @@ class Call:
 
     def renew_id(self) -> None:
         """Give the request a new id, which begins with the digits of its session."""
-        self.request_id = f"{SECRET}-{self.session_digits}{secrets.token_hex(16)}"
+        own = blake2b(str(next(_numbers)).encode(), key=_KEY, digest_size=16).hexdigest()
+        self.request_id = f"{SECRET}-{self.session_digits}{own}"
 
     @property
     def deployment(self) -> Deployment:
@@ -85,9 +89,9 @@ class Call:
     @property
     def named_deployment(self) -> DeploymentName:
         """The same by its names, in a record from its `litellm_params`: attempts may share the metadata."""
-        recorded = mapping_or_empty(self.fields.get("litellm_params"))
+        recorded, chosen = mapping_or_empty(self.fields.get("litellm_params")), self.deployment
         logged = mapping_or_empty(recorded and (recorded.get("model_info") or chosen_by_router(recorded)))
-        return replace(self.deployment, model_info=logged).name if logged else self.deployment.name
+        return Deployment(chosen.model, logged).name if logged else chosen.name
 
     @property
     def is_routed(self) -> bool:
@@ -120,7 +124,7 @@ class Call:
         """The caller's HTTP headers by lower-case name, none outside a proxy."""
         request = self.fields.get("proxy_server_request")
         found = request.get("headers") if isinstance(request, Mapping) else self.metadata.get("headers")
-        return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
+        return {str(k).lower(): str(v) for k, v in mapping_or_empty(found).items()}
 
     @property
     def sent_by_caller(self) -> Any:

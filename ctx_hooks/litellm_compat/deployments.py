@@ -89,27 +89,30 @@ def with_own_connections(cache: Any) -> Any:
     return own
 
 
-def prices_of(deployment: Deployment) -> Prices | None:
-    """Return the deployment's input prices, the operator's before the model map's; None without any.
+def prices_of(deployment: Deployment, entry: Mapping[str, Any] | None = None) -> Prices | None:
+    """Return the deployment's input prices, the operator's before those of its `entry_of` the model map; None without any.
 
     The plain price applies if the cache has none of its own.
     """
-    own, known = deployment.model_info, _known(deployment)
-    plain, read, written = (
-        stated if isinstance(stated := own.get(name), (int, float)) and stated >= 0 else known.get(name)
-        for name in ("input_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost")
-    )
+    own, known = deployment.model_info, entry_of(deployment) if entry is None else entry
+
+    def price_of(name: str) -> Any:
+        stated = own.get(name)
+        return stated if isinstance(stated, (int, float)) and stated >= 0 else known.get(name)
+
+    plain, read = price_of("input_cost_per_token"), price_of("cache_read_input_token_cost")
+    written = price_of("cache_creation_input_token_cost")
     return Prices(plain, read or plain, written or plain) if plain else None
 
 
-def known_window_tokens(deployment: Deployment) -> int | None:
-    """Return the input window in tokens that LiteLLM's model map has for the deployment's base model or model."""
-    known = _known(deployment)
+def known_window_tokens(deployment: Deployment, entry: Mapping[str, Any] | None = None) -> int | None:
+    """Return the input window in tokens in the deployment's `entry_of` LiteLLM's model map."""
+    known = entry_of(deployment) if entry is None else entry
     window = known.get("max_input_tokens") or known.get("max_tokens")
     return window if isinstance(window, int) and window > 0 else None
 
 
-def _known(deployment: Deployment) -> Mapping[str, Any]:
+def entry_of(deployment: Deployment) -> Mapping[str, Any]:
     """Return the entry of the map as shipped or downloaded, and registered by name, for the base model, else the model.
 
     In `litellm.model_cost` the Router registers the `model_info` of each deployment under the model's name, so that one

@@ -16,6 +16,7 @@ WANTING: tuple[tuple[str, str], ...] = (
     ("mimo", r"v[2-9]"),
 )
 """Patterns of a family's name, and of its versions that want their reasoning back."""
+_FAMILIES = re.compile("|".join(family for family, _ in WANTING))
 
 
 def wants_reasoning(model: str) -> bool:
@@ -25,6 +26,8 @@ def wants_reasoning(model: str) -> bool:
     DeepSeek V4 wants it on answers without calls, too (MoonshotAI/kimi-cli#2141, vercel/ai#14740).
     """
     name = model.lower()
+    if not _FAMILIES.search(name):
+        return False
     return any(re.search(family, name) and re.search(versions, name) for family, versions in WANTING)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
 from ctx_hooks.policy.scopes import ENVIRONMENT, ReadScope, merged, read_scope, weakest
@@ -35,8 +35,7 @@ _CHOSEN = "sessions."
 """Scopes that the caller selects by a name: a lock in any scope of the operator applies to them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The caller of a request, with the names that scopes match and the overrides in its metadata, as `as_text` has them."""
 
     group: str = ""

@@ -65,9 +65,8 @@ class Metric:
         """The names of all labels, in order."""
         return (*self.fields, *self.names.labels, *filter(None, [self.key]))
 
-    def figures(self, event: Any) -> list[tuple[str, float]]:
-        """Return what an event adds, each with its key in a mapping, else ""."""
-        found = getattr(event, self.figure)
+    def figures(self, found: Any) -> list[tuple[str, float]]:
+        """Return what a figure of an event adds, each with its key in a mapping, else ""."""
         if found is None or found == "":
             return []
         if isinstance(found, dict):
@@ -148,13 +147,13 @@ class Metrics:
             self._places[place] = {}
         series = self._places[place]
         for metric in METRICS[event.name]:
-            for key, figure in metric.figures(event):
-                add = series.get((metric.name, key))
-                if add is None:
-                    add = series[metric.name, key] = self._add(metric, key, event)
-                elif not figure and metric.kind == "counter":
-                    continue  # most figures of a request that fits are 0
-                add(figure)
+            found = getattr(event, metric.figure)
+            if not found and metric.kind == "counter" and (metric.name, "") in series:
+                continue  # most figures of a request that fits are 0
+            for key, figure in metric.figures(found):
+                if (metric.name, key) not in series:
+                    series[metric.name, key] = self._add(metric, key, event)
+                series[metric.name, key](figure)
 
     def _add(self, metric: Metric, key: str, event: Any) -> Callable[[float], object]:
         """Return the method that adds to a metric under the labels of an event and a key of its figure."""

@@ -47,11 +47,11 @@ def billed_of(usage: Any) -> Billed | None:
     usage = _held(usage)
     read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
     whole = _count(usage, "prompt_tokens")
-    if not whole and _field(usage, "input_tokens") is not None:
+    if not whole and usage.get("input_tokens") is not None:
         whole = _count(usage, "input_tokens") + read + written
     if not whole:
         return None
-    details = _field(usage, "prompt_tokens_details") or _field(usage, "input_tokens_details")
+    details = _held(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     cached = min(whole, read or _count(details, "cached_tokens"))
     written = min(whole - cached, written or _count(details, "cache_creation_tokens"))
     output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
@@ -61,21 +61,28 @@ def billed_of(usage: Any) -> Billed | None:
 def used_hosted_tools(answer: Any) -> bool:
     """Return whether an answer of any route says that the provider ran a tool for it."""
     said = _held(answer)
+    for block in (*listed(said.get("output")), *listed(said.get("content"))):
+        kind = _held(block).get("type")
+        called = str(getattr(kind, "value", kind) or "")
+        if called == "server_tool_use" or (called.endswith("_call") and called not in CALLERS_CALLS):
+            return True
     usage = _held(said.get("usage") or said.get("usageMetadata"))
-    blocks = [_field(block, "type") for name in ("output", "content") for block in listed(said.get(name))]
-    choices = [_held(choice) for name in ("choices", "candidates") for choice in listed(said.get(name))]
-    noted = [(usage, USAGE_NOTES), (_held(usage.get("prompt_tokens_details")), USAGE_NOTES), (said, SEARCH_NOTES[2:3])]
-    noted += [(held, SEARCH_NOTES) for choice in choices for held in (choice, _held(choice.get("message")))]
-    called = [str(getattr(kind, "value", kind) or "") for kind in blocks]
-    is_called = any(n == "server_tool_use" or (n.endswith("_call") and n not in CALLERS_CALLS) for n in called)
-    return is_called or any(_says_something(held[name]) for held, names in noted for name in names if name in held)
+    notes = _noted(usage, USAGE_NOTES) + _noted(_held(usage.get("prompt_tokens_details")), USAGE_NOTES)
+    notes += _noted(said, SEARCH_NOTES[2:3])
+    for choice in map(_held, (*listed(said.get("choices")), *listed(said.get("candidates")))):
+        notes += _noted(choice, SEARCH_NOTES) + _noted(_held(choice.get("message")), SEARCH_NOTES)
+    return any(map(_says_something, notes))
+
+
+def _noted(held: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
+    return [held[name] for name in names if name in held]
 
 
 def was_cut_short(answer: Any) -> bool:
     """Return whether a chat, Anthropic or Responses answer says that the end of the allowed or possible output ended it."""
     said = _held(answer)
-    reasons = [_field(choice, "finish_reason") for choice in listed(said.get("choices"))]
-    reasons += [said.get("stop_reason"), _field(said.get("incomplete_details"), "reason")]
+    reasons = [_held(choice).get("finish_reason") for choice in listed(said.get("choices"))]
+    reasons += [said.get("stop_reason"), _held(said.get("incomplete_details")).get("reason")]
     return not CUT_SHORT.isdisjoint(map(str, reasons))
 
 
@@ -88,18 +95,16 @@ def _says_something(value: Any) -> bool:
     return value is not None and any(map(_says_something, getattr(value, "__dict__", {}).values()))
 
 
-def _count(record: Any, name: str) -> int:
-    found = _field(record, name)
+def _count(held: Mapping[str, Any], name: str) -> int:
+    found = held.get(name)
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-def _field(value: Any, name: str) -> Any:
-    """Return a field of a mapping or model, None without one: `getattr` would take pydantic 6 µs."""
-    return _held(value).get(name)
-
-
 def _held(value: Any) -> Mapping[str, Any]:
-    """Return all fields of a mapping or model, also undeclared ones of a model; none of anything else."""
+    """Return all fields of a mapping or model, also undeclared ones of a model; none of anything else.
+
+    `getattr` would take pydantic 6 µs for each field that a model lacks.
+    """
     if isinstance(value, BaseModel):
         return {**value.model_extra, **vars(value)} if value.model_extra else vars(value)
     return value if isinstance(value, MAPPINGS) else getattr(value, "__dict__", {})

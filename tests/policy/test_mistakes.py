@@ -169,7 +169,7 @@ def test_words_that_say_off_switch_off(fields, place):
     caller = Caller(group="gpt", team_names=("alpha",), key_names=("robot",), session="group:1")
     names = {"models": "gpt", "teams": "alpha", "keys": "robot", "sessions": "group:*"}
     if place in OVERRIDES:
-        read, caller = settings_of({})[0], replace(caller, **{place: as_text(fields)})
+        read, caller = settings_of({})[0], caller._replace(**{place: as_text(fields)})
     elif place == "policies":
         read = settings_of({"policies": {"mine": fields}, "defaults": "mine"})[0]
     else:
