@@ -134,11 +134,9 @@ class Learned:
     async def learn(self, deployment: str, shown: Shown) -> None:
         """Add observations of a deployment; share with other workers those that change its statistics."""
         known, now = self._kept(deployment), time.time()
-        news = {key: observation for key, observation in shown.items() if known.stats.gains(key, observation, now)}
-        if not news:
-            return
-        known.stats = known.stats.merged(news, now)
-        if self._store.is_shared:
+        known.stats = known.stats.merged(shown, now)
+        news = {key: one for key, one in shown.items() if known.stats.observations.get(key) is one}
+        if news and self._store.is_shared:
             if not known.unwritten:
                 self._store.begun(self._write(deployment))
             known.unwritten.update(news)

@@ -14,6 +14,7 @@ from ctx_hooks.formats.fields import (
     MEDIA_KINDS,
     SEALED_FIELDS,
     SIGNATURE_FIELDS,
+    TEXT_FIELDS,
     may_be_payload,
     payload_kind,
     text_or_empty,
@@ -32,7 +33,8 @@ MOST_MEDIA_TOKENS = 4_200
 """More than any image costs beside its base64 text, 3,279."""
 MOST_VALUES, MOST_CHARS = 5_000, 1_000_000
 """About 3 ms of reading each, and at least the tokens of nearly all windows. A request with more is counted in a thread."""
-LEAST_MEDIA_CHARS = len("data:")
+LEAST_MEDIA_CHARS = 32
+"""A shorter data URL holds no image, sound or file."""
 MARKS = frozenset({"type", FLAGS_FIELD, *MEDIA_FIELDS})
 """Fields of a mapping at which the bound looks more closely."""
 UNREAD = sys.maxsize // 2
@@ -46,7 +48,7 @@ class Bound(NamedTuple):
     may_have_flags: bool
 
 
-def bound_of(
+def bound_of(  # noqa: C901 - calls of further functions would double its time
     values: Iterable[Any],
     most_chars: int = MOST_CHARS,
     most_values: float = MOST_VALUES,
@@ -63,27 +65,40 @@ def bound_of(
     while row and held <= most_values and chars <= most_chars:
         below: list[Any] = []
         for value in row:
-            if isinstance(value, str):
-                chars += len(value)
-                if len(value) >= LEAST_MEDIA_CHARS and may_be_payload(value):
-                    media += 1
-            elif isinstance(value, MAPPINGS):
-                below += value.values()
+            if isinstance(value, MAPPINGS):
+                held += len(value)
+                if held > most_values:
+                    break
                 if not MARKS.isdisjoint(value):
-                    kind = value.get("type")
-                    media += (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value)
+                    media += _is_media(value)
                     has_flags = has_flags or FLAGS_FIELD in value
+                for name, inner in value.items():
+                    if isinstance(inner, str):
+                        chars += len(inner)
+                        if len(inner) >= LEAST_MEDIA_CHARS and name not in TEXT_FIELDS and may_be_payload(inner):
+                            media += 1
+                    else:
+                        below.append(inner)
             elif isinstance(value, (list, tuple)):
+                held += len(value)
                 below += value
+            elif isinstance(value, str):
+                chars += len(value)
+                media += may_be_payload(value)
         row = below
-        held += len(below)
     try:
         # One by one: a text of 600 KB would be written into fresh memory, which takes longer than the writing.
         parts = [part for value in whole for part in (value if isinstance(value, (list, tuple)) else (value,))]
-        size = UNREAD if row or chars > most_chars else sum([len(write(part)) + 1 for part in parts])
+        is_read = held <= most_values and chars <= most_chars
+        size = sum([len(write(part)) + 1 for part in parts]) if is_read else UNREAD
     except (TypeError, ValueError, RecursionError):  # a lone surrogate, a larger integer, an object, a deep value
-        row, size = whole, UNREAD
-    return Bound(size + VALUE_TOKENS * held + MOST_MEDIA_TOKENS * media + 1, has_flags or bool(row))
+        size = UNREAD
+    return Bound(size + VALUE_TOKENS * held + MOST_MEDIA_TOKENS * media + 1, has_flags or size >= UNREAD)
+
+
+def _is_media(value: Mapping[str, Any]) -> bool:
+    kind = value.get("type")
+    return (isinstance(kind, str) and kind in MEDIA_KINDS) or not MEDIA_FIELDS.isdisjoint(value)
 
 
 UNCOUNTED_FIELDS = (

@@ -7,7 +7,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, own_metadata
 from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.tokens.usage import Billed, billed_of, used_hosted_tools, was_cut_short
+from ctx_hooks.tokens.usage import Billed, billed_of, fields_of, used_hosted_tools, was_cut_short
 
 COST = "response_cost"
 LOGGED = "spend_logs_metadata"
@@ -91,10 +91,9 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
         answer = result
     if answer is None:
         return None
-    usage = answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
     cost = logged.get(COST)
     return Answer(
-        billed=None if logged.get("cache_hit") is True else billed_of(usage),
+        billed=None if logged.get("cache_hit") is True else billed_of(fields_of(answer).get("usage")),
         used_hosted_tools=used_hosted_tools(answer),
         cut_short=was_cut_short(answer),
         dollars=float(cost) if isinstance(cost, (int, float)) else None,

@@ -44,14 +44,14 @@ def billed_of(usage: Any) -> Billed | None:
 
     Anthropic reports cache reads and writes besides `input_tokens`; the figures of OpenAI and LiteLLM include them.
     """
-    usage = _held(usage)
+    usage = fields_of(usage)
     read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
     whole = _count(usage, "prompt_tokens")
     if not whole and usage.get("input_tokens") is not None:
         whole = _count(usage, "input_tokens") + read + written
     if not whole:
         return None
-    details = _held(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    details = fields_of(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     cached = min(whole, read or _count(details, "cached_tokens"))
     written = min(whole - cached, written or _count(details, "cache_creation_tokens"))
     output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
@@ -60,17 +60,17 @@ def billed_of(usage: Any) -> Billed | None:
 
 def used_hosted_tools(answer: Any) -> bool:
     """Return whether an answer of any route says that the provider ran a tool for it."""
-    said = _held(answer)
+    said = fields_of(answer)
     for block in (*listed(said.get("output")), *listed(said.get("content"))):
-        kind = _held(block).get("type")
+        kind = fields_of(block).get("type")
         called = str(getattr(kind, "value", kind) or "")
         if called == "server_tool_use" or (called.endswith("_call") and called not in CALLERS_CALLS):
             return True
-    usage = _held(said.get("usage") or said.get("usageMetadata"))
-    notes = _noted(usage, USAGE_NOTES) + _noted(_held(usage.get("prompt_tokens_details")), USAGE_NOTES)
+    usage = fields_of(said.get("usage") or said.get("usageMetadata"))
+    notes = _noted(usage, USAGE_NOTES) + _noted(fields_of(usage.get("prompt_tokens_details")), USAGE_NOTES)
     notes += _noted(said, SEARCH_NOTES[2:3])
-    for choice in map(_held, (*listed(said.get("choices")), *listed(said.get("candidates")))):
-        notes += _noted(choice, SEARCH_NOTES) + _noted(_held(choice.get("message")), SEARCH_NOTES)
+    for choice in map(fields_of, (*listed(said.get("choices")), *listed(said.get("candidates")))):
+        notes += _noted(choice, SEARCH_NOTES) + _noted(fields_of(choice.get("message")), SEARCH_NOTES)
     return any(map(_says_something, notes))
 
 
@@ -80,9 +80,9 @@ def _noted(held: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
 
 def was_cut_short(answer: Any) -> bool:
     """Return whether a chat, Anthropic or Responses answer says that the end of the allowed or possible output ended it."""
-    said = _held(answer)
-    reasons = [_held(choice).get("finish_reason") for choice in listed(said.get("choices"))]
-    reasons += [said.get("stop_reason"), _held(said.get("incomplete_details")).get("reason")]
+    said = fields_of(answer)
+    reasons = [fields_of(choice).get("finish_reason") for choice in listed(said.get("choices"))]
+    reasons += [said.get("stop_reason"), fields_of(said.get("incomplete_details")).get("reason")]
     return not CUT_SHORT.isdisjoint(map(str, reasons))
 
 
@@ -100,7 +100,7 @@ def _count(held: Mapping[str, Any], name: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-def _held(value: Any) -> Mapping[str, Any]:
+def fields_of(value: Any) -> Mapping[str, Any]:
     """Return all fields of a mapping or model, also undeclared ones of a model; none of anything else.
 
     `getattr` would take pydantic 6 µs for each field that a model lacks.

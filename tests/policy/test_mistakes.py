@@ -1,7 +1,6 @@
 """No mistake in the settings does more than was asked: it enforces for nobody else, and every lock stays shut."""
 
 import copy
-from dataclasses import replace
 
 import litellm
 import pytest
