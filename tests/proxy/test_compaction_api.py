@@ -135,6 +135,16 @@ def test_record_stands_in_for_missing_summary(group, way, proxy, provider):
     assert (STANDING in sent, "A model's summary" in sent) == (True, False)
 
 
+@pytest.mark.parametrize("way", ["streamed", "whole"])
+def test_state_that_is_too_large_becomes_a_notice(way, proxy, provider):
+    """Media of the newest request stay in any compaction, whatever their size."""
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{'iVBORw0K' * 600_000}"}
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is this?"}, image]}
+    sent = read_after(compacted(proxy, "compacting-vllm", [*session(), asked], way=way), proxy, provider)
+    assert "too large for a compaction item" in sent
+    assert (SUMMED in sent, "Go on." in sent, "iVBORw0K" in sent) == (True, True, False)
+
+
 @every_kind
 def test_request_above_window_is_fitted(kind, proxy, provider):
     item = compacted(proxy, f"small-{kind}", session(40))

@@ -155,7 +155,7 @@ class CompactionApi(Addon):
             return await pool.run(asked.tenant, made, Deadline(STATE_SECONDS))
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the session
             note_fault("puts only the newest messages into a compaction item", error)
-            return own.sealed(plain_cut(asked.items, PLAIN_BYTES), asked.tenant, own.secret())
+            return own.sealed(own.bounded(plain_cut(asked.items, PLAIN_BYTES)), asked.tenant, own.secret())
 
 
 class Event(BaseModel):

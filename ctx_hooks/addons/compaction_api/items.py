@@ -42,6 +42,7 @@ sections, and leave out one that would be empty; write their text in the languag
 ## Open problems: what fails or is unknown, and what was tried in vain
 ## Next step"""
 """What the model is asked in place of the trigger."""
+TOO_LARGE = f"{MARK} The conversation before was removed: its newest messages were too large for a compaction item."
 TITLE = f"{MARK} A model's summary of the conversation before, quoted:"
 
 
@@ -139,8 +140,13 @@ def state_of(items: Sequence[Any], summary: str, policy: Policy) -> list[Any]:
     `items` is the conversation without the trigger; a model's `summary` is left out if it is not what it was asked for.
     """
     tokens = min(MOST_STATE_TOKENS, max(LEAST_STATE_TOKENS, len(compact_json(list(items))) // CHARS_PER_STATE_TOKEN))
-    kept = compress(items, format=RESPONSES, budget_tokens=tokens, policy=policy).messages
+    kept = bounded(compress(items, format=RESPONSES, budget_tokens=tokens, policy=policy).messages)
     return with_summary(kept, summary) if is_summary(summary) else kept
+
+
+def bounded(items: list[Any]) -> list[Any]:
+    """Return the items of a state, or a notice if they are too large: no compaction removes the newest request's media."""
+    return items if sealing.fits(compact_json(items)) else [user_message(TOO_LARGE)]
 
 
 def is_summary(text: str) -> bool:
