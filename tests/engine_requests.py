@@ -7,7 +7,7 @@ from ctx_hooks.attempts.observations import DeploymentStats, Observation
 from ctx_hooks.attempts.request import Request, counted_history
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.flow import engine
+from ctx_hooks.flow import engine, uncounted
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import agent_session
@@ -58,7 +58,7 @@ def decided(request, target, limits=None):
 
 def by_size(request, target, limits=None):
     """Return the same of what is decided by the size alone, None where that is not enough."""
-    found = engine.decide_by_size(request, target, limits or Limits(target.window), request.bound.tokens)
+    found = uncounted.decide_by_size(request, target, limits or Limits(target.window), request.bound.tokens)
     return found and found[:2]
 
 

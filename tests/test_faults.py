@@ -11,6 +11,7 @@ from strategies import CALL_TYPES, FIELDS, FORMATS
 
 from ctx_hooks.attempts.request import request_of
 from ctx_hooks.attempts.target import Target
+from ctx_hooks.flow.deciding import ENGINE
 from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
@@ -24,12 +25,12 @@ WARNING = "drops the oldest turns"
 MOST_SHARE = 0.5
 """Of the session, in characters: the window holds three eighths of its tokens."""
 BROKEN = tuple(f"ctx_hooks.{part}." for part in (
-    "compaction", "message_rules", "formats", "tokens", "flow.engine", "flow.fitting", "conversation", "texts", "telemetry",
-    "attempts.learned", "attempts.observations", "attempts.updates", "store",
+    "compaction", "message_rules", "formats", "tokens", "flow.engine", "flow.fitting", "flow.uncounted", "conversation",
+    "texts", "telemetry", "attempts.learned", "attempts.observations", "attempts.updates", "store",
 ))  # fmt: skip
 SPARED = (
     "ctx_hooks.compaction.plain_cut",  # the last step of the ladder
-    "ctx_hooks.flow.engine:decide_by_plain_cut",
+    "ctx_hooks.flow.uncounted:decide_by_plain_cut",
     "ctx_hooks.flow.decision",  # the values in which decisions are written
     "ctx_hooks.conversation.model",
     "ctx_hooks.formats.fields",  # reads LiteLLM's own metadata, before anything is decided
@@ -120,3 +121,12 @@ async def test_each_fault_ends_in_shortened_request(case, caplog):
     assert failures == [], "\n".join(map(str, failures))
     assert len(called) > 200
     assert told > len(names) / 2, "the headers say so"
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+async def test_engine_that_cannot_be_imported_ends_so_too(attempt, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, ENGINE, None)
+    share, headers = await sent("openai-chat", seed=1, attempt=attempt)
+    assert share <= MOST_SHARE
+    assert "failed: ModuleNotFoundError" in headers
+    assert WARNING in caplog.text

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.history import MessageStats
+from ctx_hooks.compaction.plain_cut import BYTES_PER_TOKEN, NAME
 from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.compaction.steps.results import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
@@ -22,9 +23,6 @@ from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 TOO_LONG = "too long or too large to choose what stays"
-NAME = "last_resort"
-BYTES_PER_TOKEN = 2
-"""English, code and JSON have three to four UTF-8 bytes a token, hex digits and base64 about two."""
 MOST_BYTES_PER_CHAR = 4
 """The longest character of UTF-8."""
 PLACEHOLDER_CHARS = 250

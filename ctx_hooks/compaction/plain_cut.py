@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+NAME = "last_resort"
+"""The name of the step in reports, for either kind of cut."""
+BYTES_PER_TOKEN = 2
+"""English, code and JSON have three to four UTF-8 bytes a token, hex digits and base64 about two."""
 INSTRUCTIONS = ("system", "developer")
 
 

@@ -15,7 +15,7 @@ from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.quoting import Quoting, added
 from ctx_hooks.compaction.steps import Choice, Outcome, Step, StepReport, oldest_turns, parts, results
-from ctx_hooks.compaction.steps.results import least_capped_chars, on_arrival
+from ctx_hooks.compaction.steps.results import on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, Summaries, WrittenSummary, is_current
 from ctx_hooks.compaction.tool_texts import MOST_RESULTS
@@ -24,6 +24,7 @@ from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, Opaque, ToolCall, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache, digest, json_bytes
+from ctx_hooks.tokens.budget import least_capped_chars
 from ctx_hooks.tokens.units import LocalTokens
 
 MESSAGE_BYTES, PART_BYTES = 160, 120

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.attempts.attempt import Attempt, Limits
-from ctx_hooks.attempts.learned import Learned
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.errors import MalformedConversationError
@@ -61,7 +60,6 @@ class Core:
 
     store: SharedStore
     running: Running
-    learned: Learned
     fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]
 
 

@@ -1,19 +1,20 @@
 """Decides about attempts: gathers the engine's inputs, calls it within the time limit, and remembers the attempt."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 
 from ctx_hooks.attempts.attempt import Attempt, Limits, limits_of, sent_unchanged, with_counts
 from ctx_hooks.attempts.learned import Learned
 from ctx_hooks.attempts.request import Request, counted_history
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.flow import engine
 from ctx_hooks.flow.addons import Addons, Undecided
 from ctx_hooks.flow.decision import (
     TOOK_TOO_LONG,
@@ -26,6 +27,7 @@ from ctx_hooks.flow.decision import (
     Untouched,
 )
 from ctx_hooks.flow.running import Running
+from ctx_hooks.flow.uncounted import decide_by_plain_cut, decide_by_size
 from ctx_hooks.litellm_compat.errors import note_fault
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings, compression_deadline
 from ctx_hooks.runtime.warnings import warn_once
@@ -35,6 +37,8 @@ from ctx_hooks.tokens.counter import Counter, vocabulary_of
 
 T = TypeVar("T")
 
+ENGINE = "ctx_hooks.flow.engine"
+"""Loaded, with most of `compaction/`, in the thread of the first request that is counted: it takes 0.1 to 0.3 seconds."""
 LOOP_BYTES = 16_000
 """A thread handles a larger request: text of this size blocks the event loop for at most 3 ms (40 to 190 ms a million
 characters, `tokens/counter.py`)."""
@@ -92,7 +96,7 @@ class Deciding:
                 limits = limits_of(to, await self.learned.of(to.deployment), time.time(), refused)
             if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-            by_size = engine.decide_by_size(request, to, limits, most_tokens)
+            by_size = decide_by_size(request, to, limits, most_tokens)
             undecided = Undecided(request, to, limits, by_size is not None)
 
             async def decide(undecided: Undecided) -> Decided:
@@ -114,7 +118,7 @@ class Deciding:
         # What goes to the last resort at once has no time limit: it would go there again.
         deadline = Deadline() if request.is_too_long else compression_deadline()
         try:
-            work = partial(engine.decide, request, to, limits, deadline, timings)
+            work = partial(_by_engine, "decide", request, to, limits, deadline, timings)
             return await off_loop(to, most_tokens, work, deadline, gives_way=request.is_too_long)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
@@ -128,8 +132,8 @@ class Deciding:
         """Return the decision to drop the oldest turns, after a failure or at the deadline: it needs less of our code."""
         reason = TOOK_TOO_LONG if fault is None else f"failed: {type(fault).__name__}"
         try:
-            work = partial(engine.decide_by_last_resort, request, to, limits, reason)
-            decided = await off_loop(to, LOOP_BYTES + 1, work, Deadline())
+            work = partial(_by_engine, "decide_by_last_resort", request, to, limits, reason)
+            decided: Decided = await off_loop(to, LOOP_BYTES + 1, work, Deadline())
             if isinstance(decided.decision, Untouched):
                 kind = Untouched if fault is None else FailedOpen
                 decided = decided._replace(decision=kind(reason=reason))
@@ -137,7 +141,7 @@ class Deciding:
             raise
         except Exception as error:  # noqa: BLE001 - it is logged below
             fault, reason = error, f"failed: {type(error).__name__}"
-            decided = engine.decide_by_plain_cut(request, to, limits.previous, reason)
+            decided = decide_by_plain_cut(request, to, limits.previous, reason)
         if fault is not None:
             note_fault("drops the oldest turns of a request that may be too long", fault)
         return decided
@@ -156,7 +160,7 @@ class Deciding:
         for option in options:
             limits = limits_of(option, await self.learned.of(option.deployment), time.time())
             deadline = compression_deadline()
-            work = partial(engine.holds, request, option, limits, deadline)
+            work = partial(_by_engine, "holds", request, option, limits, deadline)
             # A request that cannot be read or counted in time fails the same way at its attempt, which reports it.
             with suppress(CompressionTimeoutError, MalformedConversationError):
                 if await off_loop(option, request.bound.tokens, work, deadline):
@@ -194,6 +198,12 @@ def _never_retried(to: Target, previous: Attempt | None) -> str:
     return "the policy allows no further retry" if to.attempt > to.policy.rescue_attempts else ""
 
 
+def _by_engine(name: str, *arguments: Any) -> Any:
+    """Return what a function of ENGINE returns."""
+    return getattr(import_module(ENGINE), name)(*arguments)
+
+
 async def off_loop(to: Target, most_tokens: int, work: Callable[[], T], deadline: Deadline, *, gives_way: bool = False) -> T:
-    """Run long work in a thread, and short work here."""
-    return work() if most_tokens <= LOOP_BYTES else await pool.run(to.tenant, work, deadline, gives_way=gives_way)
+    """Run long work in a thread, and short work here, once the engine is loaded."""
+    is_short = most_tokens <= LOOP_BYTES and ENGINE in sys.modules
+    return work() if is_short else await pool.run(to.tenant, work, deadline, gives_way=gives_way)

@@ -1,4 +1,4 @@
-"""Pure functions that make one decision about one attempt. They get their inputs as arguments, frozen once an attempt."""
+"""Pure functions that make the decision about an attempt that is counted. Their inputs are frozen once an attempt."""
 
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -11,43 +11,29 @@ from ctx_hooks.attempts.request import TRUNCATION, Request, counted_history
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
 from ctx_hooks.compaction.rereads import rereads
-from ctx_hooks.compaction.steps import Outcome, StepReport
+from ctx_hooks.compaction.steps import Outcome
 from ctx_hooks.flow import fitting
 from ctx_hooks.flow.decision import (
     Compressed,
     Decided,
-    FailedOpen,
     Figures,
     GaveUp,
     LeftToFallback,
     NotRetried,
     Untouched,
 )
+from ctx_hooks.flow.uncounted import allowed_output, unchanged
 from ctx_hooks.formats.fields import items_of
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, RetryPlan, smaller_than
+from ctx_hooks.overflow.retry_plan import RetryPlan, smaller_than
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
+from ctx_hooks.tokens.units import LocalTokens, to_local, to_provider
 
 MOST_BYTE_ROUNDS = 8
 """Each round brings a request nearer to its goal in bytes; screenshots take one or two."""
 KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
-
-
-def decide_by_size(request: Request, to: Target, limits: Limits, most_tokens: int) -> Decided | None:
-    """Return the decision about a request that is small enough to need no counting, None for any other.
-
-    `most_tokens` is an upper bound of the request's tokens in any vocabulary.
-    """
-    if to.counts or most_tokens > limits.uncounted_budget_tokens(to.policy, request.max_output_tokens):
-        return None
-    # A token has at least one character of the bound.
-    if to.policy.repair == "always" or fitting.may_cut(to.policy, limits.window.tokens, most_tokens):
-        return None
-    return _unchanged(request, attempt_at(request, to, limits, most_tokens=most_tokens), "fits by its size")
 
 
 def decide(request: Request, to: Target, limits: Limits, deadline: Deadline, timings: Timings) -> Decided:
@@ -99,28 +85,6 @@ def _estimated_history(request: Request, left_out: LocalTokens) -> History:
     return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")
 
 
-def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, reason: str) -> Decided:
-    """Return the decision to send only the newest messages, as they came; it cannot fail as the others have.
-
-    A retry has at most the limit that the refusal names, and a share of the attempt before it.
-    """
-    received, beside = json_bytes(request.items), json_bytes(request.beside)
-    limit = to.window.tokens
-    if previous is not None and previous.overflow is not None:
-        limit = min(limit, previous.overflow.limit_tokens or limit)
-    most = min(limit * last_resort.BYTES_PER_TOKEN, int((received + beside) * BLIND_FRACTIONS[0] ** to.attempt))
-    items = request.items if isinstance(request.items, (list, tuple)) else []
-    kept = plain_cut(items, most - beside)
-    before, after = (LocalTokens((beside + size) // last_resort.BYTES_PER_TOKEN) for size in (received, json_bytes(kept)))
-    limits = Limits(to.window, previous=previous)
-    attempt = Attempt(to, limits, request.format, received_tokens=before, sent_tokens=after, guessed_tokens=after)
-    if len(kept) == len(items):
-        return Decided(FailedOpen(reason=reason), attempt)
-    step = StepReport(last_resort.NAME, LocalTokens(before - after), len(items) - len(kept), reason)
-    figures = Figures(ProviderTokens(before), ProviderTokens(after), ProviderTokens(limit), to.window.tokens)
-    return Decided(Compressed({request.wire.messages_field: kept}, figures, (step,), reason), attempt)
-
-
 def _decide(
     request: Request,
     to: Target,
@@ -155,7 +119,7 @@ def _decide(
             figures = Figures(size, min(size, window), to_provider(most, factor), window)
             return Decided(Compressed(TRUNCATION, figures), replace(attempt, truncates=True))
         if fits:
-            return _unchanged(request, attempt, "fits")
+            return unchanged(request, attempt, "fits")
         if to.defers and history.tokens > most:
             return Decided(LeftToFallback(), attempt)
     with timings.phase("compressing"):
@@ -227,7 +191,7 @@ def _sent(
         choice=outcome.choice,
     )
     changes |= TRUNCATION if truncates and not request.asks_for_truncation else {}
-    output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
+    output_tokens = allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
     if output_tokens is not None:
         changes |= request.with_output(output_tokens)
         attempt = replace(attempt, output_tokens=output_tokens)
@@ -253,24 +217,6 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
     if changes:
         return Decided(Compressed(changes, figures, outcome.steps), attempt)
     return Decided(Untouched(figures=figures, reason="a compaction would cost more than it saves"), attempt)
-
-
-def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:
-    """Return the output to request from a deployment that would refuse the client's; None if it would not refuse."""
-    requested, limits = request.max_output_tokens, attempt.limits
-    if requested is None:
-        return None
-    sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
-    allowed = limits.allowed_output_tokens(requested, sent)
-    return allowed if allowed < requested else None
-
-
-def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
-    """Return the decision about a request that fits: it may ask for less output."""
-    output_tokens = _allowed_output(request, attempt)
-    if output_tokens is None:
-        return Decided(Untouched(reason=reason), attempt)
-    return Decided(Compressed(request.with_output(output_tokens)), replace(attempt, output_tokens=output_tokens))
 
 
 def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:

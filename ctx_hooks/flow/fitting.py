@@ -11,14 +11,13 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, is_first_request, newest_turns
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.steps import Outcome, StepReport
-from ctx_hooks.compaction.steps.results import least_capped_chars
 from ctx_hooks.conversation.handles import CutTexts
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, plan_of
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.budget import Budget, may_cut_result
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 
@@ -83,14 +82,9 @@ def budget_of(to: Target, limits: Limits, plan: RetryPlan, counter: Counter) -> 
     return Budget(goal_tokens, window_tokens, counter, to.policy, plan.cut_newest, cut_texts, wants_reasoning)
 
 
-def may_cut(policy: Policy, window_tokens: ProviderTokens, longest_chars: int) -> bool:
-    """Whether a result of so many characters may be cut although its request fits."""
-    return policy.tool_results.apply == "always" and longest_chars > least_capped_chars(window_tokens, policy)
-
-
 def as_arrived(history: History, budget: Budget) -> Outcome | None:
     """Return a history that need not be compressed with its oversized results cut, or repaired; None if it is sent whole."""
-    if may_cut(budget.policy, budget.window_tokens, max((stats.result_chars for stats in history.index), default=0)):
+    if may_cut_result(budget.policy, budget.window_tokens, max((stats.result_chars for stats in history.index), default=0)):
         outcome = _capped(history, budget)
         if any(message.edited for message in outcome.conversation.messages):
             return outcome

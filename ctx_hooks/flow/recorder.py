@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ctx_hooks.attempts.attempt import Attempt
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.attempts.target import Target
-from ctx_hooks.compaction import last_resort
+from ctx_hooks.compaction.plain_cut import NAME as LAST_RESORT
 from ctx_hooks.flow.decision import TOOK_TOO_LONG, Decision, LeftToFallback, NotRetried, ShownAgain, Untouched, outcome_of
 from ctx_hooks.flow.running import RequestState
 from ctx_hooks.litellm_compat.call import Call
@@ -220,7 +220,7 @@ def _trigger(number: int, decision: Decision) -> Trigger:
         return "none"
     if decision.figures is None:
         return "output"
-    return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
+    return "timeout" if any(step.name == LAST_RESORT for step in decision.steps) else "budget"
 
 
 def answer_event(decided: DecisionEvent, attempt: Attempt, answer: Answer) -> AnswerEvent:

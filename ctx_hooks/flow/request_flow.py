@@ -62,7 +62,7 @@ class RequestFlow:
         self.policies = Policies(settings or Settings())
         self.running, self.recorder = Running(), Recorder()
         self.learned = Learned(store)
-        self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice))
+        self.addons = Addons(Core(store, self.running, self.fitted_before_choice))
         self.deciding = Deciding(self.running, self.learned, self.addons)
 
     async def before_choice(self, request: Request) -> dict[str, Any]:

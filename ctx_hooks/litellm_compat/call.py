@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ctx_hooks.formats import CHAT, Format
-from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
+from ctx_hooks.formats.fields import CHAT, Format, mapping_or_empty, text_or_empty
 from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.litellm_compat.registry import is_proxy
 from ctx_hooks.policy.addon_settings import ArchiveScope

@@ -9,7 +9,7 @@ from ctx_hooks.conversation.placeholders import Reference
 from ctx_hooks.policy.settings import DEFAULT_POLICY, LEAST_WINDOW_TOKENS, Policy, fraction_of
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import CHARS_PER_TOKEN, ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
 """The window of an unknown model (nanobot)."""
@@ -27,6 +27,8 @@ DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve applies (pi)."""
 DYNAMIC_MESSAGES = 10
 """The last messages whose mean size the dynamic reserve follows (pi)."""
+LEAST_RESULT_CHARS = 2_000
+"""At least this much of a cut result is kept (OpenClaw)."""
 INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
 """Models whose documented window is for the input only: their output has a limit of its own."""
 
@@ -102,6 +104,24 @@ def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTo
     fraction = fraction_of(policy.keep_recent)
     share = int(budget_tokens * (LARGEST_KEPT_FRACTION if fraction is None else fraction))
     return LocalTokens(min(policy.keep_recent, share) if isinstance(policy.keep_recent, int) else share)
+
+
+def largest_result_chars(window_tokens: int, policy: Policy) -> int:
+    """Return the characters a single result may have: a share of the window, at least 2,000, at most the policy's cap."""
+    share = int(window_tokens * policy.tool_results.max_fraction * CHARS_PER_TOKEN)
+    return max(LEAST_RESULT_CHARS, min(share, policy.tool_results.max_chars))
+
+
+def least_capped_chars(window_tokens: int, policy: Policy) -> int:
+    """Return a length below which no cap of any kind can apply: shorter results need no check."""
+    limits = policy.tool_results
+    caps = (largest_result_chars(window_tokens, policy), limits.max_bytes and limits.max_bytes // 4, limits.max_lines)
+    return min(most for most in caps if most is not None)
+
+
+def may_cut_result(policy: Policy, window_tokens: ProviderTokens, longest_chars: int) -> bool:
+    """Whether a result of so many characters may be cut although its request fits."""
+    return policy.tool_results.apply == "always" and longest_chars > least_capped_chars(window_tokens, policy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from ctx_hooks.attempts.request import Request
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.last_resort import BYTES_PER_TOKEN
 from ctx_hooks.compaction.plain_cut import json_bytes, plain_cut
-from ctx_hooks.flow import engine
+from ctx_hooks.flow import engine, uncounted
 from ctx_hooks.flow.decision import Compressed, FailedOpen, GaveUp, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.overflow.recognise import Overflow
@@ -316,7 +316,7 @@ def test_plain_cut_keeps_named_limit(fmt, limit, number, window_tokens, turns):
     """A retry has at most the limit that the refusal names, and always less than the attempt before it."""
     request, target = PLAIN[fmt, turns], to(window_tokens, attempt=number)
     refused = replace(decided(request, to())[1], overflow=Overflow("input", "x", limit)) if number else None
-    decision, attempt = engine.decide_by_plain_cut(request, target, refused, "failed")[:2]
+    decision, attempt = uncounted.decide_by_plain_cut(request, target, refused, "failed")[:2]
     most = min(window_tokens, limit or window_tokens) if number else window_tokens
     whole = json_bytes(request.items) + json_bytes(request.beside)
     most_bytes = min(most * BYTES_PER_TOKEN, whole * BLIND_FRACTIONS[0] ** number)

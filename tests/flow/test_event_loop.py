@@ -1,6 +1,7 @@
 """Nothing that runs on the event loop grows with the conversation."""
 
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -8,11 +9,13 @@ from engine_requests import to
 from strategies import FIELDS
 
 from ctx_hooks.attempts.request import Request
+from ctx_hooks.flow.deciding import ENGINE, off_loop
 from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.formats.wire_format import without_flags
 from ctx_hooks.litellm_compat.call import with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Settings
+from ctx_hooks.runtime.deadline import Deadline
 
 PACKAGE = "/ctx_hooks/"
 MORE_CALLS = 200
@@ -52,6 +55,11 @@ async def test_messages_add_no_work_on_loop(fmt, policy):
     await calls_on_loop(conversation(fmt, 3_000), **policy)  # what is imported, and made once
     short, long = [await calls_on_loop(conversation(fmt, n), **policy) for n in (3_000, 6_000)]
     assert long < short + MORE_CALLS
+
+
+async def test_event_loop_never_imports_engine(monkeypatch):
+    monkeypatch.delitem(sys.modules, ENGINE, raising=False)
+    assert await off_loop(to(10_000), 1, threading.current_thread, Deadline()) is not threading.current_thread()
 
 
 async def test_small_request_is_sent_without_its_flag():

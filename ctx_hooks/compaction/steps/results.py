@@ -13,13 +13,11 @@ from ctx_hooks.compaction.tool_texts import call_of, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.conversation.model import Message, ToolResult
-from ctx_hooks.policy.settings import Direction, Policy, ToolResultLimits
+from ctx_hooks.policy.settings import Direction, ToolResultLimits
 from ctx_hooks.texts.pieces import error_lines, head_end, tail_start, utf8_bytes
-from ctx_hooks.tokens.budget import Budget
-from ctx_hooks.tokens.units import CHARS_PER_TOKEN, LocalTokens
+from ctx_hooks.tokens.budget import Budget, largest_result_chars
+from ctx_hooks.tokens.units import LocalTokens
 
-LEAST_ARRIVING_CHARS = 2_000
-"""At least this much of a cut result is kept (OpenClaw)."""
 HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
@@ -37,22 +35,9 @@ NEWEST_FRACTION = 0.5
 sessions, fitted to 16,000 tokens, 0.958 of the names that the next step needs stay; with whole newest results, 0.940."""
 
 
-def largest_chars(window_tokens: int, policy: Policy) -> int:
-    """Return the characters a single result may have: a share of the window, at least 2,000, at most the policy's cap."""
-    share = int(window_tokens * policy.tool_results.max_fraction * CHARS_PER_TOKEN)
-    return max(LEAST_ARRIVING_CHARS, min(share, policy.tool_results.max_chars))
-
-
-def least_capped_chars(window_tokens: int, policy: Policy) -> int:
-    """Return a length below which no cap of any kind can apply: shorter results need no check."""
-    limits = policy.tool_results
-    caps = (largest_chars(window_tokens, policy), limits.max_bytes and limits.max_bytes // 4, limits.max_lines)
-    return min(most for most in caps if most is not None)
-
-
 def on_arrival(message_at: Callable[[int], Message], i: int, budget: Budget) -> Message:
     """Return message `i` with its oversized results cut, by itself and its calls only: later requests cut the same."""
-    return with_cut_results(message_at, i, largest_chars(budget.window_tokens, budget.policy), budget)
+    return with_cut_results(message_at, i, largest_result_chars(budget.window_tokens, budget.policy), budget)
 
 
 def with_cut_results(
