@@ -57,6 +57,11 @@ class PrivateName:
         """The Python name."""
         return self.path.replace(":", ".")
 
+    @property
+    def last(self) -> str:
+        """The last part of the name, as an attribute or a key."""
+        return self.name.rpartition(".")[2]
+
     def find(self) -> Any:
         """Return it, None if this LiteLLM lacks it."""
         found = _value_at(self.path)
@@ -74,7 +79,7 @@ class PrivateName:
             return original is not None
         wrapper = wraps(original)(wrapper_of(original))
         setattr(wrapper, WRAPPED, True)
-        setattr(self.owner(), self.name.rpartition(".")[2], wrapper)
+        setattr(self.owner(), self.last, wrapper)
         return True
 
     def owner(self) -> Any:
@@ -101,6 +106,7 @@ PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, USAGE, SEND, ROUTED, CHECKS
 
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
 COSTS = PrivateName(f"{_CORE}.litellm_logging:Logging._response_cost_calculator", "retrieval's cost header may be wrong")
+NOTES = PrivateName("litellm:ModelResponse._hidden_params", "retries show, and summaries have no price")
 PROXY_ERROR = PrivateName("litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields")
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "only `callback_settings` are found")
 LISTED = PrivateName("litellm:Router.get_model_list", "the plugin knows no deployment", until=(1, 109))
@@ -130,6 +136,9 @@ ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, *_ = SUMMARY_CALL = tuple(
         *(f"litellm.proxy.utils:ProxyLogging.{name}" for name in ("pre_call_hook", "post_call_failure_hook")),
     )
 )
+CLIENTS_MODEL = "_litellm_client_requested_model"
+"""The proxy's key in a request for the model that the client has named. It is no name that can be looked for: where it is
+missing, nothing has to be left out of a further call."""
 _SINGLE = [name for name in dict(globals()).values() if isinstance(name, PrivateName)]
 NAMES = tuple(dict.fromkeys(name for name in (*_SINGLE, *SUMMARY_CALL) if name.applies))
 

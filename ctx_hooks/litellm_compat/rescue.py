@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 from ctx_hooks.formats.fields import listed, mapping_or_empty
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.deployments import router_has
+from ctx_hooks.litellm_compat.logged import notes_on
 from ctx_hooks.litellm_compat.registry import proxy_router
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
@@ -114,8 +115,7 @@ def hide_retries(fields: Mapping[str, Any], answer: Any, fallbacks: int) -> None
     LiteLLM counts retries as fallbacks, after which it leaves the deployment's name as the answer's model, and the cost of
     the refused attempt, 0, in the record of the call.
     """
-    hidden = answer.get("_hidden_params") if isinstance(answer, dict) else getattr(answer, "_hidden_params", None)
-    headers = mapping_or_empty(hidden).get("additional_headers")
+    headers = notes_on(answer).get("additional_headers")
     if isinstance(headers, dict):
         headers["x-litellm-attempted-fallbacks"] = fallbacks
         if not fallbacks:

@@ -56,6 +56,15 @@ def test_every_name_of_litellm_is_public_or_in_the_registry():
     assert {name: path for name, path in used.items() if name not in PUBLIC | registered} == {}
 
 
+def test_private_keys_and_attributes_are_in_the_registry_only():
+    private = {registry.NOTES.last, registry.CLIENTS_MODEL}
+    for path in PACKAGE.rglob("*.py"):
+        if path != Path(registry.__file__):
+            nodes = list(ast.walk(ast.parse(path.read_text())))
+            texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+            assert not private & (texts | {node.attr for node in nodes if isinstance(node, ast.Attribute)}), path
+
+
 def test_this_litellm_has_them_all():
     assert not {name for name in registry.NAMES if name.fault}
 
@@ -65,7 +74,7 @@ def without(monkeypatch):
     """Returns a function that takes a name from this LiteLLM until the test ends."""
 
     def remove(name):
-        found, last = name.owner(), name.name.rpartition(".")[2]
+        found, last = name.owner(), name.last
         # From 1.109 on the Router's own code is its core's, to which it passes on what it is asked for.
         for owner in (found, getattr(found, "_core_class", found)):
             for held in [held for held in getattr(owner, "__mro__", (owner,)) if last in vars(held)]:

@@ -28,6 +28,8 @@ from ctx_hooks.formats.fields import listed, mapping_or_empty, text_or_empty
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.deployments import compacts_itself
 from ctx_hooks.litellm_compat.errors import note_fault, refusal
+from ctx_hooks.litellm_compat.logged import notes_on
+from ctx_hooks.litellm_compat.registry import NOTES
 from ctx_hooks.litellm_compat.stream_events import close
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime.deadline import Deadline
@@ -172,7 +174,7 @@ class CompactionStream:
     def __init__(self, events: AsyncIterator[Mapping[str, Any]], original: Any) -> None:
         self._events = events
         self._numbers = count()
-        self._hidden_params: Any = getattr(original, "_hidden_params", {})
+        setattr(self, NOTES.last, notes_on(original))
 
     def __aiter__(self) -> "CompactionStream":
         return self

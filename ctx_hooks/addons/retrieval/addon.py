@@ -18,12 +18,12 @@ from ctx_hooks.flow.decision import Decided, NotRetried
 from ctx_hooks.flow.recorder import names_of
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, with_request_id
 from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
-from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, installed, proxy_router
+from ctx_hooks.litellm_compat.registry import CLIENTS_MODEL, FURTHER_CALL, RULES, SETUP, installed, proxy_router
 
 BYTES_PER_BUDGET_TOKEN = 1.0
 """Limits all texts of one turn to about a quarter of the budget in English, half of it in Chinese. So the next request fits
 in the window, whatever the model asks for, and its newest results stay complete."""
-OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
+OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", CLIENTS_MODEL})
 """A logging object logs once, and `parallel_request_limiter_v3` gives a place back when the call with the id is logged that
 took it; the proxy adds the other two behind the call. The rest of the fields the Router takes again."""
 RESERVATION = "user_api_key_budget_reservation"

@@ -9,9 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.addons.retrieval.hidden_calls.answers import Answers, Turn
 from ctx_hooks.litellm_compat.errors import failing_open
+from ctx_hooks.litellm_compat.registry import NOTES
 
-HIDDEN = "_hidden_params"
-"""LiteLLM's notes on an answer, for its headers and logs, beside the answer's fields."""
 EVENT = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r)", re.DOTALL)
 """An empty line ends an event (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
@@ -33,8 +32,8 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
         made = type(answer)(**fields)
     except ValidationError:  # LiteLLM reads fields that its models do not describe in the same way
         made = type(answer).model_construct(**fields)
-    if hasattr(answer, HIDDEN):
-        setattr(made, HIDDEN, getattr(answer, HIDDEN))
+    if hasattr(answer, NOTES.last):
+        setattr(made, NOTES.last, getattr(answer, NOTES.last))
     return made
 
 

@@ -14,7 +14,7 @@ from ctx_hooks.addons.summaries.stored import SummaryTask
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Media, Message, Text, ToolCall, ToolResult, is_request
 from ctx_hooks.litellm_compat.call import SUMMARY_MARK, Call
-from ctx_hooks.litellm_compat.logged import COST
+from ctx_hooks.litellm_compat.logged import COST, notes_on
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, proxy_router
 from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.warnings import warn_once
@@ -146,7 +146,7 @@ async def ask(settings: SummarySettings, messages: Sequence[Mapping[str, str]], 
     """
     fields = {"model": settings.model, "messages": [*messages], "max_tokens": settings.max_tokens}
     response = await asyncio.wait_for(_sent(fields, settings.timeout_seconds, payer), settings.timeout_seconds)
-    choice, cost = response.choices[0], (getattr(response, "_hidden_params", None) or {}).get(COST)
+    choice, cost = response.choices[0], notes_on(response).get(COST)
     dollars = cost if isinstance(cost, (int, float)) else None
     return Answer(choice.message.content or "", choice.finish_reason != "length", dollars)
 
