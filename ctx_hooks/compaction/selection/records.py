@@ -26,7 +26,11 @@ SAVED_CHARS = 2_000
 """A tool says at either end of its output where it has saved the whole."""
 _SAVING = ("saved", "stored", "written", "available")
 _SAVED = re.compile(rf"\b(?:{'|'.join(_SAVING)})\b", re.IGNORECASE)
-_WHOLE = re.compile(r"\b(?:full|whole|complete|entire|original|remaining)\b.*[\w.:]?[/\\][\w.-]+", re.IGNORECASE)
+_WHOLE = re.compile(
+    r"\b(?:full|whole|complete|entire|original|remaining)\W+(?:\w+\W+){0,2}"
+    r"(?:outputs?|results?|contents?|responses?|text|logs?|lines|data|files?|documents?|transcripts?)\b.*[/\\][\w.-]+",
+    re.IGNORECASE,
+)
 
 
 _Container: TypeAlias = tuple[int, list[tuple[int, int]]]

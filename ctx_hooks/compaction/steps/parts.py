@@ -6,10 +6,11 @@ from typing import TypeVar
 from ctx_hooks.compaction.selection.apply import kept_segments
 from ctx_hooks.compaction.selection.blocks import block_segments, names_of
 from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.summary.actions import action_of
 from ctx_hooks.compaction.tool_texts import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
-from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolResult
+from ctx_hooks.conversation.model import Media, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.tokens.budget import Budget
@@ -58,10 +59,12 @@ def _system_texts_once(conversation: Conversation, budget: Budget) -> Conversati
 def _results_once(conversation: Conversation, budget: Budget) -> Conversation:
     older, returned_by = conversation.older_messages, dict[object, str]()
     short: dict[tuple[int, int], ToolResult] = {}
-    for (i, k), (tool, _) in reversed(call_names(conversation.messages).items()):
+    for (i, k), (tool, arguments) in reversed(call_names(conversation.messages).items()):
         result = conversation.messages[i].parts[k]
         if not isinstance(result, ToolResult) or not _comparable(result):
             continue
+        if action_of(ToolCall("", tool, arguments), result).failed:
+            continue  # how each call failed is worth more than the room
         text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
         if i in older and text in returned_by:
             short[i, k] = with_text(result, placeholders.line("repeated", budget.policy.language, tool=returned_by[text]))

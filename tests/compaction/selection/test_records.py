@@ -7,7 +7,7 @@ import pytest
 from strategies import called
 
 import ctx_hooks
-from ctx_hooks.compaction.selection.records import record_spans
+from ctx_hooks.compaction.selection.records import record_spans, saved_line
 from ctx_hooks.compaction.selection.segments import segments
 
 ROWS = [{"id": f"INV-{n:03}", "date": f"2026-01-{n % 28 + 1:02}", "owner": f"owner_{n}", "sum": n * 17} for n in range(60)]
@@ -74,6 +74,16 @@ def test_kept_records_have_head_and_count(form):
 )
 def test_other_texts_have_no_records(text):
     assert record_spans(text) == []
+
+
+@pytest.mark.parametrize("line", [
+    "// Will be set from metadata if available, see the whole of entire/cli/session.go",
+    "entire/checkpoint/committed.go-23-// Checkpoints are stored at sharded paths: <id>/<rest>/",
+    "2026/01/06 INFO checkpoint saved branch=entire/96a3a0e",
+    "All metadata is stored on the `entire/sessions` branch, the original/main one.",
+])  # fmt: skip
+def test_line_without_an_outputs_place_is_no_saved_line(line):
+    assert saved_line(f"quiet line\n{line}\nquiet line") is None
 
 
 def test_place_of_saved_output_stays():

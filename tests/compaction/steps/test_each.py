@@ -35,6 +35,12 @@ def test_repeats_keep_the_later_copy():
     assert sent[4]["content"] == text
 
 
+def test_repeated_failures_stay_with_their_calls():
+    text = "Input validation error: the hash is missing\n" + "more about it\n" * 60 + '{"isError": true}'
+    messages = older(exchange(1, text, name="run"), exchange(2, text))
+    assert run(parts.REPEATS, messages) == messages
+
+
 RULES = "Never touch main. " * 30
 
 
