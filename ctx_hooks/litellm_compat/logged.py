@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, own_metadata
-from ctx_hooks.litellm_compat.registry import COSTS, NOTES, USAGE
+from ctx_hooks.litellm_compat.registry import NOTES, USAGE
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.usage import Billed, billed_of, fields_of, used_hosted_tools, was_cut_short
 
@@ -103,21 +103,6 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
 def notes_on(answer: Any) -> Mapping[str, Any]:
     """Return LiteLLM's notes on an answer, for its headers and logs; an empty mapping if it has none."""
     return mapping_or_empty(answer.get(NOTES.last) if isinstance(answer, dict) else getattr(answer, NOTES.last, None))
-
-
-def price(fields: Mapping[str, Any], answer: Any) -> float | None:
-    """Make LiteLLM price an answer now, and return its cost in dollars; None if that is unknown.
-
-    The log uses a known cost, which equals its own calculation. A failed attempt leaves a cost of 0.
-    """
-    logged = fields.get("litellm_logging_obj")
-    details, calculate = getattr(logged, "model_call_details", None), COSTS.find()
-    if not isinstance(details, dict):
-        return None
-    cost = details.get(COST) or notes_on(answer).get(COST)
-    if not cost and calculate is not None:
-        cost = details[COST] = calculate(logged, result=answer)
-    return cost if isinstance(cost, (int, float)) else None
 
 
 def estimate_usage(estimate: Callable[[Mapping[str, Any]], int | None]) -> bool:

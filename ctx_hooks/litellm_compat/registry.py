@@ -105,7 +105,6 @@ PATCHED = tuple(name for name in (MAKE_CALL, INVOKE, USAGE, SEND, ROUTED, CHECKS
 """The names that the plugin wraps when it is loaded."""
 
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
-COSTS = PrivateName(f"{_CORE}.litellm_logging:Logging._response_cost_calculator", "retrieval's cost header may be wrong")
 NOTES = PrivateName("litellm:ModelResponse._hidden_params", "retries show, and summaries have no price")
 PROXY_ERROR = PrivateName("litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields")
 CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "only `callback_settings` are found")

@@ -16,7 +16,6 @@ from ctx_hooks.flow.running import Running
 from ctx_hooks.formats import ANTHROPIC, CHAT
 from ctx_hooks.litellm_compat.call import request_id_of
 from ctx_hooks.litellm_compat.errors import failing_open, overflow_of
-from ctx_hooks.litellm_compat.logged import price
 from ctx_hooks.litellm_compat.stream_events import close
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
@@ -29,7 +28,6 @@ MOST_ROUNDS = 3
 """Further requests for one of the client's; the last one may call no tool, so that it ends with an answer."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text takes less."""
-COST_HEADER = "x-litellm-response-cost"
 Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
 """Repeats a call with changes to the request's fields; returns the new call's fields, and its answer or stream."""
 logger = logging.getLogger("ctx_hooks")
@@ -93,11 +91,8 @@ class Rounds:
             turn = self._form.turn_of(answers[0])
         if turn is None:
             return answer
-        if turn.hidden:
-            self._add_cost(self._fields, answer)
-        while (asked := await self._further(turn, stream=False)) is not None:
-            self._add_cost(*asked)
-            answers.append(plain(asked[1]))
+        while (further := await self._further(turn, stream=False)) is not None:
+            answers.append(plain(further))
             turn = self._form.turn_of(answers[-1])
         return like(answer, self._form.joined(answers))
 
@@ -111,21 +106,21 @@ class Rounds:
                     shown = ShownStream(self._form())
                 for seen in [chunk] if shown is None else shown.seen(chunk):
                     yield seen
-            while shown is not None and (asked := await self._further(shown.turn(), stream=True)) is not None:
+            while shown is not None and (further := await self._further(shown.turn(), stream=True)) is not None:
                 shown.go_on()
                 try:
-                    async for chunk in asked[1]:
+                    async for chunk in further:
                         for seen in shown.seen(chunk):
                             yield seen
                 finally:  # the client may have left
-                    await close(asked[1])
+                    await close(further)
             for chunk in [] if shown is None else shown.end():
                 yield chunk
         finally:
             self._end()
 
-    async def _further(self, turn: Turn | None, *, stream: bool) -> tuple[dict[str, Any], Any] | None:
-        """Return the fields and the answer, or stream, of the request that continues a turn; None if there is none.
+    async def _further(self, turn: Turn | None, *, stream: bool) -> Any:
+        """Return the answer, or stream, of the request that continues a turn; None if there is none.
 
         A turn that also calls the client's tools goes to the client, without the hidden calls: what the model needs of a
         text stands in its answer.
@@ -154,15 +149,8 @@ class Rounds:
                 self._left = 0
                 continue
             self._request_ids.append(request_id_of(called))
-            return called, answer
+            return answer
         return None
-
-    def _add_cost(self, fields: Mapping[str, Any], answer: Any) -> None:
-        """Add the cost of a call to the header of the whole answer: LiteLLM's header has only the first call's."""
-        with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
-            headers, cost = self._offers.running.of(self._request_ids[0]).headers, price(fields, answer)
-            if cost is not None:
-                headers[COST_HEADER] = str(float(headers.get(COST_HEADER, 0.0)) + cost)
 
     def _end(self) -> None:
         for request_id in self._request_ids:
