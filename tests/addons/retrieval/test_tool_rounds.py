@@ -6,11 +6,12 @@ import json
 import pytest
 from litellm.types.llms.openai import ResponsesAPIResponse
 
-from ctx_hooks.addons.retrieval.answer_forms import HIDDEN, event_bytes
+from ctx_hooks.addons.retrieval.answer_forms import event_bytes
 from ctx_hooks.addons.retrieval.archive.archive import Archive
 from ctx_hooks.addons.retrieval.rounds import Offer, Offers, Rounds
 from ctx_hooks.flow.running import Running
 from ctx_hooks.litellm_compat.call import request_id_of, with_request_id
+from ctx_hooks.litellm_compat.registry import NOTES
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.events import CallNames
@@ -116,12 +117,12 @@ OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None
 async def test_answer_without_hidden_calls_loses_only_the_tool(tools):
     unheard = {"type": "unheard", "id": "u"}
     answer = ResponsesAPIResponse(**{**KNOWS, "output": [*KNOWS["output"], unheard], "tools": tools})
-    getattr(answer, HIDDEN)["model_id"] = "m"
+    getattr(answer, NOTES.last)["model_id"] = "m"
     shown = await Asked(ASKED).rounds.whole(answer)
     before, after = answer.model_dump(), shown.model_dump()
     assert [tool["name"] for tool in after.pop("tools") or ()] == ["read_file"] * bool(tools)
     assert after == {name: value for name, value in before.items() if name != "tools"}
-    assert getattr(shown, HIDDEN) == {"model_id": "m"}
+    assert getattr(shown, NOTES.last) == {"model_id": "m"}
     assert (shown is answer) is (tools is None or OURS not in tools)
     events = await Asked(ASKED).streamed({**KNOWS, "tools": tools})
     assert [event["response"]["tools"] for event in events if "response" in event] == [tools and [OWN]] * 3
