@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
@@ -115,14 +117,14 @@ def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
     return {name: (values[name], origin) for name, origin in resolved.origins.items()}
 
 
-def run(*, config: Path, probe: bool = False) -> int:
+def run(*, config: Path, probe: bool = False, write: bool = False, yes: bool = False) -> int:
     """Print the mistakes of a configuration, else its windows, policies and weak spots; return the exit code."""
     found = read_configuration(config, with_mistakes=True)
     findings = weak_spots(found)
     fails = any(finding.level == "fails" for finding in findings)
     if not as_json():
         _print(console(), config, found, findings, fails=fails)
-    probed = ask_servers(found) if probe else None
+    probed = ask_servers(config, found, write=write, yes=yes) if probe or write else None
     if as_json():
         document = {
             "mistakes": found.mistakes,
@@ -178,9 +180,9 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
 def _callbacks(config: Configuration) -> Iterator[Finding]:
     """Yield what is wrong with the plugin's registration, and with callbacks beside it."""
     settings = config.section("litellm_settings")
-    callbacks = _list(settings.get("callbacks"))
+    callbacks, others = _list(settings.get("callbacks")), {name: _list(settings.get(name)) for name in OTHER_LISTS}
     if PLUGIN not in callbacks:
-        misplaced = [name for name in OTHER_LISTS if PLUGIN in _list(settings.get(name))]
+        misplaced = [name for name, listed in others.items() if PLUGIN in listed]
         wrong = [name for name in callbacks if str(name).split(".")[0] == "ctx_hooks"]
         reason = "ctx_hooks is not in litellm_settings.callbacks: no request is treated"
         if misplaced:
@@ -189,6 +191,9 @@ def _callbacks(config: Configuration) -> Iterator[Finding]:
             reason = f"litellm_settings.callbacks names {wrong[0]}, not {PLUGIN}"
         kept = [name for name in callbacks if isinstance(name, str) and name not in wrong]
         yield finding("not_registered", reason=reason, callbacks=", ".join(f'"{name}"' for name in (*kept, PLUGIN)))
+    everywhere = [*callbacks, *_list(settings.get("service_callback")), *chain.from_iterable(others.values())]
+    if any(str(name).startswith("prometheus") for name in everywhere) and find_spec("prometheus_client") is None:
+        yield finding("metrics_client")
     guards = [mapping_or_empty(guard).get("litellm_params") for guard in _list(config.raw.get("guardrails"))]
     for name in map(str, (*callbacks, *(mapping_or_empty(guard).get("guardrail") for guard in guards))):
         if any(other in name for other in COMPRESSORS):

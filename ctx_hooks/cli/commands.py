@@ -130,6 +130,8 @@ def init() -> None:
 @commands.command()
 @click.argument("config", type=FILE)
 @click.option("--probe", is_flag=True, help="Ask each server with an api_base for its window.")
+@click.option("--write", is_flag=True, help="With --probe, write the servers' windows into CONFIG.")
+@yes_option
 @json_option
 @_runs("check")
 def check() -> None:

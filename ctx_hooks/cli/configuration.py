@@ -31,6 +31,25 @@ DASHBOARD = {"name": "ctx-hooks", "display_name": "Context", "url": "http://loca
 VARIABLE = "os.environ/"
 """How LiteLLM's configuration names a variable of the environment."""
 FALLBACKS = ("context_window_fallbacks", "fallbacks", "default_fallbacks")
+_RATIO = "older results give way as far as the budget needs it; write `tool_results: {max_fraction: 0.3}` for one result"
+KNOWN_ELSEWHERE: Mapping[str, str] = {
+    "reservetokens": "write `reserve: 16384`",
+    "reservetokensfloor": "write `reserve: 16384`",
+    "keeprecenttokens": "write `keep_recent: 20000`",
+    "contextwindowoverride": "the deployment states its window, as `max_input_tokens` in its `model_info`",
+    "contexttokens": "write `window_tokens: 128000`",
+    "historylimit": "write `max_turns: 50`",
+    "dmhistorylimit": "write `max_turns: 50` under `sessions: {'dm:*': ...}`",
+    "softtrimratio": _RATIO,
+    "hardtrimratio": _RATIO,
+    "maxoverflowcompactionattempts": "write `rescue_attempts: 3`",
+    "maxlines": "write `tool_results: {max_lines: 2000}`",
+    "maxbytes": "write `tool_results: {max_bytes: 51200}`",
+    "truncatedirection": "write `tool_results: {direction: head}`",
+    "tooloutputdir": "write `archive: {backend: disk, path: FOLDER}`, or set it in the environment",
+    "tooloutputretentiondays": "write `archive: {retention_days: 7}`, or set it in the environment",
+}
+"""Names of OpenClaw, pi, nanobot and MyCodeAgent, in small letters without separators, with the hint."""
 _NESTED: Mapping[str, type[BaseModel]] = {
     "tool_results": ToolResultLimits,
     "archive": ArchiveSettings,
@@ -184,7 +203,10 @@ def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:
 
 
 def suggestion(name: Any, known: Iterable[str]) -> str:
-    """Return the hint for an unknown name: the name that it resembles."""
+    """Return the hint for an unknown name: what to write for another system's name, or the name that it resembles."""
+    plain = re.sub(r"[^a-z]", "", str(name).lower())
+    if hint := KNOWN_ELSEWHERE.get(plain, KNOWN_ELSEWHERE.get(plain.removeprefix("tooloutput"))):
+        return f"; {hint}"
     found = difflib.get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""
 

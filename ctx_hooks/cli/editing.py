@@ -3,6 +3,7 @@
 A YAML file is changed as text, at the positions of its nodes, so that comments and layout stay.
 """
 
+import copy
 import difflib
 import math
 from collections.abc import Mapping
@@ -12,11 +13,11 @@ from typing import Any
 import yaml
 
 from ctx_hooks.cli.configuration import DASHBOARD, PLUGIN, config_of, configuration_of, read_text
-from ctx_hooks.cli.terminal import CommandError, confirmed, print_text
+from ctx_hooks.cli.terminal import CommandError, as_json, confirmed, print_text
 from ctx_hooks.policy.resolve import Caller
 
-Key = tuple[str, str]
-"""The place of a value: a section, and a name in it."""
+Key = tuple[Any, ...]
+"""The place of a value: keys of mappings and indices of lists."""
 
 
 def run(*, config: Path, observe: bool, events: str | None, dashboard: bool, yes: bool) -> None:
@@ -70,7 +71,8 @@ def change(file: Path, changes: Mapping[Key, Any], *, yes: bool) -> None:
     changed = edited(text, changes)
     old, new = text.splitlines(keepends=True), changed.splitlines(keepends=True)
     difference = "".join(difflib.unified_diff(old, new, str(file), str(file)))
-    print_text(difference.rstrip("\n") or f"{file}: nothing to change")
+    if not as_json():
+        print_text(difference.rstrip("\n") or f"{file}: nothing to change")
     if difference and (yes or confirmed(f"Write {file}?")):
         # In place: a container's mounted file cannot be replaced.
         file.write_bytes(changed.replace("\n", line_end).encode())
@@ -80,9 +82,9 @@ def edited(text: str, changes: Mapping[Key, Any]) -> str:
     """Return a YAML text with new values; raises CommandError if its layout cannot be edited."""
     wanted = yaml.safe_load(text) or {}
     try:
-        for (section, name), value in changes.items():
-            wanted[section] = {**(wanted.get(section) or {}), name: value}
-            text = _with_value(text, section, name, value)
+        for path, value in changes.items():
+            wanted = _set(copy.deepcopy(wanted), path, value)
+            text = _with_value(text, path, value)
         found = yaml.safe_load(text) or {}
     except yaml.YAMLError:
         found = None
@@ -91,17 +93,30 @@ def edited(text: str, changes: Mapping[Key, Any]) -> str:
     return text
 
 
-def _with_value(text: str, section: str, name: str, value: Any) -> str:
-    """Return a text with a value in a section; of a list in lines, only the new items are written."""
-    held = _entry(yaml.compose(text, Loader=yaml.SafeLoader), section)
-    if held is None:
-        end = "" if text.endswith("\n") or not text else "\n"
-        return f"{text}{end}\n{section}:\n  {name}: {_flow(value)}\n"
-    key, mapping = held
-    known = _entry(mapping, name)
-    if known is None:
-        return _with_entry(text, mapping, key.start_mark.column + 2, name, value)
-    node = known[1]
+def _set(value: Any, path: Key, new: Any) -> Any:
+    if not path:
+        return new
+    if isinstance(value, list):
+        value[path[0]] = _set(value[path[0]], path[1:], new)
+        return value
+    return {**(value or {}), path[0]: _set((value or {}).get(path[0]), path[1:], new)}
+
+
+def _with_value(text: str, path: Key, value: Any) -> str:
+    """Return a text with a value at a path; of a list in lines, only the new items are written."""
+    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    column = -2
+    for depth, key in enumerate(path):
+        if isinstance(node, yaml.SequenceNode):
+            node = node.value[key]
+            continue
+        entries = node.value if isinstance(node, yaml.MappingNode) else []
+        found = next((entry for entry in entries if entry[0].value == key), None)
+        if found is None:
+            for outer in reversed(path[depth + 1 :]):
+                value = {outer: value}
+            return _with_entry(text, node, column + 2, str(key), value)
+        column, node = found[0].start_mark.column, found[1]
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.SequenceNode) and not node.flow_style:
         at = _line_end(text, node.value[-1].end_mark.index)
@@ -110,13 +125,12 @@ def _with_value(text: str, section: str, name: str, value: Any) -> str:
     return f"{text[:start]}{'' if text[start - 1].isspace() else ' '}{_flow(value)}{text[end:]}"
 
 
-def _entry(node: Any, key: str) -> tuple[Any, Any] | None:
-    entries = node.value if isinstance(node, yaml.MappingNode) else []
-    return next((entry for entry in entries if entry[0].value == key), None)
-
-
 def _with_entry(text: str, node: Any, column: int, key: str, value: Any) -> str:
-    """Return a text whose section has one more entry."""
+    """Return a text whose mapping has one more entry; a new section comes at the end of the file."""
+    if column == 0:
+        (inner, content) = next(iter(value.items()))
+        end = "" if text.endswith("\n") or not text else "\n"
+        return f"{text}{end}\n{key}:\n  {inner}: {_flow(content)}\n"
     start = node.start_mark.index
     if not node.value or not isinstance(node.value, list):  # an empty section
         at = start + 1 if text[start : start + 1] == "{" else _line_end(text, start)

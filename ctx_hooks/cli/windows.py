@@ -20,6 +20,7 @@ import httpx
 
 from ctx_hooks.attempts.target import window_at
 from ctx_hooks.cli.configuration import Configuration, plain_text, read_configuration
+from ctx_hooks.cli.editing import change
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import CommandError, as_json, console, counted, print_json, print_text, table
 from ctx_hooks.formats.fields import mapping_or_empty
@@ -77,14 +78,15 @@ def sizes_of(found: Configuration) -> dict[str, tuple[int, int]]:
 class Probed:
     """The answer of a deployment's server: the window in tokens, None without one, and the route that states it."""
 
+    index: int
     model_group: str
     stated_tokens: int | None
     window_tokens: int | None
     said_by: str
 
 
-def ask_servers(found: Configuration) -> list[Probed]:
-    """Print what the servers say, and return it."""
+def ask_servers(config: Path, found: Configuration, *, write: bool, yes: bool) -> list[Probed]:
+    """Print what the servers say; with `write`, write the windows that differ from the stated ones, if the user confirms."""
     rows, out = list(_probed(found)), console()
     if not as_json():
         shown = table("model group", "stated", "the server says", "from", right=(1, 2))
@@ -93,12 +95,16 @@ def ask_servers(found: Configuration) -> list[Probed]:
             shown.add_row(row.model_group, *figures, row.said_by)
         out.print(f"\n{counted(len(rows), 'server')} asked", style="bold")
         out.print(shown)
+    new = [row for row in rows if row.window_tokens and row.window_tokens != row.stated_tokens]
+    if write and new:
+        changes = {("model_list", row.index, "model_info", "max_input_tokens"): row.window_tokens for row in new}
+        change(config, changes, yes=yes)
     return rows
 
 
 def _probed(found: Configuration) -> Iterator[Probed]:
     """Yield the answer of each server that the deployments of a configuration name by an address."""
-    for entry in found.listed:
+    for index, entry in enumerate(found.listed):
         base = plain_text(entry.params.get("api_base") or entry.params.get("base_url"))
         if not base or "*" in entry.deployment.model:
             continue
@@ -108,7 +114,7 @@ def _probed(found: Configuration) -> Iterator[Probed]:
             answers = _answers(client, base.rstrip("/"), entry.deployment.model.split("/", 1)[-1])
             said = next(((tokens, route) for tokens, route in answers if isinstance(tokens, int) and tokens > 0), None)
         stated = entry.deployment.model_info.get("max_input_tokens") or known_window_tokens(entry.deployment)
-        yield Probed(entry.group, stated if isinstance(stated, int) else None, *(said or (None, "not stated")))
+        yield Probed(index, entry.group, stated if isinstance(stated, int) else None, *(said or (None, "not stated")))
 
 
 def _answers(client: httpx.Client, base: str, model: str) -> Iterator[tuple[Any, str]]:

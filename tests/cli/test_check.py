@@ -1,6 +1,7 @@
 """`ctx-hooks check` finds every mistake of a configuration, or prints what each model and team comes to."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -149,6 +150,25 @@ def mistakes(settings):
     return configuration_of({"callback_settings": {"ctx_hooks": settings}}).mistakes
 
 
+OTHER_SYSTEMS = {
+    "reserveTokens": "reserve", "keepRecentTokens": "keep_recent", "context_window_override": "max_input_tokens",
+    "contextTokens": "window_tokens", "historyLimit": "max_turns", "dmHistoryLimit": "max_turns",
+    "soft_trim_ratio": "tool_results", "hard_trim_ratio": "tool_results", "max_lines": "tool_results",
+    "max_overflow_compaction_attempts": "rescue_attempts", "TOOL_OUTPUT_MAX_LINES": "tool_results",
+    "TOOL_OUTPUT_MAX_BYTES": "tool_results", "TOOL_OUTPUT_DIR": "archive",
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_results", "TOOL_OUTPUT_RETENTION_DAYS": "archive",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), OTHER_SYSTEMS.items())
+def test_name_of_another_system_gets_a_valid_hint(name, field):
+    line, *_ = mistakes({"defaults": {name: 7}})
+    assert f"defaults.{name}: there is no such field; " in line
+    assert re.search(rf"`{field}[`:]", line)
+    for written in re.findall("write `(.+?)`", line):
+        assert not mistakes({"defaults": yaml.safe_load(written.replace("FOLDER", "/folder"))})
+
+
 @pytest.mark.parametrize(("settings", "hint"), [
     ({"default": {}}, "default: there is no such field; did you mean 'defaults'?"),
     ({"mode": "observe"}, "mode: there is no such field; it belongs under `defaults`"),
@@ -161,4 +181,4 @@ def test_check_alone_suggests_spellings(settings, hint):
     found = configuration_of({"callback_settings": {"ctx_hooks": settings}})
     assert hint in " ".join(found.mistakes)
     seen = found.policies.resolve(Caller(team_names=("a",))).ignored
-    assert "did you mean" not in " ".join(seen)
+    assert not any(word in " ".join(seen) for word in ("did you mean", "write `"))

@@ -1,4 +1,4 @@
-"""`init` adds the plugin to a configuration, whose rest stays. `check --probe` asks the servers for their windows."""
+"""Commands that change a configuration: `init` adds the plugin, `check --probe` the windows of servers; the rest stays."""
 
 import json
 
@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.configuration import PLUGIN, configuration_of
+from ctx_hooks.cli.editing import edited
 
 LAYOUTS = {
     "empty": "",
@@ -130,10 +131,39 @@ def served(answers):
     return answering(answer, "GET")
 
 
+def probe(config, url, *options):
+    config.write_text(CONFIGURATION.format(url=url))
+    return main(["check", str(config), "--probe", *options, "--json"])
+
+
 @pytest.mark.parametrize(("answers", "window"), SERVERS.values(), ids=SERVERS)
 def test_server_states_its_window(answers, window, config, capsys):
     with served(answers) as url:
-        config.write_text(CONFIGURATION.format(url=url))
-        main(["check", str(config), "--probe", "--json"])
+        probe(config, url)
     (row,) = json.loads(capsys.readouterr().out)["probed"]
     assert (row["model_group"], row["window_tokens"]) == ("local", window)
+
+
+def test_window_is_written_on_request(config, capsys):
+    answers, window = SERVERS["vllm"]
+    with served(answers) as url:
+        probe(config, url)
+        assert "max_input_tokens" not in config.read_text()
+        probe(config, url, "--write", "--yes")
+    expected = CONFIGURATION.format(url=url).replace("      mode:", f"      max_input_tokens: {window}\n      mode:")
+    assert config.read_text() == expected
+    assert capsys.readouterr().out
+
+
+LINE = "max_input_tokens: 9"
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("[{model_name: a}]", f"[{{model_info: {{{LINE}}}, model_name: a}}]"),
+    ("\n- model_name: a", f"\n- model_info: {{{LINE}}}\n  model_name: a"),
+    ("\n- model_name: a\n  model_info: {mode: chat}", f"\n- model_name: a\n  model_info: {{{LINE}, mode: chat}}"),
+    ("\n- model_name: a\n  model_info: {max_input_tokens: 8}", f"\n- model_name: a\n  model_info: {{{LINE}}}"),
+])  # fmt: skip
+def test_layout_stays(before, after):
+    path = ("model_list", 0, "model_info", "max_input_tokens")
+    assert edited(f"model_list: {before}\n", {path: 9}) == f"model_list: {after}\n"

@@ -53,7 +53,7 @@ def test_state_has_the_figures_of_the_report(tmp_path):
         filtered = client.get("/api/state", params={"team": "Payments", "chosen": "request"}).json()["html"]
     assert "Of 1 request, <b>1 was too long for the model</b>" in state["html"]
     assert FAULT.consequence in state["html"]
-    assert (state["choices"]["group"], state["events"]) == (["group", "big"], 6)
+    assert (state["choices"]["group"], state["events"], state["progress"]) == (["group", "big"], 6, 1.0)
     assert "Enforced: what was done" in state["html"]
     assert "Enforced: what was done" not in filtered
     assert "Observed: what would have been done" in filtered
@@ -78,6 +78,7 @@ def test_growth_and_rotation_are_followed(tmp_path):
     (tmp_path / "events.1.jsonl").rename(tmp_path / "events.1.jsonl.1")
     write(tmp_path, FAILURE)
     assert read() == ["failure"]
+    assert watched.read_bytes == watched.all_bytes
 
 
 def test_old_requests_are_forgotten(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """What keeps the plugin from its work, or makes it work worse than it could, is found in a configuration."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,16 @@ def test_uncalled_plugin_fails():
         assert (finding.level, PLUGIN in finding.advice) == ("fails", True)
         assert ("langfuse" in finding.advice) == (settings.get("callbacks") == ["langfuse"])
         assert ("no effect" in finding.text) == ("success_callback" in settings)
+
+
+@pytest.mark.parametrize("key", ["callbacks", "failure_callback"])
+def test_metrics_without_their_client_fail(key, monkeypatch):
+    settings = {"callbacks": [PLUGIN]}
+    settings[key] = [*settings.get(key, []), "prometheus"]
+    assert found(litellm_settings=settings) == {}
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.setattr(sys, "meta_path", [])  # as where the package is not installed
+    assert found(litellm_settings=settings)["metrics_client"].level == "fails"
 
 
 SMALL = {"max_input_tokens": 40_000}

@@ -62,6 +62,7 @@ class Watched:
         self.turns: dict[str, Turn] = {}
         self.notes: dict[str, deque[Event]] = {kind: deque(maxlen=MOST_NOTES) for kind in ("limit_learned", "fault")}
         self.events = self.unreadable = 0
+        self.read_bytes = self.all_bytes = 0
 
     def follow(self) -> None:
         """Read until the process ends."""
@@ -71,7 +72,10 @@ class Watched:
 
     def new_events(self) -> Iterator[Event]:
         """Read what was added since the last call, and yield each event."""
-        for path in event_files(self._names):
+        paths = event_files(self._names)
+        self.all_bytes = sum(path.stat().st_size for path in paths if path.exists())
+        self.read_bytes = 0
+        for path in paths:
             yield from self._new_events(path)
 
     def _new_events(self, path: Path) -> Iterator[Event]:
@@ -84,10 +88,12 @@ class Watched:
             place = (status.st_dev, status.st_ino)  # a rotated file keeps its inode
             start = self._read.get(place, 0)
             file.seek(start if start <= status.st_size else 0)
+            self.read_bytes += file.tell()
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # the rest of it follows
                 self._read[place] = file.tell()
+                self.read_bytes += len(line)
                 try:
                     event = from_json(line)
                 except ValueError:

@@ -143,6 +143,7 @@ def state_of(watched: Watched, asked: Mapping[str, str]) -> dict[str, Any]:
     }
     choices = {name: Counter(names[name] for names in named).most_common(MOST_CHOICES) for name in FILTERS}
     return {
+        "progress": min(1.0, watched.read_bytes / watched.all_bytes) if watched.all_bytes else 1.0,
         "events": watched.events,
         "unreadable": watched.unreadable,
         "choices": {name: [each for each, _ in common if each] for name, common in choices.items()},
