@@ -138,10 +138,6 @@ class ProxyProcess:
         path = Path(self._folder.name, "log")
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def wait_for_log(self, text: str) -> None:
-        """Wait until the proxy has printed `text`, at most 5 minutes."""
-        self.wait_until(lambda: text in self.log(), f"the proxy to print {text!r}")
-
     def shown(self, name: str) -> str:
         """Return a file of the running proxy under /proc/PID, on Linux only, such as `statm`."""
         assert self._process is not None  # noqa: S101 - of a running proxy

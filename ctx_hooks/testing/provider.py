@@ -206,21 +206,14 @@ def _refusal(
         code = "invalid_value"
     else:
         text, code = "", ""
-    if text:
-        return 400, *_error_body(protocol, Wording(text, code=code))
     window = _window(payload, settings)
     total = counted + (output if settings.counts_output else 0)
-    if total <= window:
+    if not text and total <= window:
         return None
-    found = WORDINGS[settings.wording]
+    found = Wording(text, code=code) if text else WORDINGS[settings.wording]
     figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
-    return found.status, *_error_body(protocol, found, **figures)
-
-
-def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[str, Any]:
-    """Return an error's text, and its body: the protocol's, or the wording's if the protocol makes none."""
-    message, body = error_body(wording, protocol.fmt, **figures)
-    return message, protocol.refused(message) if protocol.refused else body
+    message, body = error_body(found, protocol.fmt, **figures)
+    return found.status, message, protocol.refused(message) if protocol.refused else body
 
 
 def _max_tokens(payload: Mapping[str, Any]) -> int | None:

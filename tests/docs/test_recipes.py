@@ -98,7 +98,8 @@ def ask(proxy, path, payload, key=MASTER_KEY, user_agent="a client"):
     headers = {"Authorization": f"Bearer {key}", "User-Agent": user_agent}
     answer = LOOPBACK.post(proxy.url + path, json=payload, headers=headers, timeout=300)
     assert answer.status_code == 200, answer.text
-    proxy.wait_for_log(f"told of the answer to {answer.headers['x-litellm-call-id']}")
+    told = f"told of the answer to {answer.headers['x-litellm-call-id']}"
+    proxy.wait_until(lambda: told in proxy.log(), told)
     return answer
 
 
