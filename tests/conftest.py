@@ -28,14 +28,6 @@ def redis_server():
 
 
 @pytest.fixture
-def redis_cache(redis_server):
-    """LiteLLM's connection to it."""
-    from litellm.caching.redis_cache import RedisCache
-
-    return RedisCache(host="127.0.0.1", port=redis_server.port)
-
-
-@pytest.fixture
 def patient_store(monkeypatch):
     """A store that waits for its Redis, since a busy machine is no broken one, and writes at once what is gathered."""
     from ctx_hooks.attempts import learned
@@ -44,6 +36,39 @@ def patient_store(monkeypatch):
     monkeypatch.setattr(shared_store, "HURRY_SECONDS", 30.0)
     monkeypatch.setattr(shared_store, "SLOW_SECONDS", 30.0)
     monkeypatch.setattr(learned, "WRITE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def redis_cache(redis_server, patient_store):  # noqa: ARG001 - for what it sets
+    """LiteLLM's connection to it, for which a store waits."""
+    from litellm.caching.redis_cache import RedisCache
+
+    return RedisCache(host="127.0.0.1", port=redis_server.port)
+
+
+@pytest.fixture
+def proxy_router(monkeypatch):
+    """Install a real Router with these deployments as the proxy's own, before any callback is told of anything."""
+    import litellm
+    from litellm.proxy import proxy_server
+
+    def install(*deployments, **settings):
+        for name in proxies.LISTENERS:
+            monkeypatch.setattr(litellm, name, [])  # each Router adds listeners, and LiteLLM takes at most 100
+        made = litellm.Router(model_list=list(deployments), **settings)
+        monkeypatch.setattr(proxy_server, "llm_router", made)
+        return made
+
+    return install
+
+
+@pytest.fixture(scope="module")
+def provider(request):
+    """A provider as the module's PROVIDER says."""
+    from ctx_hooks.testing import FakeProvider
+
+    with FakeProvider(*request.module.PROVIDER) as running:
+        yield running
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -35,9 +35,9 @@ def sent(request, decision):
     return Request(request.format, {**request.fields, **decision.changes})
 
 
-def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
+def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, request_id="request", **policy):
     window = Window(window_tokens, "model_info")
-    return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, attempt)
+    return Target(model, f"deployment:{model}", window, Policy(**policy), request_id, "ann", prices, attempt)
 
 
 def attempted(

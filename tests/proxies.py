@@ -20,8 +20,15 @@ from ctx_hooks.testing import ProxyProcess
 SERVER = Path(__file__).with_name("fork_server.py")
 SECONDS = 300
 """For what takes milliseconds on a quiet machine."""
-READ_AT_IMPORT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "WARNING", "MAX_RETRY_DELAY": "0", "JITTER": "0"}
-"""What LiteLLM reads when it is imported: the same for all. It waits before it asks again after a rate limit."""
+READ_AT_IMPORT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "WARNING", "MAX_RETRY_DELAY": "0", "JITTER": "0",
+    "REDIS_CIRCUIT_BREAKER_RECOVERY_TIMEOUT": "1",
+}  # fmt: skip
+"""What LiteLLM reads when it is imported: the same for all. It waits before it asks again after a rate limit, and asks no
+Redis that has failed for so many seconds, usually a minute."""
+
+LISTENERS = [f"{prefix}{kind}_callback" for prefix in ("", "_async_") for kind in ("input", "success", "failure")]
+"""LiteLLM's lists of whom it tells of a call."""
 
 
 class Proxy(ProxyProcess):

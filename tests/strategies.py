@@ -1,6 +1,8 @@
 """Conversations of all formats, made by Hypothesis: valid ones, and ones that were broken afterwards."""
 
+import base64
 import json
+import random
 from typing import Any
 
 import pytest
@@ -34,22 +36,19 @@ def spoken(fmt, role, text):
 
 
 def called(result, call_id="c", name="read", arguments="{}"):
-    """Return a call and its result as chat writes them; arguments that are no text become JSON."""
-    function = {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
-    made = {"id": call_id, "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [made]},
-        {"role": "tool", "tool_call_id": call_id, "content": result},
-    ]
+    """Return a call and its result as chat writes them."""
+    return tool_round("openai-chat", [(call_id, result)], name=name, arguments=arguments)
 
 
 def tool_round(fmt, results, said="", name="read_file", arguments=None):
     """Return an answer of calls and their results, by the calls' ids, and what a user says beside or behind them.
 
-    Gemini's calls have no ids here. Without a result, None, a call is not answered.
+    Gemini's calls have no ids here. Without a result, None, a call is not answered. Arguments that are a text are sent as it
+    is.
     """
     given, words = arguments or {}, [spoken(fmt, "user", said)] if said else []
-    text, answered = json.dumps(given), [(i, result) for i, result in results if result is not None]
+    text = given if isinstance(given, str) else json.dumps(given)
+    answered = [(i, result) for i, result in results if result is not None]
     if fmt == "openai-chat":
         calls = [{"id": i, "type": "function", "function": {"name": name, "arguments": text}} for i, _ in results]
         done = [{"role": "tool", "tool_call_id": i, "content": result} for i, result in answered]
@@ -66,6 +65,16 @@ def tool_round(fmt, results, said="", name="read_file", arguments=None):
     done = [{"functionResponse": {"name": name, "response": {"output": result}}} for _, result in answered]
     done += [{"text": said}] if said else []
     return [{"role": "model", "parts": calls}, *([{"role": "user", "parts": done}] if done else [])]
+
+
+def screenshots(fmt, images):
+    """Return a request and so many rounds of chat or of messages, each with a screenshot of 60 kB as its result."""
+    data = base64.b64encode(random.Random(1).randbytes(45_000)).decode()
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    if fmt == "anthropic":
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    rounds = (tool_round(fmt, [(f"c{n}", [image])], name="look", arguments={"page": n}) for n in range(images))
+    return [spoken(fmt, "user", "Look at the pages."), *(message for made in rounds for message in made)]
 
 
 WORDS = [

@@ -1,22 +1,12 @@
-"""Events of every kind, and those of a conversation whose every text holds a secret."""
+"""Events of every kind."""
 
-import json
 from dataclasses import replace
 
 import ctx_hooks
-from ctx_hooks.attempts.request import Request
-from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.steps import StepReport
-from ctx_hooks.flow.recorder import Recorder
-from ctx_hooks.flow.request_flow import RequestFlow
-from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.logged import Answer
-from ctx_hooks.policy.settings import Policy
 from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.events import CallNames
-from ctx_hooks.testing import agent_session
-from ctx_hooks.tokens.budget import Window
-from ctx_hooks.tokens.usage import Billed, billed_of
+from ctx_hooks.tokens.usage import Billed
 
 CALL = CallNames("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
 DECISION = ctx_hooks.DecisionEvent(
@@ -60,25 +50,6 @@ EVENTS = [
     RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, START, FAULT,
     replace(FAULT, consequence="", sink="event file"), IGNORED, ITEM, replace(ITEM, outcome="refused", reason="forged"),
 ]  # fmt: skip
-SECRET = "the-marked-secret"  # noqa: S105 - no password
-
-
-async def secret_session():
-    """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
-    runner = RequestFlow()
-    recorder = Recorder()
-    text = json.dumps(agent_session("openai-chat", turns=40))
-    payload = json.loads(text.replace('"content": "', f'"content": "{SECRET} ').replace("read_file", SECRET))
-    payload["litellm_call_id"] = "call\n" + "x" * 5_000
-    request = Request("openai-chat", payload)
-    to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
-    decision = await runner.deciding.decide(request, to)
-    state = runner.running.open("request")
-    recorder.decided(state, request, to, decision, state.attempts.last())
-    answered = await runner.answered("request", Answer(billed_of({"prompt_tokens": 9_000, "completion_tokens": 5})))
-    assert answered is not None
-    recorder.answered(state, *answered, Call({}))
-    return decision
 
 
 def events_of(*paths):

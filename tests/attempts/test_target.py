@@ -1,8 +1,6 @@
 """An attempt goes to one deployment: its model, its window by the most specific source, its policy, who asks."""
 
 import pytest
-from litellm import Router
-from litellm.proxy import proxy_server
 
 from ctx_hooks.attempts import target
 from ctx_hooks.litellm_compat.call import Call
@@ -38,13 +36,12 @@ def test_target_outside_proxy_has_no_tenant():
 
 class TestAGroup:
     @pytest.fixture
-    def router(self, monkeypatch):
+    def router(self, proxy_router):
         def deployment(name, max_input_tokens):
             info = {"id": name, "max_input_tokens": max_input_tokens}
             return {"model_name": "group", "litellm_params": {"model": "openai/served", "api_key": "k"}, "model_info": info}
 
-        made = Router(model_list=[deployment("small", 8_000), deployment("large", 90_000), deployment("middle", 30_000)])
-        monkeypatch.setattr(proxy_server, "llm_router", made)
+        proxy_router(deployment("small", 8_000), deployment("large", 90_000), deployment("middle", 30_000))
 
     def test_group_has_its_largest_window(self, router):
         """What is fitted before the Router chooses must not be cut for a deployment that it need not choose."""

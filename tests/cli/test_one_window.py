@@ -8,9 +8,7 @@ from itertools import product
 import litellm
 import pytest
 import yaml
-from litellm import Router
 from litellm.integrations.custom_logger import CustomLogger
-from litellm.proxy import proxy_server
 
 from ctx_hooks.attempts import target
 from ctx_hooks.cli.configuration import configuration_of
@@ -21,7 +19,6 @@ from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Settings
 
 MODELS = ("hosted_vllm/ours", "openai/ours", "openai/gpt-4o", "gpt-4o", "azure/ours", "anthropic/claude-opus-4-8")
-LISTENERS = [f"{prefix}{kind}_callback" for prefix in ("", "_async_") for kind in ("input", "success", "failure")]
 STATED = [*product(MODELS, (None, 12_000), (None, "gpt-4o"), (None, {"window_tokens": 20_000}))]
 """Model, window, base model and policy of each deployment."""
 
@@ -59,18 +56,16 @@ def configuration(stated, defaults):
 @pytest.mark.parametrize(("stated", "defaults"), [
     (STATED, {}), (STATED[::-3], {}), (STATED[::11], {"window_tokens": 30_000}),
 ])  # fmt: skip
-async def test_check_explain_and_run_state_one_window(stated, defaults, own_map, tmp_path, monkeypatch):  # noqa: ARG001
+async def test_check_explain_and_run_state_one_window(stated, defaults, own_map, proxy_router, tmp_path, monkeypatch):  # noqa: ARG001
     raw = configuration(stated, defaults)
-    for name in LISTENERS:
-        monkeypatch.setattr(litellm, name, [])  # each Router adds listeners, and LiteLLM takes at most 100
-    monkeypatch.setattr(proxy_server, "llm_router", Router(model_list=json.loads(json.dumps(raw["model_list"]))))
+    router = proxy_router(*json.loads(json.dumps(raw["model_list"])))
     seen = Seen(Policies(Settings(defaults=defaults)))
     monkeypatch.setattr(litellm, "callbacks", [seen])
     (config := tmp_path / "config.yaml").write_text(yaml.safe_dump(raw))
     (request := tmp_path / "request.json").write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}))
     for row, listed in zip(windows(configuration_of(raw)), raw["model_list"], strict=True):
         group = listed["model_name"].replace("*", "gpt-4o")
-        await proxy_server.llm_router.acompletion(model=group, messages=[{"role": "user", "content": "hi"}])
+        await router.acompletion(model=group, messages=[{"role": "user", "content": "hi"}])
         run = seen.targets[-1].window
         asked = {"request": request, "model": group, "config": config, "team": None, "key": None}
         explained = (await asyncio.to_thread(decided, **asked)).target.window

@@ -11,12 +11,13 @@ import yaml
 from documentation import ROOT, blocks, recipes
 from proxies import Proxy
 
-from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, agent_session, violations
+from ctx_hooks.testing import LOOPBACK, MASTER_KEY, ProviderSettings, agent_session, violations
 
 QUICK_START = "docs/index.md"
 LATER = ("pip install", "ctx-hooks init", "ctx-hooks demo", "litellm --config")
 """Steps of it that tests/deploy and tests/cli run, and the start of the proxy, which runs here already."""
 CODEX_WINDOW, LARGE_WINDOW = 272_000, 1_000_000
+PROVIDER = (ProviderSettings(window_tokens=LARGE_WINDOW),)
 PARTS = """
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
@@ -69,12 +70,6 @@ def point(configuration, provider_url):
         usual = "" if params["model"].startswith("anthropic/") else "/v1"
         path = urlsplit(params["api_base"]).path if "api_base" in params else usual
         params.update(api_base=provider_url + path, api_key="not-a-key")
-
-
-@pytest.fixture(scope="module")
-def provider():
-    with FakeProvider(ProviderSettings(window_tokens=LARGE_WINDOW)) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

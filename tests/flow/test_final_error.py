@@ -143,13 +143,6 @@ def test_error_tells_last_attempt_in_provider_tokens():
     assert "Nothing was compressed; all 4 attempts" in readable_error("openai-chat", uncounted, OVERFLOW, ENGLISH)
 
 
-def test_unfitted_request_gets_only_providers_words():
-    text = readable_error("openai-chat", None, OVERFLOW, ENGLISH)
-    assert SAID in text
-    assert "compress" not in text
-    assert "retried" not in text
-
-
 @pytest.mark.parametrize(("language", "said", "advice"), [
     ("en", "The model's window of 9000 tokens is below the least that is served here, 16000 tokens.", "a larger window."),
     ("zh", "该模型的窗口为 9000 个 token,低于此处允许的下限 16000 个 token。", "改用窗口更大的模型。"),

@@ -80,13 +80,6 @@ def test_short_results_need_no_counting():
     assert as_sent(request("openai-chat", ["row\n" * 1_000]), where)[1].changes == {}
 
 
-def test_flagged_result_stays_whole():
-    asked = request("openai-chat", [LONG])
-    items = [{**m, "context": {"truncation_skip": True}} if m["role"] == "tool" else m for m in asked.items]
-    flagged = Request("openai-chat", {**asked.fields, "messages": items})
-    assert isinstance(as_sent(flagged, target(tool_results=ALWAYS))[1], Untouched)
-
-
 @pytest.mark.parametrize("compaction", ["full", "cost_aware", "client_first"])
 def test_no_compaction_sends_oversized_result_whole(compaction):
     where = target(compaction=compaction, prices=DEAR_CACHE, tool_results=ALWAYS)

@@ -31,23 +31,6 @@ class TestOutputs:
         assert sent(request, decision).fields.get("max_tokens") == attempt.output_tokens == expected
         assert isinstance(decision, Untouched) == (expected == asked)
 
-    def test_output_is_lowered_to_room_in_window(self):
-        request = session(turns=3, max_tokens=30_000)
-        size = tokens_of(request)
-        held, alone = Window(30_000, "model_info"), Window(30_000, "model_info", holds_output=False)
-        decision, attempt = decided(request, to(30_000), Limits(held))
-        assert size + attempt.output_tokens <= 30_000
-        assert sent(request, decision).fields["max_tokens"] == attempt.output_tokens >= 30_000 - 1.06 * size
-        decision, attempt = decided(request, to(30_000), Limits(alone))
-        assert isinstance(decision, Untouched)
-        assert attempt.output_tokens == 30_000
-
-    def test_compressed_request_asks_for_less(self):
-        request = session(turns=40, max_tokens=8_000)
-        decision, attempt = decided(request, to(20_000), Limits(Window(20_000, "model_info"), output_limit_tokens=4_096))
-        assert decision.changes["max_tokens"] == attempt.output_tokens == 4_096
-        assert decision.changes["messages"]
-
 
 REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns in (1, 8, 24)}
 SIZES = {which: tokens_of(request) for which, request in REQUESTS.items()}
@@ -102,12 +85,6 @@ class TestTheRequestedOutputGivesWayFirst:
         for decide in (decided, by_size):
             found = decide(request, to(window_tokens, **policy))
             assert found is None or not found[0].changes.keys() & set(FIELDS.values())
-
-    def test_small_windows_reserve_nothing_for_estimates_error(self):
-        request = session(turns=3, max_tokens=30_000)
-        window = Window(tokens_of(request) + LEAST_OUTPUT_TOKENS, "model_info")
-        _, attempt = decided(request, to(reserve=0), Limits(window))
-        assert attempt.output_tokens == LEAST_OUTPUT_TOKENS
 
 
 class TestThinking:

@@ -10,7 +10,7 @@ from told_events import DECISION
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.flow.recorder import Recorder, answer_event
+from ctx_hooks.flow.recorder import Recorder, answer_event, names_of
 from ctx_hooks.flow.request_flow import RequestFlow
 from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
@@ -49,6 +49,11 @@ RETRIED = replace(DECISION, decision="retried", trigger="overflow")
 UNCOUNTED = replace(DECISION, local_tokens_before=None, local_tokens_after=None, provider_tokens_before=None)
 WHOLE = replace(SENT, sent_tokens=9_000)
 OBSERVED = replace(WHOLE, to=replace(SENT.to, policy=Policy(mode="observe")), decided_tokens=4_500)
+
+
+def test_name_is_one_bounded_line():
+    name = names_of(Call({"litellm_call_id": "call\n" + "x" * 5_000}), RETRY).call_id
+    assert (name.isprintable(), len(name)) == (True, 200)
 
 
 async def test_ignored_settings_are_counted_by_scope():

@@ -1,33 +1,19 @@
 """A retry is smaller than what was refused, or it is not sent."""
 
-import base64
-import random
 from dataclasses import replace
 
-import pytest
 from engine_requests import DEAR_CACHE, MODEL, NOW, decided, only_newest_loop, session, to, tokens_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import called
+from strategies import screenshots
 
 from ctx_hooks.attempts import updates
 from ctx_hooks.attempts.attempt import Limits, limits_of
 from ctx_hooks.attempts.observations import DeploymentStats
 from ctx_hooks.attempts.request import Request
-from ctx_hooks.flow.decision import Compressed, NotRetried, Untouched
+from ctx_hooks.flow.decision import Compressed, NotRetried
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION, UNCOUNTED_FRACTIONS
-from ctx_hooks.tokens.budget import Window
-
-
-def with_screenshots(images, **fields):
-    """Return a session whose tool results each have a screenshot of 60 kB."""
-    shot = "data:image/png;base64," + base64.b64encode(random.Random(1).randbytes(60_000)).decode()
-    messages = [{"role": "user", "content": "Look at the pages."}]
-    for n in range(images):
-        answer, result = called(f"page {n}")
-        messages += [answer, {**result, "content": [{"type": "image_url", "image_url": {"url": shot}}]}]
-    return Request("openai-chat", {"model": MODEL, "messages": messages, **fields})
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 
 
 def at_another(attempt):
@@ -64,23 +50,6 @@ class TestRetries:
         assert isinstance(decision, Compressed)
         assert again.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
 
-    limit = int(size * 0.7)
-
-    @pytest.mark.parametrize(("overflow", "window"), [
-        (Overflow("input", "x", limit, size + 9_000), Window(limit - 9_000, "refusal")),
-        (Overflow("input", "x", limit, size + 9_000, at_least=True), Window(int(limit * UNCOUNTED_FRACTIONS[0]), "refusal")),
-        (Overflow("input", "x", 100, size + 90), Window(100, "refusal")),
-        (Overflow("input", "x"), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
-        (Overflow("input", "x", None, size + 9_000), Window(int(size * BLIND_FRACTIONS[0]), "refusal")),
-        (Overflow("input", "x", 10**6, size), to().window),
-    ], ids=["what only the provider sees is set aside", "not by a lower bound", "not within the estimate's error",
-            "without a limit a share of what was refused", "of what was sent", "never a larger one"])  # fmt: skip
-    def test_retry_keeps_to_window_of_refusal(self, overflow, window):
-        limits, decision, attempt = self.retry(overflow)
-        assert limits.window == window
-        assert not isinstance(decision, NotRetried)
-        assert attempt.sent_tokens <= max(window.tokens, 1_000)
-
     @given(
         limit=st.integers(1, 200_000),
         asked=st.none() | st.integers(1, 200_000),
@@ -114,11 +83,8 @@ class TestRetries:
     )
     @settings(max_examples=25)
     def test_refusal_for_bytes_shortens_bytes_only(self, stated, number, images, asked):
-        request = (
-            with_screenshots(images, max_tokens=asked)
-            if images
-            else Request("openai-chat", {**self.request.fields, "max_tokens": asked})
-        )
+        shown = {"messages": screenshots("openai-chat", images)} if images else {}
+        request = Request("openai-chat", {**self.request.fields, **shown, "max_tokens": asked})
         size = request.json_bytes({})
         _, first = decided(request, to())
         said = Overflow("bytes", "x", limit_bytes=stated and int(size * stated))
@@ -133,25 +99,11 @@ class TestRetries:
             size * BLIND_FRACTIONS[number - 1] if stated is None else size * stated
         )
 
-    def test_refusal_elsewhere_changes_no_window(self):
-        elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))
-        assert self.retry(None, refused=elsewhere)[0].window == to().window
-
     def test_limit_below_uncuttable_text_ends_retries(self):
         """The provider counts four times what is counted here: cutting the rest to nothing would not help."""
         _, decision, attempt = self.retry(Overflow("input", "x", self.size * 2, self.size * 4))
         assert isinstance(decision, NotRetried)
         assert attempt.spent
-
-    @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
-    def test_unknown_refusal_changes_no_window(self, unknown):
-        refused = replace(self.refused(Overflow("input", "x", 20_000, self.size)), **unknown)
-        limits, decision, attempt = self.retry(None, refused=refused)
-        assert limits.window == to().window
-        if refused.sent_tokens is None:
-            assert isinstance(decision, Untouched)
-        else:
-            assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_output_gives_way_before_conversation(self):
         limit = int(self.size * 1.1)
@@ -160,12 +112,6 @@ class TestRetries:
         _, decision, attempt = self.retry(overflow, request=asked)
         assert list(decision.changes) == ["max_tokens"]
         assert LEAST_OUTPUT_TOKENS <= attempt.output_tokens < limit - self.size
-
-    def test_retry_of_uncounted_request_keeps_to_budget(self):
-        asked = session(turns=40, max_tokens=8_000)
-        refused = self.refused(Overflow("input_plus_output", "x", 20_000, 19_000, 8_000), sent_tokens=None)
-        decision, attempt = decided(asked, to(20_000, attempt=1), Limits(Window(20_000, "model_info"), previous=refused))
-        assert attempt.sent_tokens <= decision.figures.budget_tokens < 20_000
 
     def test_conversation_gives_way_after_output(self):
         asked = session(turns=40, max_tokens=64_000)
@@ -219,15 +165,6 @@ class TestRetries:
         decision, attempt = decided(self.request, target, limits_of(target, DeploymentStats(), NOW, refused))
         assert isinstance(decision, Compressed)
         assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
-
-    def test_older_results_give_way_before_newest(self):
-        newest = only_newest_loop().items
-        request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
-        _, first = decided(request, to())
-        refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
-        decision, attempt = decided(request, to(attempt=2), Limits(to().window, previous=refused))
-        assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
-        assert decision.changes["messages"][-1] == newest[-1]
 
     def test_newest_results_give_way_last(self):
         request = only_newest_loop()

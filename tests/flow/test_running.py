@@ -31,15 +31,6 @@ class Held(SimpleNamespace):
         super().__init__(size_bytes=size_bytes)
 
 
-def test_hooks_of_a_request_share_one_state():
-    running = Running()
-    running.open("one").headers["a"] = "1"
-    assert running.of("one").headers == running.open("one").headers == {"a": "1"}
-    assert running.of("two").headers == {}
-    running.open("").headers["a"] = "1"
-    assert running.of("").headers == running.open("").headers == {}, "requests without an id are not one"
-
-
 @pytest.mark.parametrize("headers_first", [True, False], ids=["streamed", "whole"])
 def test_state_closes_after_end_and_headers(running, headers_first):
     state = running.open("one")
@@ -49,14 +40,6 @@ def test_state_closes_after_end_and_headers(running, headers_first):
     assert running.of("one") is state
     last()
     assert running.of("one") is not state
-
-
-def test_failed_request_leaves_no_refusal_behind(running):
-    attempts = running.open("one").attempts
-    attempts.sent(MAIN)
-    attempts.failed(Overflow("input", "x"), "too long")
-    running.end("one")
-    assert running.of("one").attempts.last() is None
 
 
 def test_state_outside_proxy_waits_for_no_headers():
@@ -175,8 +158,3 @@ def test_attempts_differ_in_whole_id_and_model():
     attempts.sent(at("prod:openai/small", 2_000))
     attempts.sent(attempted(8_000, 3_000, deployment_id="prod:eu", deployment="prod:eu:openai/gpt"))
     assert attempts.at(DeploymentName("prod", "gpt")).sent_tokens == 30_000
-
-
-def test_retry_elsewhere_follows_failed_attempt(both):
-    both.failed(Overflow("input", "x"), "", DeploymentName("m", "gpt"))
-    assert both.last(at("other:model", 1).to).to.deployment == "m:openai/gpt"

@@ -14,7 +14,7 @@ from protocols import PROTOCOLS, REFUSED_IN_STREAM
 
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.registry import USAGE
-from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+from ctx_hooks.testing import ProviderSettings, agent_session
 
 WINDOW = 8_000
 BELIEVED = 200_000
@@ -49,6 +49,7 @@ class Row:
 
 
 CLAUDE = "anthropic.claude-3-5-sonnet-20240620-v1:0"
+PROVIDER = (ProviderSettings(tokens_factor=1.2), None, PROTOCOLS)
 ROWS = {
     "bedrock-converse": Row(f"bedrock/converse/{CLAUDE}", "bedrock_converse", params=AWS),
     "bedrock-invoke": Row(f"bedrock/invoke/{CLAUDE}", "bedrock_invoke", params=AWS),
@@ -57,12 +58,6 @@ ROWS = {
     "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1"),
     "ollama": Row("ollama_chat/served", "ollama"),
 }
-
-
-@pytest.fixture(scope="module")
-def provider():
-    with FakeProvider(ProviderSettings(tokens_factor=1.2), protocols=PROTOCOLS) as running:
-        yield running
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from litellm.proxy.utils import ProxyLogging
 from waits import until
 
 from ctx_hooks.hook import CtxHooks
-from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session, violations
+from ctx_hooks.testing import ProviderSettings, agent_session, violations
 
 WINDOW = 3_000
+PROVIDER = (ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60, "wide": 1_000_000}),)
 TOKEN_COST = 0.000_001
 MOST_CALLS = 5
 """The first attempt, three retries, and one of a retry policy."""
@@ -71,12 +72,6 @@ class Adds(CustomLogger):
     async def async_pre_call_hook(self, user_api_key_dict, cache, data, call_type):
         *older, newest = data["messages"]
         return {**data, "messages": [*older, {**newest, "content": newest["content"] + self.word}]}
-
-
-@pytest.fixture(scope="module")
-def provider():
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60, "wide": 1_000_000})) as running:
-        yield running
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from litellm.proxy._types import UserAPIKeyAuth
 from waits import until
 
 from ctx_hooks.hook import CtxHooks
-from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+from ctx_hooks.testing import ProviderSettings, agent_session
 
 WINDOWS = {"main": 20_000, "shadow": 8_000}
+PROVIDER = (ProviderSettings(windows=WINDOWS),)
 SESSION = agent_session("openai-chat", model="main", turns=10)
 
 
@@ -35,12 +36,6 @@ class MainWaits(CustomLogger):
         if model == "shadow":
             await self._main_came.wait()
         return healthy_deployments
-
-
-@pytest.fixture(scope="module")
-def provider():
-    with FakeProvider(ProviderSettings(windows=WINDOWS)) as running:
-        yield running
 
 
 @pytest.fixture

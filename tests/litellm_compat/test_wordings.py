@@ -7,18 +7,13 @@ import litellm
 import pytest
 
 from ctx_hooks.litellm_compat.errors import overflow_of, text_of
-from ctx_hooks.testing import FakeProvider, ProviderSettings
+from ctx_hooks.testing import ProviderSettings
 from ctx_hooks.testing.behaviour import WORDINGS
 
 WINDOW = 1_000
+PROVIDER = (ProviderSettings(window_tokens=WINDOW),)
 MODELS = ("openai/served", "anthropic/served")
 QUESTION = [{"role": "user", "content": "Why is the sky blue? " * 300}]
-
-
-@pytest.fixture(scope="module")
-def provider():
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW)) as running:
-        yield running
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,11 @@ def events_of(text: str) -> list[Any]:
     return [json.loads(line) for line in data if line != "[DONE]"]
 
 
+def size_before(answer: httpx.Response) -> int:
+    """Return how many tokens a changed request had as its client sent it, by its header."""
+    return int(answer.headers["x-ctx-hooks"].partition("before=")[2].partition(";")[0])
+
+
 def logged(proxy: Proxy, answer: httpx.Response) -> dict[str, Any]:
     """Return what the loggers of the folder's proxies are told of an answered request."""
     start = f"answered {answer.headers['x-litellm-call-id']} "

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 
+import assembled
 import pytest
 from configurations import deployment
 from retrieving import FACT
@@ -83,14 +84,8 @@ def item_of(answer):
     if answer.text.startswith("{"):
         (item,) = answer.json()["output"]
         return item
-    events = events_of(answer.text)
-    kinds = [event["type"] for event in events]
-    assert kinds[:2] == ["response.created", "response.in_progress"]
-    assert kinds[-3:] == ["response.output_item.added", "response.output_item.done", "response.completed"]
-    assert [event["sequence_number"] for event in events] == list(range(len(events)))
-    assert len({event["response"]["id"] for event in events if "response" in event}) == 1
-    assert events[-1]["response"]["output"] == [events[-2]["item"]]
-    return events[-2]["item"]
+    (item,) = assembled.responses(events_of(answer.text))["output"]
+    return item
 
 
 def compacted(proxy, group="compacting-vllm", items=(), **fields):

@@ -5,7 +5,7 @@ import json
 import pytest
 from configurations import LITELLM, PLUGIN, WINDOW, deployment
 from fastapi.responses import JSONResponse
-from routes import CHAT, MESSAGES, NAMES, RESPONSES, SIZE
+from routes import CHAT, MESSAGES, NAMES, RESPONSES, SIZE, size_before
 from strategies import FIELDS
 
 from ctx_hooks.testing import agent_session, sign
@@ -41,10 +41,6 @@ def asked(route, **fields):
     said = [{"role": ("user", "assistant")[n % 2], "content": f"Remark {n} on MAPLE-{n}. " * 80 + "."} for n in range(6)]
     field = FIELDS[route.fmt]
     return {"model": "auto", field: [*said, {"role": "user", "content": "Which was it?"}], "max_tokens": 100, **fields}
-
-
-def size_before(answer):
-    return int(answer.headers["x-ctx-hooks"].partition("before=")[2].partition(";")[0])
 
 
 @compacts

@@ -1,15 +1,13 @@
 """What a server before the model refuses: bytes, an output above an exclusive range, a window with status 401."""
 
-import base64
 import json
-import random
 
 import pytest
 from configurations import deployment
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from routes import CHAT, MESSAGES
-from strategies import tool_round
+from strategies import screenshots
 
 from ctx_hooks.testing import agent_session
 
@@ -74,23 +72,12 @@ def statuses_of(proxy, route, payload, received):
     return [status for _, status in received]
 
 
-def with_screenshots(route, group):
-    """Return a session of twelve screenshots of 60 kB in tool results."""
-    shot = base64.b64encode(random.Random(1).randbytes(45_000)).decode()
-    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{shot}"}}
-    if route is MESSAGES:
-        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": shot}}
-    messages = [{"role": "user", "content": "Look at the pages."}]
-    for n in range(12):
-        messages += tool_round(route.fmt, [(f"c{n}", [image])], name="look", arguments={"page": n})
-    return {"model": group, "messages": messages, "max_tokens": 8_000}
-
-
 @pytest.mark.parametrize(("kind", "most_attempts", "route"), [
     ("nginx", 3, CHAT), ("anthropic", 3, MESSAGES), ("moonshot", 2, CHAT),
 ], ids=["nginx", "anthropic", "moonshot"])  # fmt: skip
 def test_request_of_too_many_bytes_is_retried_smaller(kind, most_attempts, route, proxy, received):
-    assert len(statuses_of(proxy, route, with_screenshots(route, f"{kind}-{route.fmt}"), received)) <= most_attempts
+    shown = {"model": f"{kind}-{route.fmt}", "messages": screenshots(route.fmt, 12), "max_tokens": 8_000}
+    assert len(statuses_of(proxy, route, shown, received)) <= most_attempts
     sizes = [len(json.dumps(body)) for body, _ in received]
     assert sizes == sorted(sizes, reverse=True)
     assert {body["max_tokens"] for body, _ in received} == {8_000}

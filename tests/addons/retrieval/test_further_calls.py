@@ -6,8 +6,6 @@ import re
 
 import litellm
 import pytest
-from litellm import Router
-from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.addons.retrieval.addon import further_fields
@@ -16,7 +14,7 @@ from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.call import request_id_of, with_request_id
 from ctx_hooks.litellm_compat.logged import Figures
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
+from ctx_hooks.testing import Call, ProviderSettings, Reply, agent_session
 from ctx_hooks.testing.streams import sse
 
 TOOL = "ctx_retrieve"
@@ -56,14 +54,11 @@ def session(system_words=0):
     return fields
 
 
-@pytest.fixture(scope="module")
-def provider():
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"served": WINDOW}), asks_for_everything) as running:
-        yield running
+PROVIDER = (ProviderSettings(window_tokens=WINDOW, windows={"served": WINDOW}), asks_for_everything)
 
 
 @pytest.fixture
-def asked(provider, monkeypatch):
+def asked(provider, proxy_router, monkeypatch):
     """Return what a client gets of a proxy's Router, and the requests that the provider got."""
 
     async def ask(fields, *, stream, stated=WINDOW, refused_body="", **settings):
@@ -73,8 +68,7 @@ def asked(provider, monkeypatch):
         parameters = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "none"}
         info = {"id": f"one-{stated}", "max_input_tokens": stated, "ctx_hooks": policy}
         group = {"model_name": "model", "litellm_params": parameters, "model_info": info}
-        router = Router(model_list=[group], num_retries=0, **settings)
-        monkeypatch.setattr(proxy_server, "llm_router", router)
+        router = proxy_router(group, num_retries=0, **settings)
         monkeypatch.setattr(litellm, "callbacks", [hooks := CtxHooks()])
         auth = UserAPIKeyAuth(api_key="sk-one")
         data = {**fields, "stream": stream, "metadata": {}}

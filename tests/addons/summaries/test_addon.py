@@ -27,7 +27,10 @@ TO = Target(
 )  # fmt: skip
 
 
-pytestmark = pytest.mark.usefixtures("proxy_router")
+@pytest.fixture(autouse=True)
+def _router(proxy_router):
+    """The one of a proxy with the model that writes."""
+    proxy_router({"model_name": "small", "litellm_params": {"model": "openai/small", "api_key": "k"}})
 
 
 def request_of(turns=40):

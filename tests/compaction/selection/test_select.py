@@ -32,12 +32,6 @@ def test_a_line_whose_identifier_is_used_later_survives():
     assert "retry policy lives in src/net/backoff_policy.rs:88" in sent_text(messages, 4_000)
 
 
-def test_removed_results_leave_no_name_lists():
-    results = [f"{filler(n)} rare_{n}.rs holds parse_{n}" for n in range(60)]
-    sent = sent_text(session(results, "Go on."), 3_000)
-    assert sum(f"parse_{n}" in sent and f"holds parse_{n}" not in sent for n in range(60)) == 0
-
-
 def test_short_results_stay_where_their_line_saves_little():
     note = "the written part went into the folder of all notes, and the index of the folder was made anew from it"
     command = "python write_note.py " + "--with-everything " * 117
@@ -66,14 +60,6 @@ def test_a_line_in_the_middle_of_a_result_that_is_larger_than_its_share_of_the_w
     assert "retries = backoff_policy(8443)" in sent_text(messages, 4_000, window_tokens=5_000)
 
 
-def test_kept_lines_stay_in_their_own_result_and_in_order():
-    results = [filler(n) for n in range(20)]
-    results[2] = "first fact: port=8443\n" + filler(2) + "\nsecond fact: host=db-7.internal"
-    out = ctx_hooks.compress(session(results, "Which port and host?"), format="openai-chat", budget_tokens=5_000).messages
-    holder = next(m for m in out if m.get("tool_call_id") == "c2")
-    assert holder["content"].index("port=8443") < holder["content"].index("db-7.internal")
-
-
 @pytest.mark.parametrize(("said", "evidence", "question"), [
     ("We talked about this and that, nothing important, part {n} of the day.",
      "My grandmother's piano was tuned by Mr Albrecht in spring.", "Who tuned the piano?"),
@@ -98,12 +84,6 @@ def test_identifiers_are_what_names_something():
     found = set(identifiers("See src/app.py and user_id=42, the getValue call of x.y; not plain words."))
     assert {"src/app.py", "user_id", "getValue"} <= found
     assert not {"plain", "words", "not"} & found
-
-
-def sent_within(messages, budget_tokens):
-    done = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=budget_tokens)
-    assert done.tokens_after <= budget_tokens
-    return done.messages
 
 
 def test_a_name_behind_an_escape_is_read_without_it():

@@ -28,13 +28,6 @@ def older(*exchanges):
     return [{"role": "user", "content": "start"}, *(m for e in exchanges for m in e), {"role": "user", "content": "go on"}]
 
 
-def test_repeats_keep_the_later_copy():
-    text = "the same file\n" * 60
-    sent = run(parts.REPEATS, older(exchange(1, text, name="curl"), exchange(2, text)))
-    assert "A later run call returned this output again" in sent[2]["content"]
-    assert sent[4]["content"] == text
-
-
 def test_repeated_failures_stay_with_their_calls():
     text = "Input validation error: the hash is missing\n" + "more about it\n" * 60 + '{"isError": true}'
     messages = older(exchange(1, text, name="run"), exchange(2, text))
@@ -67,11 +60,6 @@ def test_a_copy_that_ends_what_came_between_says_which_text_holds_again():
     sent = run(parts.REPEATS, [*system, {"role": "user", "content": "go on"}])
     assert [m["content"] for m in sent[:2]] == [work, plan]
     assert sent[2]["content"].startswith('[ctx_hooks] The system text here begins "<mode>Work</mode> In')
-
-
-def test_results_that_differ_both_stay():
-    read = [exchange(n, f"version {n}\n" * 60, name="read_file", arguments={"path": "a.py"}) for n in (1, 2)]
-    assert run(parts.REPEATS, older(*read)) == older(*read)
 
 
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():
@@ -144,17 +132,6 @@ def test_older_images_become_a_line():
     assert "image" in sent[0]["content"][1]["text"]
     assert "image" in str(sent[2]["content"])
     assert "base64" not in str(sent)
-
-
-def test_the_newest_loop_is_cut_only_when_the_budget_says_so():
-    messages = [{"role": "user", "content": "q"}, *exchange(1, "row of the newest result\n" * 3_000)]
-    codec = WIRE_FORMATS["openai-chat"]
-    conversation = codec.read(messages)
-    counter = Counter("cl100k_base")
-    spared = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=False), (results.NEWEST_LOOP,))
-    assert spared.conversation is conversation
-    cut = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=True), (results.NEWEST_LOOP,))
-    assert cut.fits
 
 
 @pytest.mark.parametrize(

@@ -137,14 +137,6 @@ def test_where_a_record_stands(kept_before, kept_behind, sent):
     assert told == sent
 
 
-def test_what_has_settled_is_left_as_it_is():
-    conversation = WIRE_FORMATS["openai-chat"].read([U, A, U, CALL, RESULT])
-    settled = type(conversation)(conversation.format, conversation.messages, settled=1)
-    messages = with_records(settled, {}, {1, 2}, {range(1, 3): "RECORD"}, "en")
-    assert [m.text for m in messages[:2]] == ["user speaks", "RECORD"]
-    assert messages[0] is conversation.messages[0]
-
-
 @given(st.sets(st.integers(0, 40)))
 def test_gaps_cover_what_is_gone_and_touch_none_other(gone):
     gaps = gaps_of(gone)
