@@ -34,8 +34,7 @@ ITEM = ctx_hooks.ItemEvent("compaction_item", 1_700_000_007.0, CALL, "summarised
 ARCHIVE = ctx_hooks.ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
 START = ctx_hooks.StartEvent(
     name="start", time_seconds=1_699_999_999.0, version="1.2", litellm_version="1.106.2", mode="observe", digest="0a1b2c",
-    policies=("careful",), scopes=("defaults", "teams.research"), ignored=(), store="redis", addons=("retrieval",),
-    missing=(), mistakes=0,
+    addons=("retrieval",), missing=(), mistakes=0,
 )  # fmt: skip
 FAULT = ctx_hooks.FaultEvent("fault", 1_700_000_005.0, "forwards the request unchanged")
 IGNORED = ctx_hooks.IgnoredEvent("settings_ignored", 1_700_000_006.0, CALL, {"team": 1, "request": 1})

@@ -8,14 +8,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_hooks.attempts.target import window_at
-from ctx_hooks.litellm_compat.deployments import configuration, listed_deployment, names_redis
 from ctx_hooks.litellm_compat.errors import failing_open, on_fault
 from ctx_hooks.litellm_compat.logged import estimate_usage
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registry import version_of, warn_of_missing
-from ctx_hooks.policy.loading import NAME, SECTION
-from ctx_hooks.policy.resolve import Caller, Policies, as_text, environment, switched_off
+from ctx_hooks.policy.resolve import Caller, Policies, switched_off
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.telemetry import prometheus
@@ -23,7 +20,6 @@ from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.events import FaultEvent, StartEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.log import LOGGED, log_event
-from ctx_hooks.tokens.budget import replaced_reserve
 from ctx_hooks.tokens.counter import load_vocabularies
 
 if TYPE_CHECKING:
@@ -58,11 +54,6 @@ def start(settings: Settings, mistakes: Sequence[str], flow: "Callable[[], Reque
 def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...]) -> StartEvent:
     """Return the record of the start: versions and settings; the arguments are the same as `start`'s."""
     policies = Policies(settings)
-    scopes = (*policies.scopes(), *environment())
-    paths = (line.removeprefix(f"{SECTION}.").split(":", 1)[0] for line in mistakes)
-    listed = [(str(entry["model_name"]), listed_deployment(entry)) for entry in configuration().get("model_list") or ()]
-    used = [(at, policies.resolve(Caller(group=name, deployment=as_text(at.model_info.get(NAME))))) for name, at in listed]
-    held = (replaced_reserve(window_at(at, by.policy), by.policy) for at, by in used if "reserve" in by.origins)
     return StartEvent(
         "start",
         time.time(),
@@ -70,14 +61,9 @@ def started(settings: Settings, mistakes: Sequence[str], missing: tuple[str, ...
         litellm_version=version_of("litellm"),
         mode=policies.resolve(Caller()).policy.mode,
         digest=blake2b(repr(settings).encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest(),
-        policies=tuple(settings.policies),
-        scopes=tuple(path for path, scope in scopes if scope and not path.startswith("policies.")),
-        ignored=tuple(dict.fromkeys(paths)),
-        store="redis" if names_redis(configuration()) else "memory",
         addons=policies.addon_names(),
         missing=missing,
         mistakes=len(mistakes),
-        reserves=tuple(dict.fromkeys(filter(None, held))),
     )
 
 

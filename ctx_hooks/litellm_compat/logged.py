@@ -81,7 +81,6 @@ class Answer(NamedTuple):
     billed: Billed | None
     used_hosted_tools: bool = False
     cut_short: bool = False
-    dollars: float | None = None
 
 
 def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
@@ -91,12 +90,10 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
         answer = result
     if answer is None:
         return None
-    cost = logged.get(COST)
     return Answer(
         billed=None if logged.get("cache_hit") is True else billed_of(fields_of(answer).get("usage")),
         used_hosted_tools=used_hosted_tools(answer),
         cut_short=was_cut_short(answer),
-        dollars=float(cost) if isinstance(cost, (int, float)) else None,
     )
 
 

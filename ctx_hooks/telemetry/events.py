@@ -225,14 +225,9 @@ class StartEvent:
     litellm_version: str
     mode: Mode
     digest: str
-    policies: tuple[str, ...]
-    scopes: tuple[str, ...]
-    ignored: tuple[str, ...]
-    store: Literal["redis", "memory"]
     addons: tuple[str, ...]
     missing: tuple[str, ...]
     mistakes: int
-    reserves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import pytest
 from proxies import printed_by
 from told_events import START
 
-from ctx_hooks.flow import startup
 from ctx_hooks.flow.startup import attach_sinks, detach_sinks, started
 from ctx_hooks.litellm_compat.deployments import names_redis
 from ctx_hooks.litellm_compat.errors import failing_open
@@ -82,20 +81,19 @@ def test_start_event_names_settings():
         "teams": {"red": {"retrieval": True}, "blue": {"reserv": 1}, "green": {}}, "models": {"gpt": "careful"},
     }  # fmt: skip
     event = started(*settings_of(raw), ("litellm.Router.make_call",))
-    assert (event.mode, event.policies, event.addons, event.store) == ("observe", ("careful",), ("retrieval",), "memory")
-    assert event.scopes == ("defaults", "models.gpt", "teams.red", "teams.blue")
-    assert (event.ignored, event.mistakes, event.missing) == (("teams.blue.reserv",), 1, ("litellm.Router.make_call",))
+    assert (event.mode, event.addons) == ("observe", ("retrieval",))
+    assert (event.mistakes, event.missing) == (1, ("litellm.Router.make_call",))
     assert event.litellm_version.startswith("1.")
     assert event.digest == started(*settings_of(raw), ()).digest != started(*settings_of({}), ()).digest
 
 
 def test_start_is_one_log_line(caplog):
     caplog.set_level("INFO", "ctx_hooks")
-    log_event(replace(START, ignored=("teams.red.reserv",)))
+    log_event(replace(START, missing=("litellm.Router.make_call",)))
     (line,) = (record.getMessage() for record in caplog.records)
     assert line == (
-        "event=start version=1.2 litellm_version=1.106.2 mode=observe digest=0a1b2c policies=careful "
-        'scopes="defaults, teams.research" ignored=teams.red.reserv store=redis addons=retrieval mistakes=0'
+        "event=start version=1.2 litellm_version=1.106.2 mode=observe digest=0a1b2c addons=retrieval "
+        "missing=litellm.Router.make_call mistakes=0"
     )
 
 
@@ -119,23 +117,3 @@ def test_faults_are_events(tmp_path):
     end()
     told = [(event.sink, event.consequence) for event in heard]
     assert told == [("event file", ""), ("", "forwards the request unchanged")]
-
-
-def test_start_names_each_replaced_reserve(monkeypatch):
-    """The configuration is the proxy's own, as it is when callbacks are loaded."""
-    models = [
-        ("default", 30_000, None), ("large", 200_000, 16_384), ("small", 32_768, 16_384), ("own", 128_000, 40_000),
-        ("share", 9_000, "50%"),
-    ]  # fmt: skip
-    entries = [
-        {
-            "model_name": name,
-            "litellm_params": {"model": f"openai/{name}"},
-            "model_info": {"max_input_tokens": tokens, "ctx_hooks": {"reserve": reserve} if reserve else {}},
-        }
-        for name, tokens, reserve in models
-    ]
-    monkeypatch.setattr(startup, "configuration", lambda: {"model_list": entries + entries[1:2]})
-    assert started(*settings_of({}), ()).reserves == (
-        "reserve 16,384 becomes 8,192 in a window of 32,768", "reserve 40,000 becomes 32,000 in a window of 128,000",
-    )  # fmt: skip
