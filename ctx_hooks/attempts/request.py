@@ -45,6 +45,9 @@ class Request:
 
     Attributes:
         items: the messages or input items.
+        beside: the parts that are sent and counted beside them: system text, schemas and tools.
+        continues_stored_history: whether the provider keeps part of the conversation.
+        asks_for_truncation: whether the provider may drop the oldest items; nobody else can drop stored ones (OpenAI).
     """
 
     def __init__(self, fmt: Format, fields: Mapping[str, Any]) -> None:
@@ -52,22 +55,10 @@ class Request:
         self.wire = wire = WIRE_FORMATS[fmt]
         self.call = Call(fields)
         self.items: Any = wire.items(fields.get(wire.messages_field))
+        self.beside: tuple[Any, ...] = (*wire.counted_values(fields), fields.get("tools"))
+        self.continues_stored_history = any(map(fields.get, STORED_HISTORY))
+        self.asks_for_truncation = fields.get("truncation") == "auto"
         self._messages: MessageReader | None = None
-
-    @property
-    def beside(self) -> tuple[Any, ...]:
-        """The parts that are sent and counted beside the messages: system text, schemas and tools."""
-        return (*self.wire.counted_values(self.fields), self.fields.get("tools"))
-
-    @property
-    def continues_stored_history(self) -> bool:
-        """Whether the provider keeps part of the conversation."""
-        return any(map(self.fields.get, STORED_HISTORY))
-
-    @property
-    def asks_for_truncation(self) -> bool:
-        """Whether the provider may drop the oldest items; nobody else can drop stored ones (OpenAI)."""
-        return self.fields.get("truncation") == "auto"
 
     def with_fields(self, fields: Mapping[str, Any]) -> "Request":
         """Return a request of the same format with other fields."""

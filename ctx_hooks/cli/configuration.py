@@ -96,7 +96,7 @@ class Configuration:
             if "*" in entry.group and fnmatchcase(group, entry.group):
                 wild = group.removeprefix(entry.group.split("*")[0])
                 model = entry.deployment.model.replace("*", wild)
-                found.append(replace(entry, group=group, deployment=replace(entry.deployment, model=model)))
+                found.append(replace(entry, group=group, deployment=entry.deployment._replace(model=model)))
         return found
 
     def fallbacks_of(self, group: str, asked: Mapping[str, Any] | None = None) -> tuple[str, ...]:

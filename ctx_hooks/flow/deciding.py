@@ -70,9 +70,9 @@ class Deciding:
                 previous = previous.limits.previous  # LiteLLM repeats a retry that failed for another reason
         if to.attempt and (reason := _never_retried(to, previous)):
             return NotRetried(reason=reason)
+        started = time.perf_counter()
         try:
-            with timings.phase("total"):
-                decision, attempt, *_ = await self._decided(request, to, previous, timings)
+            decision, attempt, *_ = await self._decided(request, to, previous, timings)
         except MalformedConversationError as error:
             decision = Untouched(reason=str(error))
         else:
@@ -80,6 +80,8 @@ class Deciding:
                 attempt = sent_unchanged(request, attempt)
             if to.policy.mode == "observe" or not isinstance(decision, LeftToFallback):
                 attempts.sent(attempt)
+        finally:
+            timings.add("total", started)
         if to.attempt and isinstance(decision, Untouched):
             return NotRetried(figures=decision.figures, reason=decision.reason)
         return decision
@@ -92,8 +94,9 @@ class Deciding:
             if previous is not None and previous.sent_tokens is None and (to.attempt or to.defers):
                 previous = await self.counted(request, to, previous, most_tokens)
                 refused = previous if to.attempt else None
-            with timings.phase("known"):
-                limits = limits_of(to, await self.learned.of(to.deployment), time.time(), refused)
+            started = time.perf_counter()
+            limits = limits_of(to, await self.learned.of(to.deployment), time.time(), refused)
+            timings.add("known", started)
             if to.window.tokens < SMALL_WINDOW_TOKENS and to.policy.block_below_tokens != 0:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
             by_size = decide_by_size(request, to, limits, most_tokens)

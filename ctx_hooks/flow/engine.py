@@ -1,5 +1,6 @@
 """Pure functions that make the decision about an attempt that is counted. Their inputs are frozen once an attempt."""
 
+import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -97,11 +98,12 @@ def _decide(
     request = copy(request)  # the deciding thread frees its cached data: on the event loop that would take 30 ms
     if limits.previous is not None and (reason := fitting.without_remedy(limits.previous, limits)):
         return _not_retried(reason, None, limits.previous)
-    with timings.phase("counting"):
-        received = measure(request)
-        kept = fitting.with_newest_turns(request, received, to.policy)
-        newest = request.as_read_by(to.model, received.index) if kept is request else kept
-        history = received if newest is request else measure(newest)
+    started = time.perf_counter()
+    received = measure(request)
+    kept = fitting.with_newest_turns(request, received, to.policy)
+    newest = request.as_read_by(to.model, received.index) if kept is request else kept
+    history = received if newest is request else measure(newest)
+    timings.add("counting", started)
     plan = fitting.plan_attempt(request, history, to, limits)
     if plan is None:
         return _not_retried(KEPT_BY_PROVIDER, None, limits.previous or attempt_at(request, to, limits, history))
@@ -122,8 +124,9 @@ def _decide(
             return unchanged(request, attempt, "fits")
         if to.defers and history.tokens > most:
             return Decided(LeftToFallback(), attempt)
-    with timings.phase("compressing"):
-        outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, limits)
+    started = time.perf_counter()
+    outcome = arrived or _fitted(partial(compress, newest, history, to), newest, plan, budget, to, limits)
+    timings.add("compressing", started)
     return _sent(request, to, plan, budget, history, attempt, outcome, newest if arrived is None else None)
 
 

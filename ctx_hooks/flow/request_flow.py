@@ -222,7 +222,8 @@ class RequestFlow:
         attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
             return None  # after a failed attempt, a model for which the plugin is off has answered
-        answer = answer._replace(billed=answer.billed if attempt.states_usage else None)
+        if not attempt.states_usage:
+            answer = answer._replace(billed=None)
         billed = answer.billed
         if billed is not None:
             # Text that a hosted tool has read is in the bill, and was not counted here.

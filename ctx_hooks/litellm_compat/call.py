@@ -5,7 +5,6 @@ A caller may set LiteLLM's call id, and several concurrent requests may have the
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b, sha256
 from itertools import count
@@ -39,8 +38,7 @@ _ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_
 """The attributes of LiteLLM's object of key and team."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
+class Deployment(NamedTuple):
     """A deployment of the Router: the provider's model, such as `openai/gpt-4o`, and the operator's `model_info`."""
 
     model: str
@@ -68,22 +66,26 @@ class Call:
         came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it.
         auth: LiteLLM's object of key and team, None outside a proxy.
         request_id: the id that this process has given the request, "" if it has none.
+        deployment: the Router's choice, from the Router's own metadata: a request body could name another.
+        model_group: the attempt's group; the model's name without a Router. Before the Router sets it, a caller can.
+        span: LiteLLM's OpenTelemetry span of the request, None if it does not trace it.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.fields = fields
-        self.came_over_google_route, self.metadata, self.auth, self._chosen = _metadata_in(fields)
+        self.fields, model = fields, str(fields.get("model") or "")
+        self.came_over_google_route, self.metadata, self.auth, chosen = _metadata_in(fields)
         self.request_id = request_id_of(fields)
+        self.deployment = Deployment(model, mapping_or_empty(chosen.get("model_info")))
+        self.is_routed = bool(chosen.get("model_group"))
+        self.model_group = str(chosen.get("model_group") or model)
+        self.call_type = str(getattr(fields.get("litellm_logging_obj"), "call_type", ""))
+        span = self.metadata.get("litellm_parent_otel_span")
+        self.span: Any = span if span is not None and callable(getattr(span, "add_event", None)) else None
 
     def renew_id(self) -> None:
         """Give the request a new id, which begins with the digits of its session."""
         own = blake2b(str(next(_numbers)).encode(), key=_KEY, digest_size=16).hexdigest()
         self.request_id = f"{SECRET}-{self.session_digits}{own}"
-
-    @property
-    def deployment(self) -> Deployment:
-        """The Router's choice, from the Router's own metadata: a request body could name another."""
-        return Deployment(str(self.fields.get("model") or ""), mapping_or_empty(self._chosen.get("model_info")))
 
     @property
     def named_deployment(self) -> DeploymentName:
@@ -93,30 +95,9 @@ class Call:
         return Deployment(chosen.model, logged).name if logged else chosen.name
 
     @property
-    def is_routed(self) -> bool:
-        """Whether the Router has noted a model group for it."""
-        return bool(self._chosen.get("model_group"))
-
-    @property
-    def model_group(self) -> str:
-        """The attempt's group; the model's name without a Router. Before the Router sets it, a caller can."""
-        return str(self._chosen.get("model_group") or self.fields.get("model") or "")
-
-    @property
     def is_for_summary(self) -> bool:
         """Whether it asks a model for a summary, and so is never compacted by one."""
         return SUMMARY_MARK.items() <= self.metadata.items()
-
-    @property
-    def call_type(self) -> str:
-        """LiteLLM's name of the called function, "" before its log exists."""
-        return str(getattr(self.fields.get("litellm_logging_obj"), "call_type", ""))
-
-    @property
-    def span(self) -> Any:
-        """LiteLLM's OpenTelemetry span of the request, None if it does not trace it."""
-        span = self.metadata.get("litellm_parent_otel_span")
-        return span if span is not None and callable(getattr(span, "add_event", None)) else None
 
     @cached_property
     def headers(self) -> Mapping[str, str]:

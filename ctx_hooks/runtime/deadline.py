@@ -43,20 +43,6 @@ def compression_deadline() -> Deadline:
 class Timings(dict[str, float]):
     """The milliseconds of each phase so far; a phase that is entered again adds up."""
 
-    def phase(self, name: str) -> "_Phase":
-        """Add the time of the block to a phase, even if the block fails."""
-        return _Phase(self, name)
-
-
-class _Phase:
-    __slots__ = ("_name", "_started", "_timings")
-
-    def __init__(self, timings: Timings, name: str) -> None:
-        self._timings, self._name = timings, name
-
-    def __enter__(self) -> None:
-        self._started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        before = self._timings.get(self._name, 0.0)
-        self._timings[self._name] = before + (time.perf_counter() - self._started) * 1e3
+    def add(self, phase: str, started: float) -> None:
+        """Add the time since `started`, by `time.perf_counter`, to a phase."""
+        self[phase] = self.get(phase, 0.0) + (time.perf_counter() - started) * 1e3
