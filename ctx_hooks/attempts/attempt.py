@@ -97,7 +97,6 @@ class Attempt:
     Attributes:
         received_tokens: the request as the client sent it; None if it was not counted.
         sent_tokens: the request as sent; None if it was not counted.
-        first_tokens: the sent tokens of the request's first attempt.
         output_tokens: the requested output, as it was sent.
         most_tokens: an upper bound of the request in any vocabulary, if it was not counted.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
@@ -121,7 +120,6 @@ class Attempt:
     format: Format
     received_tokens: LocalTokens | None = None
     sent_tokens: LocalTokens | None = None
-    first_tokens: LocalTokens | None = None
     output_tokens: ProviderTokens | None = None
     most_tokens: int = 0
     guessed_tokens: LocalTokens = LocalTokens(0)
@@ -165,12 +163,10 @@ class Attempt:
     def weighed(self, other_weight: float) -> "Attempt":
         """Return the attempt with its sent tokens for another weight of other scripts."""
         limits = replace(self.limits, other_weight=other_weight)
-        if self.sent_tokens is None or not self.sent_tokens:
+        if not self.sent_tokens:
             return replace(self, limits=limits)
         added_tokens = int(self.other_tokens * (other_weight - self.limits.other_weight))
-        sent = LocalTokens(max(1, self.sent_tokens + added_tokens))
-        first = LocalTokens(int((self.first_tokens or self.sent_tokens) * sent / self.sent_tokens))
-        return replace(self, limits=limits, sent_tokens=sent, first_tokens=first)
+        return replace(self, limits=limits, sent_tokens=LocalTokens(max(1, self.sent_tokens + added_tokens)))
 
 
 def attempt_at(
@@ -256,12 +252,9 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
         named = min(window.tokens, overflow.limit_tokens or window.tokens)
         return replace(window, tokens=named, source="refusal") if named < window.tokens else window
     refused = to_provider(sent, factor)
-    first = to_provider(previous.first_tokens or sent, factor)
     # An accepted size just below the refused one makes that the limit; a second refusal contradicts it.
     is_below = window.tokens < refused or (number == 1 and window.tokens == refused)
     is_learned = window.source == "learned" and is_below
-    limit = window.tokens if is_learned else limit_for_retry(overflow, refused, first, number)
-    if overflow.limit_tokens is None:
-        limit = min(limit, refused)  # a share of the first size may be above what was refused since
+    limit = window.tokens if is_learned else limit_for_retry(overflow, refused, number)
     limit = ProviderTokens(max(0, limit - unseen_tokens(overflow, refused)))
     return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window

@@ -142,7 +142,7 @@ def _counted_limit(seen: Seen, attempt: Attempt, overflow: Overflow, now: float)
     elif refused >= 2 * LEAST_LIMIT_TOKENS:
         # Without the provider's count, nothing but the refusal itself shows that the local count is too low.
         accepted = seen.own.get("accepted", NOTHING).values[0]
-        guess: float = limit_for_retry(overflow, refused, refused, 1)
+        guess: float = limit_for_retry(overflow, refused, 1)
         if accepted <= refused * CONTRADICTING_FACTOR:
             guess = max(guess, accepted * BUDGET_FACTOR)
         shown["limit", tenant] = Observation((min(guess, refused), refused, 1), now)

@@ -185,10 +185,9 @@ class Deciding:
             return with_counts(refused, own, counted_history(own, counter))
 
         try:
-            found = await off_loop(to, most_tokens, work, deadline)
+            refused = await off_loop(to, most_tokens, work, deadline)
         except CompressionTimeoutError:
             return refused  # a request that cannot be counted in time teaches nothing
-        refused = replace(found, first_tokens=found.sent_tokens)
         self.running.open(to.request_id).attempts.sent(refused)
         await self.learned.from_refusal(refused)
         return refused

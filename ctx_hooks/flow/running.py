@@ -45,10 +45,7 @@ class Attempts:
         with self._lock:
             own = self._newest.pop(attempt.to.name, None)
             before = own or next((a for a in reversed(self._newest.values()) if a.failed), attempt)
-            first = (before.to.group == attempt.to.group and before.first_tokens) or attempt.sent_tokens
-            if first != attempt.first_tokens or before.rereads != attempt.rereads:
-                attempt = replace(attempt, first_tokens=first, rereads=before.rereads)
-            self._newest[attempt.to.name] = attempt
+            self._newest[attempt.to.name] = replace(attempt, rereads=before.rereads)
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt has failed, and its overflow if any; return it, None if this was known.

@@ -8,7 +8,7 @@ from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.plain_cut import BYTES_PER_TOKEN, NAME, json_bytes, plain_cut
 from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.flow.decision import Compressed, Decided, FailedOpen, Figures, Untouched
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTION
 from ctx_hooks.tokens.budget import may_cut_result
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
@@ -35,7 +35,7 @@ def decide_by_plain_cut(request: Request, to: Target, previous: Attempt | None, 
     limit = to.window.tokens
     if previous is not None and previous.overflow is not None:
         limit = min(limit, previous.overflow.limit_tokens or limit)
-    most = min(limit * BYTES_PER_TOKEN, int((received + beside) * BLIND_FRACTIONS[0] ** to.attempt))
+    most = min(limit * BYTES_PER_TOKEN, int((received + beside) * BLIND_FRACTION**to.attempt))
     items = request.items if isinstance(request.items, (list, tuple)) else []
     kept = plain_cut(items, most - beside)
     before, after = (LocalTokens((beside + size) // BYTES_PER_TOKEN) for size in (received, json_bytes(kept)))

@@ -7,10 +7,10 @@ from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, Provide
 
 SMALLER_FRACTION = 0.95
 """Each attempt is at least 5 % smaller than the one before; any other retry is skipped."""
-BLIND_FRACTIONS = (0.6, 0.35, 0.2)
-"""The assumed limits if the error gave no figures, as shares of the first refused attempt."""
-UNCOUNTED_FRACTIONS = (0.8, 0.6, 0.4)
-"""The used shares of a limit, if the provider named the limit but not its count of the request."""
+BLIND_FRACTION = 0.6
+"""The assumed limit if the error gave no figures, as a share of the refused attempt."""
+UNCOUNTED_FRACTION = 0.8
+"""The share of a limit that the first retry uses, if the provider named the limit but not its count of the request."""
 LEAST_OUTPUT_TOKENS = ProviderTokens(256)
 """A shorter answer helps nobody: below this, the conversation is made smaller instead."""
 OUTPUT_MARGIN_TOKENS = 64
@@ -51,21 +51,19 @@ def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> Pro
     return room if room >= LEAST_OUTPUT_TOKENS and (asked is None or room < asked) else None
 
 
-def limit_for_retry(
-    overflow: Overflow, refused_tokens: ProviderTokens, refused_first_tokens: ProviderTokens, number: int
-) -> ProviderTokens:
-    """Return the limit for a retry, counted from 1: the error's limit, else a guess from the estimates of what was refused."""
-    if not overflow.limit_tokens:
-        return ProviderTokens(max(1, int(refused_first_tokens * _of(BLIND_FRACTIONS, number))))
-    if overflow.input_tokens and not overflow.at_least:
-        return overflow.limit_tokens
-    return ProviderTokens(int(min(overflow.limit_tokens, refused_tokens) * _of(UNCOUNTED_FRACTIONS, number)))
+def limit_for_retry(overflow: Overflow, refused_tokens: ProviderTokens, number: int) -> ProviderTokens:
+    """Return the limit for a retry, counted from 1: the error's limit, else a guess from the estimate of what was refused."""
+    limit = overflow.limit_tokens
+    if limit and overflow.input_tokens and not overflow.at_least:
+        return limit
+    share = UNCOUNTED_FRACTION if limit and number == 1 else BLIND_FRACTION
+    return ProviderTokens(max(1, int(min(limit or refused_tokens, refused_tokens) * share)))
 
 
 def bytes_for_retry(overflow: Overflow, received_bytes: int, number: int) -> int:
     """Return the most bytes of a retry after a refusal for bytes: below the error's limit, else a share of the received."""
     if overflow.limit_bytes is None or overflow.limit_bytes >= received_bytes:
-        return int(received_bytes * _of(BLIND_FRACTIONS, number))
+        return int(received_bytes * BLIND_FRACTION**number)
     return int(overflow.limit_bytes * SMALLER_FRACTION**number)
 
 
@@ -92,8 +90,3 @@ def plan_of(
 def smaller_than(refused_tokens: LocalTokens | None) -> LocalTokens:
     """Return the most that may be sent after a refusal of this many tokens; no bound if they were not counted."""
     return NO_BOUND if refused_tokens is None else LocalTokens(int(refused_tokens * SMALLER_FRACTION))
-
-
-def _of(fractions: tuple[float, ...], number: int) -> float:
-    """Return the fraction for a retry; the last one for all that follow."""
-    return fractions[min(number, len(fractions)) - 1]

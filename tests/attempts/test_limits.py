@@ -11,7 +11,7 @@ from ctx_hooks.attempts.attempt import ANSWER_FRACTION, Limits, attempt_at, limi
 from ctx_hooks.attempts.observations import DAY_SECONDS, DeploymentStats
 from ctx_hooks.attempts.request import counted_history
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, NO_BOUND, limit_for_retry
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTION, LEAST_OUTPUT_TOKENS, NO_BOUND, limit_for_retry
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
@@ -126,10 +126,10 @@ def test_retry_window_follows_the_refusal(window, sent, kind, named, number, fac
     stats = stats_of(("ratios", "ann", factor, factor))
     found = limits_of(to(window, attempt=number), stats, NOW, refused)
     tokens = int(sent * factor)
-    expected = limit_for_retry(refused.overflow, tokens, tokens, number)
+    expected = limit_for_retry(refused.overflow, tokens, number)
     is_lower = kind.startswith("input") and expected < window
     assert found.window == (Window(expected, "refusal") if is_lower else to(window).window)
-    assert found.previous == replace(refused, first_tokens=sent)
+    assert found.previous == refused
     elsewhere = replace(refused, to=replace(refused.to, deployment="other"))
     assert limits_of(to(window, attempt=number), stats, NOW, elsewhere).window == to(window).window
     assert limits_of(to(window), stats, NOW, replace(refused, sent_tokens=None)).window == to(window).window
@@ -147,7 +147,7 @@ def test_retry_leaves_room_for_what_only_the_provider_sees():
 
 
 @pytest.mark.parametrize(("sent", "number", "tokens"), [
-    (80_000, 1, 50_000), (40_000, 1, 24_000), (50_000, 1, 50_000), (50_000, 2, 50_000 * BLIND_FRACTIONS[1]),
+    (80_000, 1, 50_000), (40_000, 1, 24_000), (50_000, 1, 50_000), (50_000, 2, 50_000 * BLIND_FRACTION),
 ], ids=["above it", "below it", "an accepted size is as large", "refused again"])  # fmt: skip
 def test_first_retry_keeps_a_learned_limit(sent, number, tokens):
     learned = stats_of(("limit", "ann", 50_000, 80_000, 1))
@@ -155,21 +155,13 @@ def test_first_retry_keeps_a_learned_limit(sent, number, tokens):
     assert limits_of(to(100_000, attempt=number), learned, NOW, refused).window.tokens == tokens
 
 
-def test_guess_never_exceeds_a_size_refused_since():
-    refused = attempted(
-        100_000, 10_000, deployment=to().deployment, first_tokens=90_000, overflow=Overflow("input", "x"), failed=True
-    )
-    assert limits_of(to(100_000, attempt=3), DeploymentStats(), NOW, refused).window.tokens == 10_000
-
-
 @given(st.integers(1, 10**6), st.integers(0, 10**5), st.floats(1, 3), st.floats(1, 3))
 def test_weighing_again_changes_only_other_scripts(sent, other, before, after):
-    attempt = attempted(200_000, sent + 3 * other, first_tokens=2 * sent + 6 * other, other_tokens=other).weighed(before)
-    start = replace(attempt, sent_tokens=sent + int(other * before), first_tokens=2 * (sent + int(other * before)))
+    attempt = attempted(200_000, sent + 3 * other, other_tokens=other).weighed(before)
+    start = replace(attempt, sent_tokens=sent + int(other * before))
     found = start.weighed(after)
     assert found.limits.other_weight == after
     assert found.latin_tokens == pytest.approx(start.latin_tokens, abs=2)
-    assert found.first_tokens == pytest.approx(2 * found.sent_tokens, abs=2)
     uncounted = replace(start, sent_tokens=None).weighed(after)
     assert (uncounted.sent_tokens, uncounted.limits.other_weight) == (None, after)
 

@@ -66,7 +66,7 @@ class Session:
             budget = int(budget_tokens_of(limits.window, target.policy) / limits.factor)
             sent = self.size(budget, previous and previous.sent_tokens)
             output = limits.allowed_output_tokens(self.output, int(sent * limits.factor))
-            counted = {"received_tokens": self.whole, "sent_tokens": sent, "first_tokens": self.whole}
+            counted = {"received_tokens": self.whole, "sent_tokens": sent}
             counted["rewrites"] = sent not in (self.whole, self.sent + self.grows)
             tried = Attempt(
                 target, limits, "openai-chat", output_tokens=output, budget_tokens=budget * limits.factor, **counted

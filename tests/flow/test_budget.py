@@ -33,7 +33,7 @@ from ctx_hooks.flow import engine, uncounted
 from ctx_hooks.flow.decision import Compressed, FailedOpen, GaveUp, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTION
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.telemetry.listeners import on
@@ -268,7 +268,7 @@ def test_plain_cut_keeps_named_limit(fmt, limit, number, window_tokens, turns):
     decision, attempt = uncounted.decide_by_plain_cut(request, target, refused, "failed")[:2]
     most = min(window_tokens, limit or window_tokens) if number else window_tokens
     whole = json_bytes(request.items) + json_bytes(request.beside)
-    most_bytes = min(most * BYTES_PER_TOKEN, whole * BLIND_FRACTIONS[0] ** number)
+    most_bytes = min(most * BYTES_PER_TOKEN, whole * BLIND_FRACTION**number)
     kept = sent(request, decision).items
     assert list(kept) == plain_cut(request.items, int(most_bytes) - json_bytes(request.beside))
     if whole <= most_bytes:
@@ -291,6 +291,6 @@ def test_only_first_attempt_counts_rereads_of_removed_results(fmt, window_tokens
     request = Request(fmt, {**begun, FIELDS[fmt]: items})
     _, first = decided(request, to(window_tokens))
     assert first.rereads == found
-    refused = replace(first, overflow=Overflow("input", "x"), failed=True, first_tokens=first.sent_tokens)
+    refused = replace(first, overflow=Overflow("input", "x"), failed=True)
     retry = to(window_tokens, attempt=1)
     assert decided(request, retry, Limits(retry.window, previous=refused))[1].rereads == {}

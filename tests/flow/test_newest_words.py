@@ -36,8 +36,7 @@ def sent_forms(request, target):
         if isinstance(decision, NotRetried):
             break
         yield sent(request, decision)
-        first = made.sent_tokens if previous is None else previous.first_tokens
-        previous = replace(made, failed=True, overflow=Overflow("input", "x"), first_tokens=first)
+        previous = replace(made, failed=True, overflow=Overflow("input", "x"))
     for cut_newest in (0, 3):
         where = replace(target, attempt=cut_newest)
         refused = Limits(target.window, previous=previous if cut_newest else None)

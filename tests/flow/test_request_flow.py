@@ -194,7 +194,7 @@ class TestWhatIsLearned:
         assert not learned_limits
         await runner.learned.from_answer(last_of(runner), Billed(last_of(runner).sent_provider_tokens))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
-        assert last_of(runner).first_tokens == tokens
+        assert last_of(runner).limits.previous.sent_tokens == tokens
 
     async def test_answer_teaches_factor_and_ends_request(self):
         runner = await flow_after(LONG, to(max_turns=1_000))

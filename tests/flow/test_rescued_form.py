@@ -50,10 +50,7 @@ class Deployment:
             if tokens <= self.limit_tokens:
                 self.stats = self.stats.merged(updates.of_answer(self.stats, attempt, tokens, self.now), self.now)
                 return decisions, [json.dumps(m, sort_keys=True) for m in now.fields[FIELDS[request.format]]]
-            first = (refused and refused.first_tokens) or attempt.sent_tokens
-            refused = replace(
-                attempt, overflow=overflow_of(self.named, tokens, self.limit_tokens), failed=True, first_tokens=first
-            )
+            refused = replace(attempt, overflow=overflow_of(self.named, tokens, self.limit_tokens), failed=True)
             shown = updates.of_refusal(self.stats, refused, refused.overflow, self.now)
             self.stats = self.stats.merged(shown, self.now)
         raise AssertionError("refused to the end")

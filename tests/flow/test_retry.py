@@ -13,7 +13,7 @@ from ctx_hooks.attempts.observations import DeploymentStats
 from ctx_hooks.attempts.request import Request
 from ctx_hooks.flow.decision import Compressed, NotRetried
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTION, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 
 
 def at_another(attempt):
@@ -27,7 +27,7 @@ class TestRetries:
     def refused(self, overflow, number=0, **fields):
         _, attempt = decided(self.request, to())
         where = replace(attempt.to, attempt=number)
-        return replace(attempt, to=where, overflow=overflow, failed=True, first_tokens=self.size, **fields)
+        return replace(attempt, to=where, overflow=overflow, failed=True, **fields)
 
     def retry(self, overflow, *, attempt=1, request=None, stats=None, refused=None, **policy):
         target = to(attempt=attempt, **policy)
@@ -62,7 +62,7 @@ class TestRetries:
         target = to(window)
         _, first = decided(request, target)
         said = Overflow("output_limit", "x", limit, requested_output_tokens=first.output_tokens if named else None)
-        refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
+        refused = replace(first, overflow=said, failed=True)
         retry = replace(target, attempt=number)
         limits = limits_of(retry, DeploymentStats(), NOW, refused)
         decision, again = decided(request, retry, limits)
@@ -88,16 +88,14 @@ class TestRetries:
         size = request.json_bytes({})
         _, first = decided(request, to())
         said = Overflow("bytes", "x", limit_bytes=stated and int(size * stated))
-        refused = replace(first, overflow=said, failed=True, first_tokens=first.sent_tokens)
+        refused = replace(first, overflow=said, failed=True)
         target = to(attempt=number)
         limits = limits_of(target, DeploymentStats(), NOW, refused)
         decision, again = decided(request, target, limits)
         assert limits.window == target.window
         assert again.output_tokens == first.output_tokens
         assert "max_tokens" not in decision.changes
-        assert request.json_bytes(decision.changes) <= (
-            size * BLIND_FRACTIONS[number - 1] if stated is None else size * stated
-        )
+        assert request.json_bytes(decision.changes) <= (size * BLIND_FRACTION**number if stated is None else size * stated)
 
     def test_limit_below_uncuttable_text_ends_retries(self):
         """The provider counts four times what is counted here: cutting the rest to nothing would not help."""

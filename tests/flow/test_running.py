@@ -147,7 +147,7 @@ def test_failure_of_one_attempt_leaves_the_other(both):
     assert both.last(MAIN.to).failed
     assert not both.last(SHADOW.to).failed
     assert both.are_running
-    assert both.done(DeploymentName("s", "gpt")).first_tokens == 3_000
+    assert both.done(DeploymentName("s", "gpt")).sent_tokens == 3_000
     assert not both.are_running
 
 

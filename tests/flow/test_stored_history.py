@@ -29,7 +29,7 @@ def refused(request, overflow, **policy):
     target = to(**policy)
     _, attempt = decided(request, target, limits(target))
     size = tokens_of(request)
-    return replace(attempt, overflow=overflow, failed=True, received_tokens=size, sent_tokens=size, first_tokens=size)
+    return replace(attempt, overflow=overflow, failed=True, received_tokens=size, sent_tokens=size)
 
 
 def retry(request, overflow, attempt=1, **policy):
@@ -64,7 +64,7 @@ class TestAfterARefusal:
                 return
             assert attempt.truncates == (sent(request, decision).fields.get("truncation") == "auto")
             assert attempt.truncates or not number
-            previous = replace(attempt, overflow=Overflow(kind, "x"), failed=True, first_tokens=size)
+            previous = replace(attempt, overflow=Overflow(kind, "x"), failed=True)
 
     def test_too_large_output_is_lowered(self):
         request = continued(max_output_tokens=60_000)

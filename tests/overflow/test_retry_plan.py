@@ -25,18 +25,20 @@ def test_each_attempt_is_at_least_five_percent_smaller_than_the_one_before(sent,
 
 @given(sent=tokens, number=st.integers(1, 2))
 def test_without_figures_the_limit_is_guessed_smaller_at_each_retry(sent, number):
-    guesses = [limit_for_retry(Overflow("input", "x"), sent, sent, n) for n in (number, number + 1)]
-    assert 0 < guesses[1] < guesses[0] < sent
+    guess = limit_for_retry(Overflow("input", "x"), sent, number)
+    assert 0 < limit_for_retry(Overflow("input", "x"), guess, number + 1) < guess < sent
 
 
 def test_a_limit_and_a_count_are_taken_at_their_word():
-    assert limit_for_retry(Overflow("input", "x", 64_000, 131_000), 100_000, 100_000, 1) == 64_000
+    assert limit_for_retry(Overflow("input", "x", 64_000, 131_000), 100_000, 1) == 64_000
 
 
 @given(limit=tokens, refused=tokens)
 def test_a_limit_without_a_count_is_not_filled_to_the_brim_and_less_at_each_retry(limit, refused):
-    limits = [limit_for_retry(Overflow("input", "x", limit), refused, refused, n) for n in (1, 2, 3)]
-    assert min(limit, refused) > limits[0] > limits[1] > limits[2] > 0
+    for number in (1, 2, 3):
+        lower = limit_for_retry(Overflow("input", "x", limit), refused, number)
+        assert min(limit, refused) > lower > 0
+        refused = lower
 
 
 def test_an_output_that_asks_too_much_is_lowered_to_what_is_left():
