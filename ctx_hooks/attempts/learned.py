@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -31,6 +31,9 @@ WRITE_SECONDS = 1.0
 """Observations are gathered for this time before they are written."""
 MOST_DEPLOYMENTS = 1_000
 """Behind a wildcard the caller names the model, so deployments are not bounded by the configuration."""
+
+SAME_FRACTION = 0.02
+"""Provider tokens that differ by less count as the same."""
 
 KEY_PREFIX = "ctx_hooks:statistics:"
 KEPT_SECONDS = 7 * 24 * 3600
@@ -57,6 +60,7 @@ class Learned:
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._deployments: OrderedDict[str, _Deployment] = OrderedDict()
+        self._claims: OrderedDict[tuple[str, ...], tuple[float, Any]] = OrderedDict()
 
     async def of(self, deployment: str) -> DeploymentStats:
         """Return the statistics of a deployment by its key, at most REFRESH_SECONDS old unless Redis is slow."""
@@ -70,8 +74,17 @@ class Learned:
     async def from_refusal(self, attempt: Attempt) -> None:
         """Learn from an attempt's overflow, if it has one."""
         if attempt.overflow is not None:
-            stats = await self.of(attempt.to.deployment)
-            await self._learn_of(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
+            stats, now = await self.of(attempt.to.deployment), time.time()
+            key: Key = ("limit", attempt.to.tenant)
+            shown = updates.of_refusal(stats, attempt, attempt.overflow, now)
+            is_doubted = key not in shown and not attempt.overflow.quoted
+            claimed = updates.of_refusal(stats, attempt, attempt.overflow, now, is_confirmed=True) if is_doubted else {}
+            if key in claimed:
+                tokens, ceiling, _ = claimed[key].values
+                before, said_by = self._claimed_before(attempt, "refusal", ceiling or tokens, attempt.to.request_id)
+                if said_by != attempt.to.request_id and math.isclose(before, ceiling or tokens, rel_tol=SAME_FRACTION):
+                    shown = claimed  # the provider named the same limit to a second request
+            await self._learn_of(attempt, shown)
 
     async def from_retry(self, attempt: Attempt) -> None:
         """Learn from the refusal before a retry whose answer has begun."""
@@ -83,10 +96,29 @@ class Learned:
         """Learn from a refusal that the deployment wants the reasoning of earlier answers back."""
         await self.learn(attempt.to.deployment, {("wants_reasoning", attempt.to.tenant): Observation((1,), time.time())})
 
-    async def from_answer(self, attempt: Attempt, billed: Billed) -> None:
-        """Learn from the bill of an attempt."""
-        stats = await self.of(attempt.to.deployment)
-        await self._learn_of(attempt, updates.of_answer(stats, attempt, billed.input_tokens, time.time()))
+    async def from_answer(self, attempt: Attempt, billed: Billed, *, cut_short: bool = False) -> None:
+        """Learn from the bill of an attempt, and from an answer that was cut short.
+
+        A provider's own cap on the output ends answers too, so two answers of different lengths have to end at one total.
+        """
+        stats, answer = await self.of(attempt.to.deployment), billed.output_tokens
+        shown = dict(updates.of_answer(stats, attempt, billed.input_tokens, time.time()))
+        total = updates.cut_total(stats, attempt, billed, time.time()) if cut_short else None
+        if total is not None:
+            before, length = self._claimed_before(attempt, "cut", total, answer)
+            is_other = length is not None and not math.isclose(length, answer, rel_tol=SAME_FRACTION)
+            if is_other and math.isclose(before, total, rel_tol=SAME_FRACTION / 10):
+                shown["limit", attempt.to.tenant] = Observation((total, 0, 0), time.time())
+        await self._learn_of(attempt, shown)
+
+    def _claimed_before(self, attempt: Attempt, kind: str, tokens: float, said_by: Any) -> tuple[float, Any]:
+        """Note a limit that one refusal or answer claims; return the one before, and what claimed it (None: nothing)."""
+        key = (kind, attempt.to.deployment, attempt.to.tenant)
+        before = self._claims.pop(key, (0.0, None))
+        self._claims[key] = tokens, said_by
+        if len(self._claims) > MOST_DEPLOYMENTS:
+            self._claims.popitem(last=False)
+        return before
 
     async def _learn_of(self, attempt: Attempt, shown: Shown) -> None:
         if not shown:

@@ -28,6 +28,7 @@ from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import limit_for_retry
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 OTHER_FRACTION = 0.2
 """A request with at least this share of other scripts shows their ratio; any other shows the ratio of Latin words."""
@@ -42,6 +43,8 @@ CONTRADICTING_FACTOR = 1.25
 FILLED_FRACTION = 0.75
 """A compaction is near or just made, so a larger limit changes few prompts: after a request of at least this share of its
 budget, or one that begins with a new compaction."""
+CAP_UNITS = (1_000, 1_024)
+"""Caps on the output are multiples of one of them: an answer of such a length shows the cap."""
 LARGEST_SHARE = 0.9
 """Of a refused size: a limit so near to it is not raised, because the next refusal would cost more than it shows."""
 
@@ -85,6 +88,17 @@ def of_answered_retry(stats: DeploymentStats, attempt: Attempt, now: float, fact
     return shown
 
 
+def cut_total(stats: DeploymentStats, attempt: Attempt, billed: Billed, now: float) -> ProviderTokens | None:
+    """Return the total at which an answer ended with fewer tokens than it asked for; None if a cap may have ended it."""
+    answer, total = billed.output_tokens, ProviderTokens(billed.input_tokens + billed.output_tokens)
+    is_cap = any(min(answer % unit, -answer % unit) <= 1 for unit in CAP_UNITS)
+    least = max(LEAST_LIMIT_TOKENS, stats.seen_by(attempt.to.tenant, now).own.get("accepted", NOTHING).values[0])
+    most = attempt.most_tokens if attempt.sent_tokens is None else _most_tokens(attempt)
+    is_counted = not attempt.uncounted.holds_any and billed.input_tokens <= min(most, attempt.to.window.tokens)
+    ended = answer < (attempt.output_tokens or 0) and least <= total < attempt.limits.window.tokens
+    return total if is_counted and ended and not is_cap else None
+
+
 def of_refusal(
     stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float, *, is_confirmed: bool = False
 ) -> Shown:
@@ -92,8 +106,7 @@ def of_refusal(
 
     Nothing if its figures and the local count cannot both be right. One refusal cannot show a limit below a size that the
     deployment has accepted, or below half of a known window, and an error that quotes an overflow shows nothing: the quoted
-    words may be the caller's. The answer to a retry that keeps to them confirms them. Where no retry follows, and in a mode
-    that only observes, a limit needs no proof.
+    words may be the caller's. The answer to a retry that keeps to them confirms them. What only observes needs no proof.
     """
     if attempt.sent_tokens is None or overflow.kind == "bytes" or (overflow.quoted and not is_confirmed):
         return {}
@@ -109,9 +122,7 @@ def of_refusal(
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
     else:
         shown = _counted_limit(seen, attempt, overflow, now)
-    policy = attempt.to.policy
-    needs_proof = policy.mode == "enforce" and attempt.to.retried and policy.rescue_attempts
-    if ("limit", tenant) in shown and needs_proof and not is_confirmed:
+    if ("limit", tenant) in shown and not is_confirmed and attempt.to.policy.mode == "enforce":
         usual = min(window_tokens, seen.limit_tokens(window_tokens) or window_tokens)
         usual = usual if attempt.to.window.source != "default" else ProviderTokens(0)
         least = max(seen.own.get("accepted", NOTHING).values[0], usual * OTHERS_FLOOR_FRACTION)

@@ -230,7 +230,7 @@ class RequestFlow:
             counted = attempt
             if answer.used_hosted_tools:
                 counted = replace(attempt, uncounted=attempt.uncounted._replace(holds_any=True))
-            await self.learned.from_answer(counted, billed)
+            await self.learned.from_answer(counted, billed, cut_short=answer.cut_short)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)
         return attempt, answer

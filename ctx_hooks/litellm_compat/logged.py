@@ -7,7 +7,7 @@ from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call, own_metadata
 from ctx_hooks.litellm_compat.registry import NOTES, USAGE
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.tokens.usage import Billed, billed_of, fields_of, used_hosted_tools
+from ctx_hooks.tokens.usage import Billed, billed_of, fields_of, used_hosted_tools, was_cut_short
 
 COST = "response_cost"
 LOGGED = "spend_logs_metadata"
@@ -74,11 +74,13 @@ def write_notes(call: Call, figures: Mapping[str, Any], savings: Mapping[str, An
 class Answer(NamedTuple):
     """What LiteLLM's record of a call says about its answer; `billed` is None without a usage, and from LiteLLM's cache.
 
-    `used_hosted_tools`: the bill includes text that a tool of the provider has read.
+    `used_hosted_tools`: the bill includes text that a tool of the provider has read. `cut_short`: no more output was
+    allowed, or possible.
     """
 
     billed: Billed | None
     used_hosted_tools: bool = False
+    cut_short: bool = False
 
 
 def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
@@ -91,6 +93,7 @@ def answer_of(logged: Mapping[str, Any], result: Any) -> Answer | None:
     return Answer(
         billed=None if logged.get("cache_hit") is True else billed_of(fields_of(answer).get("usage")),
         used_hosted_tools=used_hosted_tools(answer),
+        cut_short=was_cut_short(answer),
     )
 
 

@@ -16,6 +16,7 @@ CALLERS_CALLS = frozenset(
 SEARCH_NOTES = ("groundingMetadata", "grounding_metadata", "vertex_ai_grounding_metadata", "annotations")
 """Fields that an answer has if the provider searched for it (Google, OpenAI's chat)."""
 USAGE_NOTES = ("server_tool_use", "toolUsePromptTokenCount", "web_search_requests", "num_search_queries", "num_sources_used")
+CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,14 @@ def used_hosted_tools(answer: Any) -> bool:
 
 def _noted(held: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
     return [held[name] for name in names if name in held]
+
+
+def was_cut_short(answer: Any) -> bool:
+    """Return whether a chat, Anthropic or Responses answer says that the end of the allowed or possible output ended it."""
+    said = fields_of(answer)
+    reasons = [fields_of(choice).get("finish_reason") for choice in listed(said.get("choices"))]
+    reasons += [said.get("stop_reason"), fields_of(said.get("incomplete_details")).get("reason")]
+    return not CUT_SHORT.isdisjoint(map(str, reasons))
 
 
 def _says_something(value: Any) -> bool:

@@ -140,6 +140,19 @@ async def test_observations_are_gathered_before_they_are_written(redis_cache, mo
 COUNTED = attempted(200_000, 50_000, output_tokens=8_000)
 
 
+async def limit_learned(learned):
+    return (await learned.of(COUNTED.to.deployment)).seen_by("ann", time.time()).limit_tokens(200_000)
+
+
+@pytest.mark.parametrize(("requests", "quoted", "limit"), [("aa", False, None), ("ab", False, 12_000), ("ab", True, None)])
+async def test_second_request_proves_doubted_limit(requests, quoted, limit):
+    learned, overflow = Learned(SharedStore()), replace(Overflow("input", "x", 12_000, 50_000), quoted=quoted)
+    for request_id in requests:
+        to = replace(COUNTED.to, request_id=request_id)
+        await learned.from_refusal(replace(COUNTED, to=to, overflow=overflow, failed=True))
+    assert await limit_learned(learned) == limit
+
+
 async def test_repeated_limit_is_reported_once():
     learned, reported = Learned(SharedStore()), []
     end = ctx_hooks.on("limit_learned", reported.append)
@@ -148,6 +161,27 @@ async def test_repeated_limit_is_reported_once():
         await learned.from_refusal(replace(COUNTED, to=to, overflow=Overflow("input", "x", tokens, 50_000), failed=True))
     end()
     assert [event.limit_tokens for event in reported] == [12_000, 9_000]
+
+
+async def test_doubted_limits_are_remembered_within_a_bound(monkeypatch):
+    monkeypatch.setattr(learned_module, "MOST_DEPLOYMENTS", 2)
+    learned = Learned(SharedStore())
+    for tenant, request_id in zip(("ann", "bob", "cat", "ann"), "abcd", strict=True):
+        to = replace(COUNTED.to, tenant=tenant, request_id=request_id)
+        await learned.from_refusal(replace(COUNTED, to=to, overflow=Overflow("input", "x", 12_000, 50_000), failed=True))
+    assert await limit_learned(learned) is None, "the first refusal is forgotten"
+
+
+@pytest.mark.parametrize(("answers", "limit"), [
+    ([(41_499, 501), (41_298, 702)], 42_000), ([(41_499, 501), (41_499, 501)], None), ([(41_499, 501), (40_298, 702)], None),
+    ([(40_976, 1_024), (40_000, 2_000)], None), ([(34_000, 8_000), (33_999, 8_001)], None),
+], ids=["one total", "one length", "two totals", "caps", "as asked for"])  # fmt: skip
+async def test_two_answers_cut_alike_show_the_window(answers, limit):
+    learned = Learned(SharedStore())
+    for sent, answer in answers:
+        billed = Billed(ProviderTokens(sent), ProviderTokens(0), ProviderTokens(0), ProviderTokens(answer))
+        await learned.from_answer(COUNTED, billed, cut_short=True)
+    assert await limit_learned(learned) == limit
 
 
 ROW = '[["limit","ann",%s,%s]]'

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.attempts import updates
-from ctx_hooks.attempts.observations import ANYONE, LARGEST_RATIO, DeploymentStats, Observation
+from ctx_hooks.attempts.observations import ANYONE, LARGEST_RATIO, LEAST_LIMIT_TOKENS, DeploymentStats, Observation
 from ctx_hooks.attempts.sizes import Uncounted
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.texts import own_words
-from ctx_hooks.policy.settings import Policy
+from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 NOW = 1_000_000_000.0
 RATE = too_large_for_rate(own_words("Request too large (TPM): Limit 20000, Requested 50000"))
@@ -113,10 +114,8 @@ def test_limit_far_below_known_sizes_needs_proof(size, limit, known):
     attempt, overflow = replace(COUNTED, sent_tokens=120_000), Overflow("input", "x", limit, 120_000)
     stats = accepted(size) if size else NOTHING
     assert (limit_of(after(attempt, overflow, stats)) == limit) is known
-    unretried = replace(attempt, to=replace(attempt.to, retried=False))
-    without_retries = replace(attempt, to=replace(attempt.to, policy=Policy(rescue_attempts=0)))
-    for other in (replace(attempt, to=OBSERVED.to), unretried, without_retries):
-        assert limit_of(after(other, overflow, stats)) == limit, "it changes no request, or no retry could prove it"
+    observing = replace(attempt, to=OBSERVED.to)
+    assert limit_of(after(observing, overflow, stats)) == limit, "a wrong limit changes no request"
 
 
 @pytest.mark.parametrize("overflow", [
@@ -166,6 +165,18 @@ def test_bill_of_the_sent_request_shows_an_accepted_size(window, sent, billed, i
     for tokens in (billed, window, int(most), window + 1, int(most) + 1):
         accepted_tokens = values(updates.of_answer(NOTHING, attempt, tokens, NOW)).get("accepted")
         assert accepted_tokens == ((tokens,) if is_whole and tokens <= min(most, window) else None)
+
+
+@given(sizes, st.integers(1, 9_000), st.integers(0, 250_000))
+def test_answer_cut_below_its_limit_shows_a_total(sent, answer, accepted_tokens):
+    """Not if a cap on the output may have ended it, or if the deployment has accepted more."""
+    billed, total = Billed(ProviderTokens(sent), output_tokens=ProviderTokens(answer)), sent + answer
+    is_cap = any(answer % unit in (0, 1, unit - 1) for unit in (1_000, 1_024))
+    is_sound = LEAST_LIMIT_TOKENS <= total < 200_000 and sent <= COUNTED.sent_tokens * LARGEST_RATIO
+    shows = is_sound and answer < COUNTED.output_tokens and not is_cap
+    for size in (accepted_tokens, total, total + 1):
+        found = updates.cut_total(accepted(size), COUNTED, billed, NOW)
+        assert found == (total if shows and size <= total else None)
 
 
 def test_count_without_reasoning_only_raises_ratio():
