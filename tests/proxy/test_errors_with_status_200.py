@@ -6,13 +6,13 @@ So is an answer without content that ends because the window is full.
 import json
 
 import pytest
-from answering_server import as_sent
+from answering_server import as_sent, pieces_of
 from configurations import TELLS_TRANSLATED_OVERFLOWS, deployment
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, events_of
 
-from ctx_hooks.testing.streams import sse
+from ctx_hooks.testing.streams import OUTPUT_TOKENS, sse
 
 CHAT_BACKEND = {"use_chat_completions_api": True}
 """Sends `/v1/messages` to the deployment's chat route; LiteLLM's default is its Responses route."""
@@ -72,6 +72,11 @@ CUT = {"reason": "max_output_tokens"}
 INCOMPLETE = {
     **RESPONSE, "status": "incomplete", "incomplete_details": CUT, "usage": COUNTS, "text": {"format": {"type": "text"}},
 }  # fmt: skip
+CUT_ENDS = {
+    '"stop"': '"length"', '"end_turn"': '"max_tokens"', "response.completed": "response.incomplete",
+    '"completed", "model"': '"incomplete", "model"', '_details": null': f'_details": {json.dumps(CUT)}',
+}  # fmt: skip
+"""What a whole answer says of its end, and what one says that is cut at the window."""
 EMPTY_CHOICE = {**CHAT_END, "message": {"content": ""}}
 ENDED = {
     "chat": (
@@ -126,6 +131,8 @@ FAILED = (
     ("gemini", "event-nested"), ("messages", "late-nested"), ("gemini-to-openai", "late-nested"),
 )  # fmt: skip
 CASES = [*ERRORS, *EMPTY, *((target, form, True) for target, form in FAILED)]
+CUT = [("chat-openai", False), ("chat-openai", True), ("messages", True), ("responses", False)]
+"""The target, and whether it is streamed."""
 
 
 def named(case):
@@ -145,6 +152,7 @@ def groups(url):
 
 def elsewhere_groups(url):
     yield from (deployed(url, f"{target}-refused", target, cooldown_time=0) for target in TARGETS)
+    yield from (deployed(url, f"{target}-cut-{streamed}", target) for target, streamed in CUT)
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
@@ -204,3 +212,30 @@ def test_answer_with_content_stays_an_answer(name, value, proxy, elsewhere):
     assert told.status_code == 200
     deltas = [choice["delta"] for event in events_of(told.text) for choice in event["choices"]]
     assert "".join(delta.get(name) or "" for delta in deltas) == value
+
+
+@pytest.mark.parametrize(("target", "streamed"), CUT)
+def test_answers_cut_at_window_show_it(target, streamed, proxy, elsewhere):
+    """The provider answers any request until its window of 9,000 tokens is full; the client asks for 4,000 tokens."""
+    route, _, fmt = TARGETS[target]
+    sizes = []
+
+    async def answer(request: Request) -> Response:
+        size = len(await request.body()) // 4
+        sizes.append(size)
+        text = "".join(await pieces_of(request, "Well", size))
+        cut = {f'_tokens": {OUTPUT_TOKENS}': f'_tokens": {9_001 - size}', f": {size + OUTPUT_TOKENS}": ": 9001", **CUT_ENDS}
+        for told, changed in cut.items():
+            text = text.replace(told, changed)
+        return as_sent([text])
+
+    elsewhere.answer = answer
+    fields = {"max_output_tokens" if fmt == "responses" else "max_tokens": 8_000}
+    fields |= {"stream_options": {"include_usage": True}} if streamed and fmt == "chat" else {}
+    group = f"{target}-cut-{streamed}"
+    for n, turns in enumerate((3, 4, 30), start=1):
+        told = route.ask(proxy, group=group, stream=streamed, size={"turns": turns, "result_chars": 2_500}, **fields)
+        assert told.status_code == 200, told.text
+        proxy.wait_until(lambda n=n: proxy.log().count(f"learned of {group}\n") >= n, "the answer is logged")
+    assert sizes[0] < sizes[1] < 9_001, "these fit"
+    assert sizes[2] < 9_001, "the window is known now"
