@@ -47,6 +47,8 @@ OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
 """Lists for loggers: LiteLLM calls their instances after answers and errors, but not before a call."""
 COMPRESSORS = ("compression_interception", "headroom")
 """Names, or parts of names, under which LiteLLM's `callbacks` and `guardrails` switch on another compressor."""
+REDIS_SERVERS = ("REDIS_URL", "REDIS_HOST", "REDIS_CLUSTER_NODES", "REDIS_SENTINEL_NODES")
+"""Variables by which LiteLLM finds a Redis; its others, such as REDIS_MAX_CONNECTIONS, name none."""
 MOST_NAMED = 3
 """Deployments that a finding names; of a hundred alike, three and the number say enough."""
 
@@ -216,7 +218,7 @@ def _names(config: Configuration) -> Iterator[Finding]:
 
 def _addons(config: Configuration) -> Iterator[Finding]:
     """Yield each summary whose model, and each archive whose Redis, the proxy does not have."""
-    has_redis = names_redis(config.raw) or any(name.startswith("REDIS_") for name in os.environ)
+    has_redis = names_redis(config.raw) or any(map(os.environ.get, REDIS_SERVERS))
     for path, value in values_of(config.raw):
         settings, name = mapping_or_empty(value), path.rsplit(".", 1)[-1]
         group = settings.get("model")
