@@ -32,6 +32,7 @@ OTHER_SCRIPTS = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u2bff]+")
 """Characters other than Latin letters, accents, punctuation, symbols and boxes: only here vocabularies differ by factors."""
 LONG_RUNS = re.compile(r"[A-Za-z0-9+/=_-]{40,}")
 """Hardly any word or name is as long; base64 and hexadecimal among words form such runs."""
+ASCII = bytes(range(128))
 LEAST_CHARS_PER_TOKEN = 2
 """ASCII with fewer is base64 or figures: base64 has 1.5 in o200k_base, hexadecimal 1.8, JSON 2.2, code 4.3."""
 
@@ -74,6 +75,7 @@ class Counter:
         self.deadline = deadline or Deadline()
         self.other_weight = other_weight
         self._seen: dict[int, tuple[Message | Conversation, LocalTokens]] = {}
+        self._texts: dict[str, tuple[int, int]] = {"": (0, 0)}
 
     def text(self, text: str) -> LocalTokens:
         """Return the tokens of `text`; those of other scripts count with their weight."""
@@ -133,10 +135,10 @@ class Counter:
 
     def _counted(self, text: str) -> tuple[int, int]:
         """Return the tokens of `text`, and how many of them are of other scripts, figures or base64."""
-        if not text:
-            return 0, 0
-        key = (self.vocabulary, text if len(text) <= SMALL_TEXT_CHARS else digest(text))
-        return _counts.get(key, lambda: self._encoded(text))
+        if (counted := self._texts.get(text)) is None:
+            key = (self.vocabulary, text if len(text) <= SMALL_TEXT_CHARS else digest(text))
+            counted = self._texts[text] = _counts.get(key, lambda: self._encoded(text))
+        return counted
 
     def _encoded(self, text: str) -> tuple[int, int]:
         self.deadline.check()
@@ -154,7 +156,8 @@ class Counter:
                 return tokens, tokens
             runs = [(len(run), len(encode(run))) for run in LONG_RUNS.findall(piece)]
             return tokens, min(tokens, sum(n for chars, n in runs if n * LEAST_CHARS_PER_TOKEN > chars))
-        others = "".join(OTHER_SCRIPTS.findall(piece))
+        beyond_ascii = piece.encode("utf-8", "surrogatepass").translate(None, ASCII).decode("utf-8", "surrogatepass")
+        others = "".join(OTHER_SCRIPTS.findall(beyond_ascii))
         return tokens, min(tokens, len(encode(others))) if others else 0
 
 
