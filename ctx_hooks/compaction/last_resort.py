@@ -1,6 +1,7 @@
 """The fallback if a compression takes too long or fails: drop whole exchanges, oldest first, without counting tokens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction.history import MessageStats
 from ctx_hooks.compaction.plain_cut import BYTES_PER_TOKEN, NAME
 from ctx_hooks.compaction.steps import Outcome, StepReport
-from ctx_hooks.compaction.steps.results import LEAST_KEPT_CHARS, capped
+from ctx_hooks.compaction.steps.results import shrunk
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.conversation import Conversation
@@ -23,8 +24,6 @@ from ctx_hooks.tokens.counter import DEFAULT, Counter
 from ctx_hooks.tokens.units import LocalTokens
 
 TOO_LONG = "too long or too large to choose what stays"
-MOST_BYTES_PER_CHAR = 4
-"""The longest character of UTF-8."""
 PLACEHOLDER_CHARS = 250
 """The longest placeholder inside a text, with its line breaks."""
 PROTECTED_EXCHANGES = 2
@@ -150,7 +149,8 @@ def compress(
     if sent is not whole:
         sent = alternation.alternating(skimmed.turns if skimmed else map(turn_of, whole.messages), sent, language)
     if room < 0:
-        sent = _with_cut_results(sent, -room, budget)
+        loop, words = sent.newest_loop if budget.cut_newest else (), sent.newest_words
+        sent = shrunk(sent, replace(budget, counter=ESTIMATE), {*loop, *([] if words is None else [words])})
     sent = with_elisions(whole, sent) if budget.wants_reasoning else sent
     sent, _ = message_rules.repair(sent, continues=continues, language=language)
     after = ESTIMATE.conversation(sent)
@@ -161,15 +161,3 @@ def compress(
     touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages}) + left_out
     report = StepReport(NAME, before - after, touched, "a compression would have taken too long, or has failed")
     return Outcome(sent, before, after, fits, (report,), reason)
-
-
-def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:
-    """Return the conversation with the results of its newest loop cut to equal shares of the room left for them."""
-    cut = frozenset(conversation.newest_loop if budget.cut_newest else ()) | {conversation.newest_words}
-    texts = [r.text for i, m in enumerate(conversation.messages) if i in cut for r in m.results]
-    if not texts:
-        return conversation
-    left_tokens = sum(map(ESTIMATE.text, texts)) - excess_tokens
-    bytes_per_char = 1 if all(t.isascii() for t in texts) else MOST_BYTES_PER_CHAR
-    chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - PLACEHOLDER_CHARS
-    return capped(conversation, cut, max(LEAST_KEPT_CHARS, chars), budget)

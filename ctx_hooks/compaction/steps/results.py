@@ -131,25 +131,23 @@ def _large(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def _shrunk(conversation: Conversation, budget: Budget) -> Conversation:
-    """Return the conversation with the largest results of its newest loop cut to meet the goal, if possible and allowed."""
-    loop = [conversation.messages[i] for i in conversation.newest_loop] if budget.cut_newest else []
-    largest = max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
+    return shrunk(conversation, budget, conversation.newest_loop if budget.cut_newest else ())
+
+
+def shrunk(conversation: Conversation, budget: Budget, indices: Collection[int]) -> Conversation:
+    """Return the conversation with the largest results of the messages at `indices` cut to meet the goal, if possible."""
+    cut = [i for i in indices if not conversation.messages[i].pinned]
+    largest = max((len(r.text) for i in cut for r in conversation.messages[i].results), default=0)
     fitted = conversation
     while (excess := budget.excess(fitted)) > 0 and largest > LEAST_KEPT_CHARS:
         # No result shrinks by more than all must together: the first round comes near, at any size.
         needed = budget.goal_tokens / (budget.goal_tokens + excess)
         largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
-        fitted = capped(conversation, conversation.newest_loop, largest, budget)
+        messages = list(conversation.messages)
+        for i in cut:
+            messages[i] = with_cut_results(conversation.messages.__getitem__, i, largest, budget, again=True)
+        fitted = conversation.with_messages(tuple(messages))
     return fitted
-
-
-def capped(conversation: Conversation, indices: Collection[int | None], chars: int, budget: Budget) -> Conversation:
-    """Return the conversation with all results of the messages at `indices` cut to about `chars`."""
-    messages = list(conversation.messages)
-    for i in range(len(messages)):
-        if i in indices:
-            messages[i] = with_cut_results(conversation.messages.__getitem__, i, chars, budget, again=True)
-    return conversation.with_messages(tuple(messages))
 
 
 LARGE_NEWEST = Step("large_newest", "the newest results leave half of the room to what came before", _large)
