@@ -1,6 +1,7 @@
 """The records of a structured text: objects in JSON or in a string of JSON, rows of tables, items of YAML."""
 
 import re
+from collections import Counter as Occurrences
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias
@@ -14,9 +15,10 @@ LEAST_SAME = 0.9
 """The share of a table's rows with as many delimiters as its header: a field may contain one."""
 DELIMITERS = ("\t", "|", ";", ",")
 MOST_STRUCTURED_CHARS = 1_000_000
+MOST_BEGINNING_CHARS = MOST_BESIDE_CHARS + MOST_RECORD_CHARS
+"""The first record is in this beginning."""
 _TOKEN = re.compile(r'["\[\]{}]')
-_JSON = re.compile(r"(?:\s|\\+[nrt])*[\[{]")
-"""The beginning of a string that contains JSON."""
+_OBJECT = re.compile(r'\{(?:\s|\\+[nrt])*(\\*)"')
 _RECORD = re.compile(r'(?:\[(?:\s|\\+[nrt])*[\d-]|[\[{](?:\s|\\+[nrt])*(?:\\*"|[\[{\]}]))')
 """The beginning of an object or array, unlike a block of code."""
 _ENDS = re.compile(r"[ \t]*,?(?:[ \t]*(?:\r?\n|\\+n))?")
@@ -33,8 +35,7 @@ _WHOLE = re.compile(
 )
 
 
-_Container: TypeAlias = tuple[int, list[tuple[int, int]]]
-"""The start of an array, an object or a string with JSON, and the spans of its records."""
+_Records: TypeAlias = list[tuple[int, int]]
 
 
 def record_spans(text: str) -> list[tuple[int, int]]:
@@ -83,6 +84,8 @@ def _rows(text: str) -> list[tuple[int, int]]:
 
 def _items(text: str) -> list[tuple[int, int]]:
     """Return the outermost items of a list in YAML that have keys."""
+    if _ITEM.search(text, 0, MOST_BEGINNING_CHARS) is None:
+        return []
     found = [(len(item[1]), item.start()) for item in _ITEM.finditer(text)]
     least = min(found, default=(0, 0))[0]
     return list(pairwise([*(start for indent, start in found if indent == least), len(text)]))
@@ -90,47 +93,42 @@ def _items(text: str) -> list[tuple[int, int]]:
 
 def _objects(text: str) -> list[tuple[int, int]]:
     """Return the records of the list of objects that covers most of the text; a string that contains JSON is read, too."""
-    if _RECORD.search(text, 0, MOST_BESIDE_CHARS + MOST_RECORD_CHARS) is None:
+    if _RECORD.search(text, 0, MOST_BEGINNING_CHARS) is None:
         return []
-    lists: list[list[tuple[int, int]]] = []
-    containers: list[_Container] = [(0, [])]
-    strings: list[tuple[int, int]] = []  # the backslashes before the quotes of open strings, and the containers around each
-    quiet: int | None = None
-    for token in _TOKEN.finditer(text):
-        mark, slashes = token[0], _backslashes(text, token.start())
-        if quiet is not None:
-            quiet = None if mark == '"' and slashes == quiet else quiet
-        elif mark == '"':
-            enclosing = [n for n, (count, _) in enumerate(strings) if count == slashes]
-            if enclosing:
-                depth = strings[enclosing[0]][1]
-                lists += [records for _, records in containers[depth:]]
-                del containers[depth:], strings[enclosing[0] :]
-            elif _JSON.match(text, token.end()):
-                strings.append((slashes, len(containers)))
-                containers.append((token.end(), []))
-            else:
-                quiet = slashes
-        elif mark in "[{":
-            containers.append((token.start(), []))
-        elif len(containers) > 1 + (strings[-1][1] if strings else 0):
-            start, records = containers.pop()
-            lists.append(records)
-            if _RECORD.match(text, start):
-                containers[-1][1].append((start, token.end()))
-    lists += [records for _, records in containers]
+    # In a string that contains JSON each quote has as many backslashes; those with fewer enclose the string.
+    levels = Occurrences(found[1] for found in _OBJECT.finditer(text, 0, MOST_BEGINNING_CHARS))
+    slashes = max(levels, key=levels.__getitem__, default="")
+    if len(text) > MOST_BEGINNING_CHARS + MOST_BESIDE_CHARS:
+        begun = _lists(text[:MOST_BEGINNING_CHARS], slashes)[1]
+        if not any(records and records[0][0] <= MOST_BESIDE_CHARS for records in begun):
+            return []
+    lists = [records for found in _lists(text, slashes) for records in found]
     fitting = [c for c in lists if len(c) >= LEAST_RECORDS and max(b - a for a, b in c) <= MOST_RECORD_CHARS]
     best: Sequence[tuple[int, int]] = max(fitting, key=lambda c: sum(b - a for a, b in c), default=())
     ends = [found.end() if (found := _ENDS.match(text, end)) else end for _, end in best]
     return list(zip([_first(text, best), *ends], ends, strict=False)) if best else []
 
 
-def _backslashes(text: str, end: int) -> int:
-    """Return how many backslashes are directly before an offset."""
-    start = end
-    while text[start - 1 : start] == "\\":
-        start -= 1
-    return end - start
+def _lists(text: str, slashes: str) -> tuple[list[_Records], list[_Records]]:
+    """Return the records of each closed and each open container, if `slashes` are before each quote."""
+    closed: list[_Records] = []
+    containers: list[tuple[int, _Records]] = [(0, [])]
+    is_quoted = False
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark == '"':
+            before = text[max(0, token.start() - len(slashes) - 1) : token.start()]
+            is_quoted ^= len(before) - len(before.rstrip("\\")) == len(slashes)
+        elif is_quoted:
+            continue
+        elif mark in "[{":
+            containers.append((token.start(), []))
+        elif len(containers) > 1:
+            start, records = containers.pop()
+            closed.append(records)
+            if _RECORD.match(text, start):
+                containers[-1][1].append((start, token.end()))
+    return closed, [records for _, records in containers]
 
 
 def _first(text: str, records: Sequence[tuple[int, int]]) -> int:

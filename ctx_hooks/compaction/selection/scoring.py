@@ -1,8 +1,9 @@
 """The pieces of the older exchanges that could be kept, the cost of each, and their order: by names, for their tokens."""
 
 from collections import Counter as Occurrences
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from ctx_hooks.compaction.selection.blocks import block_segments
@@ -30,16 +31,31 @@ USED_VALUE = 9.0
 """The value of a name that the assistant has used: its next answers name 13.8 % of these, of names only seen 1.6 %."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
-    """A part that may keep some of its segments: spans of lines, or blocks of a user's pasted text."""
+    """A part that may keep some of its segments: spans of lines, or blocks of a user's pasted text.
+
+    Attributes:
+        divide: makes its segments.
+        words: its spans that stay with its exchange: the user's own words, or ends of an answer.
+    """
 
     position: Position
     text: str
-    segments: Segments
     tokens_per_char: float
-    stays: frozenset[int] = frozenset()
-    """The segments that stay with their exchange: the user's own words, or ends of an answer."""
+    divide: Callable[[], Segments]
+    words: Spans = ()
+
+    @cached_property
+    def segments(self) -> Segments:
+        """Its segments, which only exchanges with a frame need."""
+        return self.divide()
+
+    @property
+    def stays(self) -> frozenset[int]:
+        """The numbers of the segments that stay."""
+        spans = enumerate(self.segments.spans) if self.words else ()
+        return frozenset(n for n, (a, b) in spans if any(c <= a and b <= d for c, d in self.words))
 
     def tokens(self, span: tuple[int, int]) -> float:
         """Return the estimated cost of the segment at `span`, with the mark beside it."""
@@ -62,22 +78,31 @@ class Item:
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
     """Return the older exchanges as items, oldest first; `words` are the kept spans of users' texts and of answers."""
-    older = conversation.older_exchanges
+    return tuple([_item(conversation, exchange, budget, words) for exchange in conversation.older_exchanges])
+
+
+def _item(conversation: Conversation, exchange: range, budget: Budget, words: Mapping[Position, Spans]) -> Item:
+    counter = budget.counter
+    messages = [conversation.messages[i] for i in exchange]
+    whole = frame = float(counter.messages(messages, conversation.format))
+    placeholder_tokens = PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.archives else 0)
     most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
-    texts: dict[Position, tuple[str, Segments]] = {}
-    for i in (i for exchange in older for i in exchange):
-        message = conversation.messages[i]
+    sources, is_answer = [], False
+    for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
             text, spans = _text_to_shorten(part), words.get((i, k), ())
+            is_answer = is_answer or (message.role == "assistant" and (i, k) in words)
             if text and spans != ((0, len(text)),):
-                is_said = isinstance(part, Text) and (message.role == "user" or spans)
-                texts[i, k] = (text, block_segments(text, most_chars, spans) if is_said else segments(text))
-    sources = {}
-    for where, (text, found) in texts.items():
-        spans = words.get(where, ())
-        stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))
-        sources[where] = Source(where, text, found, budget.counter.text(text) / len(text), stays)
-    return tuple([_item(conversation, exchange, budget, sources, words) for exchange in older])
+                is_said = isinstance(part, Text) and (message.role == "user" or bool(spans))
+                tokens = counter.text(text)
+                divide = partial(block_segments, text, most_chars, spans) if is_said else partial(segments, text)
+                sources.append(Source((i, k), text, tokens / len(text), divide, spans))
+                frame += chars_of(spans) * tokens / len(text) + placeholder_tokens - tokens
+            elif isinstance(part, Reasoning):
+                left = conversation.reasoning_left(i, part, is_wanted=budget.wants_reasoning)
+                frame -= counter.part(part, conversation.format) - (counter.part(left, conversation.format) if left else 0)
+    spoken = not any(m.calls or m.results for m in messages)
+    return Item(exchange, max(1.0, frame), whole, tuple(sources), spoken, is_answer)
 
 
 def _text_to_shorten(part: Part) -> str:
@@ -85,32 +110,6 @@ def _text_to_shorten(part: Part) -> str:
     if not isinstance(part, (Text, ToolResult)) or part.is_cut or (isinstance(part, Text) and part.is_signed):
         return ""
     return part.text if len(part.text) > (WHOLE_TEXT_CHARS if isinstance(part, Text) else WHOLE_RESULT_CHARS) else ""
-
-
-def _item(
-    conversation: Conversation,
-    exchange: range,
-    budget: Budget,
-    sources: Mapping[Position, Source],
-    words: Mapping[Position, Spans],
-) -> Item:
-    counter = budget.counter
-    messages = [conversation.messages[i] for i in exchange]
-    whole = frame = float(counter.messages(messages, conversation.format))
-    placeholder_tokens = PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.archives else 0)
-    positions = [(i, k) for i, message in zip(exchange, messages, strict=True) for k in range(len(message.parts))]
-    for i, k in positions:
-        part, source = conversation.messages[i].parts[k], sources.get((i, k))
-        if source is not None:
-            frame += chars_of(words.get((i, k), ())) * source.tokens_per_char
-            frame += placeholder_tokens - counter.text(source.text)
-        elif isinstance(part, Reasoning):
-            left = conversation.reasoning_left(i, part, is_wanted=budget.wants_reasoning)
-            frame -= counter.part(part, conversation.format) - (counter.part(left, conversation.format) if left else 0)
-    is_answer = any(conversation.messages[i].role == "assistant" for i, k in positions if (i, k) in words)
-    spoken = not any(m.calls or m.results for m in messages)
-    found = tuple(sources[position] for position in positions if position in sources)
-    return Item(exchange, max(1.0, frame), whole, found, spoken, is_answer)
 
 
 NEWEST_NAMES = 24

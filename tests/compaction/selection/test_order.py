@@ -1,5 +1,6 @@
 """A selection pays for what it takes: never more than its room, and nothing is paid for that adds nothing."""
 
+from functools import partial
 from itertools import accumulate
 
 import pytest
@@ -56,8 +57,8 @@ def items_with(*exchanges):
     items = []
     for n, lines in enumerate(exchanges):
         text = "".join(f"{line}\n" for line in lines)
-        found = segments_at(accumulate(len(line) + 1 for line in lines))
-        source = Source((n, 0), text, found, 0.25)
+        ends = [*accumulate(len(line) + 1 for line in lines)]
+        source = Source((n, 0), text, 0.25, partial(segments_at, ends))
         items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (source,), spoken=False))
     return tuple(items)
 
