@@ -1,7 +1,7 @@
 """What answers and refusals have shown of a deployment, by the tenant whose traffic showed it.
 
-A tenant can cause any observation on purpose. So its figure applies fully to itself, to others within a stated bound, and
-without the bound only if a second tenant has shown the same.
+A tenant can cause any observation on purpose. So its ratios apply only to itself, its limits to others within a stated
+bound, and without the bound only if a second tenant has shown the same.
 """
 
 import math
@@ -43,10 +43,6 @@ OTHERS_FLOOR_FRACTION = 0.5
 """Share of the window: one other tenant's refusal sets no limit below it, so no tenant can shrink another's further."""
 CONFIRMING_TENANTS = 2
 """This many tenants have to show a figure before it applies to a third without a bound."""
-MEDIAN_TENANTS = 3
-"""One tenant cannot choose the median over this many tenants."""
-FOREIGN_RATIO_FACTOR = 1.25
-"""How far the ratio that one or two other tenants have shown may move the figure of a tenant that has shown none."""
 MOST_TENANTS = 64
 """Tenants remembered of each deployment: a tenant that keeps sending requests keeps its observations."""
 
@@ -175,38 +171,18 @@ class Seen:
         return self._confirmed("wants_reasoning") is not None
 
     def factor(self, model: str) -> float:
-        """Return the tenant's provider tokens per local token.
-
-        If its own answers have shown nothing yet, this is the median over the others, within a quarter of the model family's
-        factor while these are fewer than three.
-        """
-        return self._ratio("ratios", CLAUDE_FACTOR if "claude" in model.lower() else 1.0)
+        """Return the provider tokens per local token that the tenant's own traffic has shown, else those of the family."""
+        return self.own["ratios"].values[0] if "ratios" in self.own else CLAUDE_FACTOR if "claude" in model.lower() else 1.0
 
     def other_weight(self, model: str) -> float:
         """Return the weight of a local token of other scripts, figures and base64, so that `factor` applies to it too."""
-        factor = self.factor(model)
-        ratio = self._ratio("other_ratios", factor)
-        return 1.0 if ratio == factor else _on_grid(ratio / factor)
-
-    def _ratio(self, kind: Kind, expected: float) -> float:
-        if kind in self.own:
-            return self.own[kind].values[0]
-        others = self._of_others(kind)
-        if not others:
-            return expected
-        median = statistics.median(others)
-        if len(others) >= MEDIAN_TENANTS:
-            return median
-        return min(max(median, expected / FOREIGN_RATIO_FACTOR), expected * FOREIGN_RATIO_FACTOR)
+        shown = self.own.get("other_ratios")
+        return 1.0 if shown is None else _on_grid(shown.values[0] / self.factor(model))
 
     def _confirmed(self, kind: Kind) -> float | None:
         """Return the tenant's own figure of a kind, else the smallest that enough others confirm; None without one."""
-        shown = self._of_others(kind)[CONFIRMING_TENANTS - 1 :]
-        return self.own[kind].values[0] if kind in self.own else shown[0] if shown else None
-
-    def _of_others(self, kind: Kind) -> list[float]:
-        """Return each other tenant's figure of a kind, if it has one, in order."""
-        return sorted(o[kind].values[0] for o in self.others if kind in o)
+        others = sorted(o[kind].values[0] for o in self.others if kind in o)[CONFIRMING_TENANTS - 1 :]
+        return self.own[kind].values[0] if kind in self.own else next(iter(others), None)
 
 
 def ratios_after(

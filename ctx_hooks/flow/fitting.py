@@ -13,7 +13,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.steps import Outcome, StepReport
 from ctx_hooks.conversation.handles import CutTexts
 from ctx_hooks.formats.fields import compact_json
-from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, plan_of
+from ctx_hooks.overflow.retry_plan import RetryPlan, bytes_for_retry, lower_output, smaller_than
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
@@ -54,9 +54,8 @@ def plan_attempt(request: Request, history: History, to: Target, limits: Limits)
     said, lowered, most_bytes = previous.overflow, None, None
     if said is not None and (said.kind == "output_limit" or not previous.lowered):
         lowered = lower_output(said, previous.output_tokens)
-    plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
     if lowered is not None:  # with the budget of the refused attempt its messages become the same
-        return replace(plan, most_tokens=max(most, plan.most_tokens))
+        return RetryPlan(max(most, previous.sent_tokens or most), cut_newest=False, max_output_tokens=lowered)
     if request.continues_stored_history:
         # The request's own items are new, and are not removed to make room for old ones.
         if request.wire.has_items and not request.asks_for_truncation and not previous.truncates:
@@ -64,12 +63,11 @@ def plan_attempt(request: Request, history: History, to: Target, limits: Limits)
         if history.tokens <= most:
             return None
     if history.tokens <= most:
-        most = min(most, plan.most_tokens)
+        most = min(most, smaller_than(previous.sent_tokens))
     # A request above the budget is compacted as the next one will be, so that the next one begins with the same text.
     if said is not None and said.kind == "bytes":
         most_bytes = bytes_for_retry(said, request.json_bytes({}), to.attempt)
-    cut_newest = plan.cut_newest or limits.window.source in ("learned", "refusal")
-    return replace(plan, most_tokens=most, cut_newest=cut_newest, most_bytes=most_bytes)
+    return RetryPlan(most, cut_newest=limits.window.source in ("learned", "refusal"), most_bytes=most_bytes)
 
 
 def budget_of(to: Target, limits: Limits, plan: RetryPlan, counter: Counter) -> Budget:

@@ -78,15 +78,6 @@ def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
     return unseen if abs(unseen) > overflow.input_tokens * ESTIMATE_ERROR_FRACTION else 0
 
 
-def plan_of(
-    number: int, retries: int, sent_tokens: LocalTokens | None, lowered_output_tokens: ProviderTokens | None = None
-) -> RetryPlan:
-    """Return the plan of a retry, counted from 1, after an attempt of this size: the same size with a lower output, if given."""
-    if lowered_output_tokens is not None:
-        return RetryPlan(sent_tokens or LocalTokens(0), cut_newest=False, max_output_tokens=lowered_output_tokens)
-    return RetryPlan(smaller_than(sent_tokens), cut_newest=number >= retries)
-
-
 def smaller_than(refused_tokens: LocalTokens | None) -> LocalTokens:
     """Return the most that may be sent after a refusal of this many tokens; no bound if they were not counted."""
     return NO_BOUND if refused_tokens is None else LocalTokens(int(refused_tokens * SMALLER_FRACTION))

@@ -105,7 +105,7 @@ def test_observations_apply_to_their_tenant_for_their_time():
     assert (found.window.tokens, found.window.source, found.output_limit_tokens) == (20_000, "learned", 4_096)
     assert (found.factor, round(found.other_weight, 1)) == (1.5, 2.0)
     other = limits_of(replace(to(100_000), tenant="bob"), SHOWN, NOW)
-    assert (other.window.tokens, other.output_limit_tokens, other.factor) == (50_000, None, 1.25)
+    assert (other.window.tokens, other.output_limit_tokens, other.factor) == (50_000, None, 1.0)
     later = limits_of(to(100_000), SHOWN, NOW + DAY_SECONDS)
     assert (later.window, later.output_limit_tokens, later.factor) == (to(100_000).window, None, 1.5)
     assert limits_of(to(100_000), SHOWN, NOW + 8 * DAY_SECONDS) == Limits(to(100_000).window)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ctx_hooks.attempts import updates
 from ctx_hooks.attempts.observations import (
     ANYONE,
-    FOREIGN_RATIO_FACTOR,
     MOST_TENANTS,
     OTHERS_FLOOR_FRACTION,
     RULES,
@@ -68,14 +67,10 @@ def test_figure_of_one_tenant_needs_second(kind, read):
     assert read(one.merged({(kind, "bob"): Observation((1,), NOW)}, NOW).seen_by("cat", NOW))
 
 
-def test_ratio_of_others_moves_newcomer_by_quarter():
-    def ratios(*published):
-        return stats_of(*(("ratios", f"t{n}", p, p) for n, p in enumerate(published)))
-
-    assert ratios(2.5).seen_by("cat", NOW).factor("model") == 1.25
-    assert ratios(0.5, 0.5).seen_by("cat", NOW).factor("claude") == 1.3 / 1.25
-    assert ratios(1.4, 1.4, 2.5).seen_by("cat", NOW).factor("model") == 1.4
-    assert ratios(2.5).seen_by("t0", NOW).factor("model") == 2.5
+def test_ratio_applies_to_its_tenant_only():
+    stats = stats_of(*(("ratios", tenant, 2.5, 2.5) for tenant in ("ann", "bob", "eve")))
+    assert [stats.seen_by("ann", NOW).factor(model) for model in ("model", "claude")] == [2.5, 2.5]
+    assert [stats.seen_by("cat", NOW).factor(model) for model in ("model", "claude")] == [1.0, 1.3]
 
 
 shown = st.tuples(
@@ -148,7 +143,7 @@ def test_one_tenant_moves_another_only_within_bounds(history):
     seen = stats.seen_by("bob", NOW + len(history))
     found = seen.limit_tokens(WINDOW)
     assert found is None or found >= WINDOW * OTHERS_FLOOR_FRACTION
-    assert 1 / FOREIGN_RATIO_FACTOR <= seen.factor("model") <= FOREIGN_RATIO_FACTOR
+    assert (seen.factor("model"), seen.other_weight("model")) == (1.0, 1.0)
     assert seen.output_limit_tokens() is None
     assert len(stats.observations) <= len(RULES)
 
