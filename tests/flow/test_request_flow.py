@@ -6,6 +6,7 @@ from dataclasses import replace
 import litellm
 import pytest
 from engine_requests import session, to
+from fastapi import HTTPException
 
 import ctx_hooks
 from ctx_hooks.attempts.request import Request, counted_history
@@ -15,6 +16,7 @@ from ctx_hooks.litellm_compat.call import Call, with_request_id
 from ctx_hooks.litellm_compat.logged import Answer
 from ctx_hooks.litellm_compat.rescue import arrange_rescue
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime import warnings
 from ctx_hooks.tokens.budget import Window
 from ctx_hooks.tokens.counter import Counter, vocabulary_of
@@ -238,6 +240,13 @@ async def test_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
     await RequestFlow().deciding.decide(SMALL, to(20_000, block_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
+
+
+async def test_blocked_small_window_answers_400():
+    flow = RequestFlow(Settings(defaults={"block_below_tokens": 400_000}))
+    with pytest.raises(HTTPException, match=r"128000 .* 400000") as refused:
+        await flow.before_choice(session(model="openai/gpt-4o", metadata={}))
+    assert refused.value.status_code == 400
 
 
 async def test_attempt_names_uncounted_content():

@@ -249,3 +249,11 @@ def test_own_sentences_precede_directives_of_code(wish, place):
     messages = [*said, *rest, {"role": "user", "content": "Go on."}]
     sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=3_000).messages
     assert wish in json.dumps(sent, ensure_ascii=False)
+
+
+def test_statement_inside_pasted_code_stays():
+    said = "I decided against Kafka, we take NATS."
+    messages = chat(f"{PASTED['code']}\n{said}\n{PASTED['code']}")
+    conversation = WIRE_FORMATS["openai-chat"].read(messages)
+    words = user_words(conversation, Budget(1_500, 3_000, COUNTER))
+    assert any(said in conversation.messages[i].parts[k].text[a:b] for (i, k), spans in words.items() for a, b in spans)
