@@ -100,9 +100,10 @@ def compress(
     budget = Budget(goal, most, counter, policy, wants_reasoning=wants_reasoning(model or ""))
     index = message_stats(reader, counter)
     received = history_of(reader, index, counter)
-    kept = reader.selected(newest_turns(index, policy.max_turns))
-    if kept is not reader:  # a turn that goes may have had the call of a later result
-        repaired, _ = message_rules.repair(kept.conversation(), language=policy.language)
+    kept, newest = reader, newest_turns(index, policy.max_turns)
+    if len(newest) < len(index):  # a turn that goes may have had the call of a later result
+        left = MessageReader(format, [reader.items[i] for i in newest], *preamble_of(system, tools))
+        repaired, _ = message_rules.repair(left.conversation(), language=policy.language)
         kept = MessageReader(format, WIRE_FORMATS[format].write(repaired), *preamble_of(system, tools))
         index = message_stats(kept, counter)
     history = replace(received, messages=kept, index=index)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ctx_hooks.attempts.attempt import Attempt
+from ctx_hooks.attempts.request import TRUNCATION
 from ctx_hooks.compaction.steps import StepReport
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.telemetry.events import Outcome
@@ -94,6 +95,5 @@ def outcome_of(decision: Decision, attempt: int, wire: WireFormat) -> Outcome:
     if not decision.changes:
         figures = decision.figures
         return "over_budget" if figures is not None and figures.tokens_after > figures.budget_tokens else "fits"
-    # A request for less output may change `thinking` too.
-    is_output = wire.output_limits(decision.changes) and decision.changes.keys() <= {*wire.output_holders, "thinking"}
+    is_output = decision.changes.keys().isdisjoint((wire.messages_field, *TRUNCATION))
     return "output_lowered" if is_output else "compressed"

@@ -1,7 +1,7 @@
 """Provider payloads to and from the neutral conversation, lossless both ways: one module a format."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ctx_hooks.conversation.conversation import Conversation
@@ -46,10 +46,3 @@ class MessageReader:
         """Return the conversation with the messages from `start` to before `end`, by default all."""
         messages = map(self.message, range(len(self.items))[start:end])
         return WIRE_FORMATS[self.format].conversation(messages, self.preamble, self.preamble_markers)
-
-    def selected(self, indices: Sequence[int]) -> "MessageReader":
-        """Return a reader of only the messages at `indices`, in ascending order; itself if these are all."""
-        if len(indices) == len(self.items):
-            return self
-        known = {n: self._read[i] for n, i in enumerate(indices) if i in self._read}
-        return replace(self, items=[self.items[i] for i in indices], _read=known)

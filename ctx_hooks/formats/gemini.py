@@ -194,7 +194,6 @@ WIRE = WireFormat(
     system_field="systemInstruction",
     output_fields=OUTPUT_FIELDS,
     output_field=OUTPUT_FIELDS[0],
-    output_holders=CONFIGS,
     route_ends=METHODS,
     items=lambda given: [given] if isinstance(given, Mapping) else given,
     options=lambda fields: _config_of(fields)[1],

@@ -31,7 +31,6 @@ class WireFormat:
         call_types: LiteLLM's call types for requests in this format; the last one also names the Router's method.
         tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
         output_fields: the options that limit the output; the first one in a request applies, else `output_field` is set.
-        output_holders: the fields that change when the output is lowered.
         route_ends: how the paths of its routes end, if the fields of a request do not show its format.
         options, with_options: take a request's options out of its fields, and return the fields with changed ones.
         counted: of the fields, the values that count besides messages and tools; by default system and schemas.
@@ -50,7 +49,6 @@ class WireFormat:
     system_field: str = ""
     output_fields: tuple[str, ...] = OUTPUT_FIELDS
     output_field: str = "max_tokens"
-    output_holders: tuple[str, ...] = OUTPUT_FIELDS
     route_ends: tuple[str, ...] = ()
     items: Callable[[Any], Any] = lambda given: given
     options: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda fields: fields
