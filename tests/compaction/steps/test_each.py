@@ -28,6 +28,12 @@ def older(*exchanges):
     return [{"role": "user", "content": "start"}, *(m for e in exchanges for m in e), {"role": "user", "content": "go on"}]
 
 
+def test_repeats_leave_pinned_copies_whole():
+    messages = older(exchange(1, "the same file\n" * 60), exchange(2, "the same file\n" * 60))
+    messages[2]["context"] = {"pin": True}
+    assert run(parts.REPEATS, messages) == messages
+
+
 def test_repeated_failures_stay_with_their_calls():
     text = "Input validation error: the hash is missing\n" + "more about it\n" * 60 + '{"isError": true}'
     messages = older(exchange(1, text, name="run"), exchange(2, text))
