@@ -188,6 +188,16 @@ def test_no_strategy_sends_more_than_the_window(compaction, margin):
 PLAIN = {(fmt, turns): session(fmt, turns) for fmt in FORMATS for turns in (1, 8)}
 
 
+def test_pairing_is_repaired_only_in_compressed_requests():
+    messages = agent_session("openai-chat", turns=40)["messages"]
+    orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
+    request = Request("openai-chat", {"model": MODEL, "messages": [*messages, orphan, messages[-1]]})
+    assert not decided(request, to())[0].changes
+    decision, _ = decided(request, to(20_000))
+    assert violations("openai-chat", request.fields)
+    assert not violations("openai-chat", sent(request, decision).fields)
+
+
 class TestWhatCompactingCosts:
     """With `cost_aware`, a compaction has to save more than the prompt cache it throws away."""
 
@@ -215,6 +225,12 @@ class TestWhatCompactingCosts:
         decision, _ = decided(self.request, target, Limits(window, factor=1.3))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
+
+    def test_retry_asks_for_no_price(self):
+        target = to(self.window_tokens, compaction="cost_aware", prices=DEAR_CACHE)
+        refused = replace(decided(self.request, target)[1], overflow=Overflow("input", "x"), failed=True)
+        decision, _ = decided(self.request, replace(target, attempt=1), Limits(target.window, previous=refused))
+        assert isinstance(decision, Compressed)
 
 
 @pytest.mark.parametrize(("source", "room", "is_whole"), [
