@@ -1,13 +1,13 @@
 """The input of a compaction: unread messages, and the stats of each (the message index), cached by its content."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import dropwhile, starmap, takewhile
+from itertools import dropwhile, takewhile
 from sys import getsizeof
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,12 +29,8 @@ from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
 
-BLOCK_MESSAGES = 32
-"""The messages of a block, whose stats are looked up by one digest."""
 CALL_DIGEST_BYTES = 8
 """Calls are compared only within one conversation."""
-FIGURES_BYTES = 96
-"""Memory of the numbers of tokens in the stats."""
 
 
 class MessageStats(NamedTuple):
@@ -116,15 +112,12 @@ def history_of(
     return History(messages, index, preamble_tokens, digest_of(messages.preamble), continues, LocalTokens(others))
 
 
-_Block: TypeAlias = tuple[tuple[Any, ...], ...]
-_figures: ContentCache[tuple[Any, ...]] = ContentCache()
-_blocks: ContentCache[_Block] = ContentCache()
+_stats: ContentCache[MessageStats] = ContentCache()
 
 
 def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
     """Return the stats of each message; raises MalformedConversationError."""
-    starts = range(0, len(messages.items), BLOCK_MESSAGES)
-    return tuple(stats for start in starts for stats in _stats_from(messages, start, counter))
+    return tuple([_stats_of(messages, i, counter) for i in range(len(messages.items))])
 
 
 def call_digest(call: ToolCall) -> bytes:
@@ -203,29 +196,10 @@ def digest_of(value: Any) -> bytes:
     return digest_of_bytes(text)
 
 
-def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterable[MessageStats]:
-    """Return the stats of the messages of a block, which begins at `start`."""
-    places = range(len(messages.items))[start : start + BLOCK_MESSAGES]
-    stats = (_stats_of(messages, i, counter) for i in places)
-    if len(places) < BLOCK_MESSAGES:
-        return stats
-    try:
-        text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
-    except TypeError:
-        return stats
-    key = (messages.format, counter.vocabulary, counter.other_weight, digest_of_bytes(text))
-    return starmap(MessageStats, _blocks.get(key, lambda: tuple(map(tuple, stats)), _block_bytes))
-
-
-def _block_bytes(block: _Block) -> int:
-    values = [value for stats in block for value in (stats, stats[0], stats[-1], *stats[-1])]
-    return sum(map(getsizeof, values)) + FIGURES_BYTES * len(block)
-
-
 def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:
     digest, fmt = digest_of(messages.items[i]), messages.format
 
-    def read() -> tuple[Any, ...]:
+    def read() -> MessageStats:
         counter.deadline.check()
         message = messages.message(i)
         tokens = counter.message(message, fmt)
@@ -242,7 +216,6 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
             LocalTokens(tokens - counter.message(without_beside(message), fmt)),
             replaces_history(message),
             tuple(map(call_digest, message.calls)),
-        )[1:]
+        )
 
-    key = (fmt, counter.vocabulary, counter.other_weight, digest)
-    return MessageStats(digest, *_figures.get(key, read))
+    return _stats.get((fmt, counter.vocabulary, counter.other_weight, digest), read, getsizeof)

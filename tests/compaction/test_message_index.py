@@ -3,7 +3,7 @@
 import pytest
 from strategies import every_format, items_of
 
-from ctx_hooks.compaction.history import BLOCK_MESSAGES, chain, digest_behind, history_of, message_stats
+from ctx_hooks.compaction.history import chain, digest_behind, history_of, message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import MessageReader
 from ctx_hooks.runtime import content_cache
@@ -22,7 +22,6 @@ def said(n):
 @every_format
 def test_a_history_has_the_stats_of_its_messages_each_for_itself(fmt):
     messages = items_of(agent_session(fmt, turns=40, result_chars=200))
-    assert len(messages) > 2 * BLOCK_MESSAGES
     content_cache.clear_all()
     alone = [stats for i in range(len(messages)) for stats in stats_of(messages[i : i + 1], fmt)]
     for _ in range(2):  # as it is read, and as it is remembered
@@ -31,22 +30,22 @@ def test_a_history_has_the_stats_of_its_messages_each_for_itself(fmt):
 
 
 def test_a_message_that_changes_is_read_again_wherever_it_stands():
-    messages = [said(n) for n in range(3 * BLOCK_MESSAGES)]
+    messages = [said(n) for n in range(90)]
     before = stats_of(messages)
-    for n in (0, BLOCK_MESSAGES - 1, BLOCK_MESSAGES, len(messages) - 1):
+    for n in (0, 44, len(messages) - 1):
         changed = [*messages[:n], {**messages[n], "content": "something longer, and no question"}, *messages[n + 1 :]]
         assert [i for i, (a, b) in enumerate(zip(before, stats_of(changed), strict=True)) if a != b] == [n]
 
 
 def test_what_json_cannot_hold_is_known_all_the_same():
-    messages = [{**said(n), "seen": {n}} for n in range(BLOCK_MESSAGES)]
+    messages = [{**said(n), "seen": {n}} for n in range(32)]
     assert stats_of(messages) == stats_of(messages)
-    assert len({stats.digest for stats in stats_of(messages)}) == BLOCK_MESSAGES
+    assert len({stats.digest for stats in stats_of(messages)}) == 32
 
 
 def test_what_is_no_message_is_told_by_its_place():
-    with pytest.raises(MalformedConversationError, match=rf"messages\[{BLOCK_MESSAGES + 1}\]"):
-        stats_of([*(said(n) for n in range(BLOCK_MESSAGES + 1)), "no message", *(said(n) for n in range(BLOCK_MESSAGES))])
+    with pytest.raises(MalformedConversationError, match=r"messages\[33\]"):
+        stats_of([*(said(n) for n in range(33)), "no message", *(said(n) for n in range(32))])
 
 
 def test_the_digest_of_a_beginning_is_that_of_the_chain():
