@@ -14,7 +14,7 @@ from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.quoting import Quoting, added
-from ctx_hooks.compaction.steps import Choice, Outcome, Step, StepReport, oldest_turns, parts, results
+from ctx_hooks.compaction.steps import Choice, Outcome, StepReport, oldest_turns, parts, results
 from ctx_hooks.compaction.steps.results import on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms, Summaries, WrittenSummary, is_current
@@ -235,15 +235,12 @@ class _Assembly:
         if new is not None:
             others = (step for step in steps if step not in (results.LARGE_NEWEST, oldest_turns.STEP))
             steps = (results.LARGE_NEWEST, oldest_turns.with_written(new.text), *others)
-        outcome = pipeline.compress(conversation, target, _instead(steps, oldest_turns.TO_TARGET))
+        to_target = tuple(oldest_turns.TO_TARGET if step is oldest_turns.STEP else step for step in steps)
+        outcome = pipeline.compress(conversation, target, to_target)
         if base.settled and (repaired is not originals or not outcome.fits):
             return self._made(replace(cut, base=None), summary)
-        for budget, form in ((target, oldest_turns.BRIEF), (trigger, oldest_turns.STEP)):
-            if outcome.tokens_after > trigger.goal_tokens:
-                outcome = pipeline.compress(conversation, budget, _instead(steps, form))
-        if outcome.tokens_after > trigger.goal_tokens and trigger.cut_newest:
-            least = pipeline.compress(conversation, trigger, _instead(steps, oldest_turns.SMALLEST))
-            outcome = least if least.tokens_after < outcome.tokens_after else outcome
+        if outcome.tokens_after > trigger.goal_tokens:
+            outcome = pipeline.compress(conversation, trigger, steps)
         # Read again from the written form: the edited messages would keep all removed text in memory.
         codec = WIRE_FORMATS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
@@ -265,11 +262,6 @@ class _Assembly:
     def _repaired(self, conversation: Conversation) -> Conversation:
         language = self._thresholds.trigger.policy.language
         return message_rules.repair(conversation, continues=self._history.continues, language=language)[0]
-
-
-def _instead(steps: tuple[Step, ...], other: Step) -> tuple[Step, ...]:
-    """Return steps with another one for the oldest turns, unless a model's summary replaces these."""
-    return tuple(other if step is oldest_turns.STEP else step for step in steps)
 
 
 def unsettled_in(originals: Conversation, made: Conversation, *, newest_only: bool) -> int:

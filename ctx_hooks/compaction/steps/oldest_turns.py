@@ -34,10 +34,7 @@ def with_written(text: str) -> Step:
 def _apply(
     forms: tuple[Record, ...], conversation: Conversation, budget: Budget, *, newest_first: bool = False
 ) -> Conversation:
-    """Remove older exchanges, with the first form of records that fits; if none fits, use a small form.
-
-    If the newest results may not be cut for the goal, bare records are not tried: what was said and done is worth more.
-    """
+    """Remove older exchanges, with the first form of records that fits, else with the one that leaves the least."""
     messages, language = conversation.messages, budget.policy.language
     selector = Selector(conversation, budget, newest_first=newest_first)
     shortener = Shortener(conversation, selector.items, budget)
@@ -60,11 +57,11 @@ def _apply(
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)), language)
 
     fitted = []
-    for record in forms if budget.cut_newest else forms[:3]:
+    for record in forms:
         fitted.append(fit(budget, selector, partial(build, record)))
         if budget.excess(fitted[-1]) <= 0:
-            return fitted[-1]
-    return fitted[min(len(fitted) - 1, 2)]
+            break
+    return min(fitted, key=budget.excess)
 
 
 FORMS: tuple[Record, ...] = (
@@ -78,7 +75,3 @@ WHY = "the least useful older exchanges gave way; records say what they were"
 STEP = Step("oldest_turns", WHY, partial(_apply, FORMS))
 TO_TARGET = Step("oldest_turns", WHY, partial(_apply, FORMS[:2]))
 """For target tokens below the budget: the record lists actions even if it exceeds the target."""
-BRIEF = Step("oldest_turns", WHY, partial(_apply, FORMS[2:4]))
-"""For target tokens, if TO_TARGET exceeds the budget: as many of the users' words as a small room allows."""
-SMALLEST = Step("oldest_turns", WHY, partial(_apply, FORMS[-1:]))
-"""For a request that fits with no form: its provider may still accept the smallest one."""
