@@ -25,6 +25,10 @@ ATTEMPTS = 4
 """Each counts the whole conversation: of 465 fits 61 % are close at the first, 83 % at the second, 87 % at the third."""
 USUAL_SUMMARY_FRACTION = 0.4
 """How much of its allowance the summary usually takes."""
+MOST_USED_NAMES = 300
+"""An agent's next answers hardly name what it has not named since so many other names."""
+LEAST_SPOKEN_FRACTION = 0.05
+"""With a smaller share of plain dialogue no turn of it is ranked: in most agents' sessions it is less."""
 MARGIN_FRACTION = 0.02
 """Cut texts have slightly more tokens per character than whole ones: with this margin the first attempt mostly fits."""
 CLOSE_FRACTION = 0.045
@@ -111,7 +115,10 @@ class Selector:
         goal_tokens = self._budget.goal_tokens
         recent = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
         newest = _newest(prices, room_tokens * recent)
-        whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
+        dialogue = (
+            self._relevant_dialogue(room_tokens * (1 - recent) * share, newest) if share >= LEAST_SPOKEN_FRACTION else ()
+        )
+        whole = (*newest, *dialogue)
         there = {n for n, item in enumerate(self.items) if item.is_answer}.union(whole)
         frame_prices = {n: item.frame_tokens for n, item in enumerate(self.items) if n not in there}
         frames = _newest(frame_prices, room_tokens * FRAMES_FRACTION, may_exceed=True)
@@ -146,10 +153,15 @@ class Selector:
         yield from (n for score, n, text in ranked if score > 0 and newest.get(text) == n)
 
     def _used_names(self) -> list[str]:
-        """Return the names that the assistant has used, newest first."""
+        """Return the names that the assistant has used last, newest first."""
         said = (p for m in reversed(self._conversation.messages) if m.role == "assistant" for p in reversed(m.parts))
         texts = (p.arguments if isinstance(p, ToolCall) else p.text for p in said if isinstance(p, (Text, ToolCall)))
-        return list(dict.fromkeys(name for text in texts for name in sorted(identifiers(text))))
+        names: dict[str, None] = {}
+        for text in texts:
+            names.update(dict.fromkeys(sorted(identifiers(text))))
+            if len(names) > MOST_USED_NAMES:
+                break
+        return list(names)
 
 
 def _newest(prices: Mapping[int, float], room_tokens: float, *, may_exceed: bool = False) -> tuple[int, ...]:
