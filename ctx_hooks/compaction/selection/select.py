@@ -83,18 +83,7 @@ class Selector:
                 room_tokens -= row.tokens
                 paid_tokens[row.item] += row.tokens
                 taken.setdefault(row.position, set()).add(row.segment)
-        self._fill(room_tokens, whole, paid_tokens)
         return self._selection(whole, paid_tokens, taken)
-
-    def _fill(self, room_tokens: float, whole: set[int], paid_tokens: Mapping[int, float]) -> None:
-        """Fill the rest of the room with whole exchanges, newest first; none before the first without any place."""
-        for n in sorted({*range(len(self.items))} - whole, reverse=True):
-            price = self.items[n].whole_tokens - paid_tokens.get(n, 0.0)
-            if price <= room_tokens:
-                whole.add(n)
-                room_tokens -= price
-            elif n not in paid_tokens:
-                return
 
     def _selection(self, whole: set[int], paid_tokens: Mapping[int, float], taken: Mapping[Position, set[int]]) -> Selection:
         return Selection(
