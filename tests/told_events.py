@@ -22,7 +22,7 @@ ANSWER = ctx_hooks.AnswerEvent(
     attempts=1, billed=Billed(4_400, 1_000, 0, 70), beyond_window=False,
     provider_tokens_saved=5_500, dollars_saved=0.0123,
 )  # fmt: skip
-FAILURE = ctx_hooks.FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
+FAILURE = ctx_hooks.FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2, "retried")
 OVERFLOW = ctx_hooks.OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
 REJECTION = ctx_hooks.RejectionEvent("rejection", 1_700_000_000.5, CALL, "enforce", "compressed", "400")
 SUMMARY = ctx_hooks.SummaryEvent(

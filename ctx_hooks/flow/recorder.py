@@ -111,7 +111,7 @@ class Recorder:
         """Record that a request ended in a refusal as too long."""
         decided, state.decided = state.decided, None
         if decided is not None:
-            event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
+            event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1, decided.decision)
             if decided.mode == "enforce":
                 state.headers = of_failed(state.headers, event)
             self._tell(call, event)

@@ -170,6 +170,7 @@ class FailureEvent(RequestEvent):
     name: Literal["failure"]
     mode: Mode
     attempts: int
+    decided: Outcome
     decision: Outcome = "failed"
 
 

@@ -47,7 +47,7 @@ KNOWN = [
     replace(FAILURE, time_seconds=START + 4 * DAY, call=call(4)),
     answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=0.75, billed=Billed(30_000, 0, 0, 3)),
     replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
-    replace(FAILURE, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
+    replace(FAILURE, mode="observe", decided="compressed", time_seconds=START + 6 * DAY, call=call(6)),
     answer(7, decision="fallback", provider_tokens_saved=0, dollars_saved=0.0, billed=None),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
 ]  # fmt: skip
@@ -97,7 +97,8 @@ def test_headline_counts_what_became_of_long_requests(report):
     assert "Of 6 requests, 5 were too long for the model: 1 failed, 1 went to a fallback, and 3 were answered" in done
     assert "1 request cost $0.50 more than without the compaction, $0.50 each" in done
     assert "Of 2 requests, 2 were too long for the model: 1 failed, 0 went to a fallback" in would
-    assert "and 1 other would have been answered shorter. With mode: enforce, ctx_hooks also compresses" in would
+    assert "and 1 other would have been answered shorter." in would
+    assert "With mode: enforce, 1 of the 1 failed would have been sent shorter;" in would
     assert "With mode: enforce" not in done
 
 

@@ -33,7 +33,7 @@ def lines(caplog):
                "steps=oldest_turns milliseconds=3.5")),
     (ANSWER, ("event=answer decision=compressed mode=enforce attempts=1 input_tokens=4400 "
              "cached_tokens=1000 provider_tokens_saved=5500 dollars_saved=0.0123")),
-    (FAILURE, "event=failure decision=failed mode=enforce attempts=2"),
+    (FAILURE, "event=failure decision=failed mode=enforce attempts=2 decided=retried"),
     (SUMMARY, ("event=summary outcome=accepted summary_model=small messages=40 "
               "dollars=0.004 milliseconds=2500.0")),
     (LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),

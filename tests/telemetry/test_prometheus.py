@@ -94,7 +94,7 @@ def test_each_event_is_counted_once_under_its_words_and_its_caller(events, name,
 def test_a_request_is_counted_once_by_what_it_ended_in_however_many_attempts_it_took(value):
     for attempt, decision in enumerate(("fits", "retried", "retried", "failed")):
         emit(replace(DECISION, decision=decision, trigger="overflow", attempt=attempt))
-    emit(FailureEvent("failure", 0.0, DECISION.call, "enforce", 3))
+    emit(FailureEvent("failure", 0.0, DECISION.call, "enforce", 3, "retried"))
     emit(replace(ANSWER, decision="retried"))
     assert value("requests_total", decision="failed", mode="enforce", **CALLER) == 1
     assert value("requests_total", decision="retried", mode="enforce", **CALLER) == 1

@@ -41,6 +41,7 @@ class Counts(dict[str, float]):
     """Sums over requests by name, 0 for a name that was never counted.
 
     - `requests`, `answers`, `too_long`, `shorter`, and each outcome by its own name; `rereads`;
+    - `sent_shorter`: of the failed requests, those that were compressed, or would have been;
     - `tokens_saved`, `input_tokens`, `cached_tokens`: of the bills, in provider tokens;
     - `dollars_saved`: of the requests that saved; `dollars_spent`: of the `dear` requests, which cost more, below zero;
       `unpriced`: shorter requests whose dollars are not known.
@@ -70,6 +71,7 @@ class Counts(dict[str, float]):
         self["too_long"] += event.decision in TOO_LONG
         self["shorter"] += is_shorter
         if isinstance(event, FailureEvent):
+            self["sent_shorter"] += event.decided in SHORTER
             return
         dollars = event.dollars_saved or 0.0
         self["answers"] += 1
