@@ -1,13 +1,18 @@
 """Requests, targets and statistics for tests of the engine, and how it decides about them."""
 
+import json
+from dataclasses import replace
+
 from strategies import called
 
-from ctx_hooks.attempts.attempt import Attempt, Limits
+from ctx_hooks.attempts import updates
+from ctx_hooks.attempts.attempt import Attempt, Limits, limits_of
 from ctx_hooks.attempts.observations import DeploymentStats, Observation
 from ctx_hooks.attempts.request import Request, counted_history
 from ctx_hooks.attempts.target import Target
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.flow import engine, uncounted
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import agent_session
@@ -67,6 +72,38 @@ def only_newest_loop():
     output = "\n".join(f"line {n} of the output" for n in range(3_000))
     messages = [{"role": "user", "content": "q"}, *called(output)]
     return Request("openai-chat", {"model": MODEL, "messages": messages})
+
+
+class Deployment:
+    """A deployment that counts in its own way, and what is learned of it."""
+
+    def __init__(self, named, count, limit_tokens, window_tokens=200_000, **policy):
+        """Let its refusals name nothing, `its limit`, or `both` that and the count."""
+        self.named, self.count, self.limit_tokens = named, count, limit_tokens
+        self.target = to(window_tokens, **policy)
+        self.stats = DeploymentStats()
+        self.now = NOW
+
+    def answer(self, request):
+        """Return the decisions about a request up to the one that was answered, and what that sends."""
+        decisions, refused = [], None
+        for number in range(4):
+            self.now += 1
+            target = replace(self.target, attempt=number)
+            decision, attempt = decided(request, target, limits_of(target, self.stats, self.now, refused))
+            decisions.append(decision)
+            now = sent(request, decision)
+            tokens = int(self.count(now))
+            if tokens <= self.limit_tokens:
+                self.stats = self.stats.merged(updates.of_answer(self.stats, attempt, tokens, self.now), self.now)
+                return decisions, [json.dumps(m, sort_keys=True) for m in now.items]
+            limit, counted = {"both": (self.limit_tokens, tokens), "its limit": (self.limit_tokens, None)}.get(
+                self.named, (None, None)
+            )
+            refused = replace(attempt, overflow=Overflow("input", "x", limit, counted), failed=True)
+            shown = updates.of_refusal(self.stats, refused, refused.overflow, self.now)
+            self.stats = self.stats.merged(shown, self.now)
+        raise AssertionError("refused to the end")
 
 
 _LONG = agent_session("openai-responses", turns=40)

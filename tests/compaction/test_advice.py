@@ -12,7 +12,7 @@ from strategies import spoken, tool_round
 import ctx_hooks
 from ctx_hooks.compaction.summary.actions import changes_nothing
 from ctx_hooks.conversation.model import ToolCall
-from ctx_hooks.conversation.placeholders import MARK, Reference, line
+from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.formats import WIRE_FORMATS
 
 ADVICE = ("repeat the call", "call the tool again", "重新调用")
@@ -95,11 +95,3 @@ def test_calls_that_surely_change_nothing_are_harmless():
 def test_harmless_call_gets_advice(language, advice):
     lines = ours_by_call(compressed("openai-chat", [(call, 40) for call in REPEATABLE[:2]], language=language))
     assert any(advice in line for line in chain(*lines.values()))
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_offered_retrieval_replaces_advice(language):
-    for name in ("oversized", "lines", "removed"):
-        figures = {"kept": 2_000, "total": 9_000, "call": "read(a.py)"}
-        text = line(name, language, Reference("aaaabbbbcccc", 7, is_offered=True), may_repeat=True, **figures)
-        assert not any(word in text for word in ADVICE)

@@ -53,6 +53,7 @@ def test_reference_says_where_and_how_long(language, is_offered, kept_days, told
         assert where in text
         assert how_long in text
         assert (RETRIEVE in text) == is_offered
+        assert not is_offered or not any(words in text for words in ("repeat the call", "call the tool again", "重新调用"))
 
 
 @every_language

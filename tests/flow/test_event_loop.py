@@ -3,6 +3,7 @@
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from engine_requests import to
@@ -29,6 +30,13 @@ def conversation(fmt, messages):
     return Request(fmt, with_request_id({"model": "served", FIELDS[fmt]: turns, "store": False, "metadata": {"a": 1}}))
 
 
+def blocks(number):
+    """Return a request of one message in so many blocks."""
+    content = [{"type": "text", "text": "a"}] * number
+    fields = {"model": "served", "messages": [{"role": "user", "content": content}], "metadata": {"a": 1}}
+    return Request("openai-chat", with_request_id(fields))
+
+
 async def calls_on_loop(request, **policy):
     """Return how many functions of the package an attempt calls on the event loop's thread."""
     flow = RequestFlow(Settings())
@@ -48,12 +56,16 @@ async def calls_on_loop(request, **policy):
     return calls
 
 
-@pytest.mark.parametrize(("fmt", "policy"), [
-    ("openai-chat", {}), *((fmt, {"retrieval": True}) for fmt in ("openai-chat", "anthropic", "openai-responses")),
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+
+
+@pytest.mark.parametrize(("made", "policy"), [
+    (partial(conversation, "openai-chat"), {}), *((partial(conversation, fmt), {"retrieval": True}) for fmt in FORMATS),
+    (lambda messages: blocks(3 * messages), {"retrieval": True}),
 ])  # fmt: skip
-async def test_messages_add_no_work_on_loop(fmt, policy):
-    await calls_on_loop(conversation(fmt, 3_000), **policy)  # what is imported, and made once
-    short, long = [await calls_on_loop(conversation(fmt, n), **policy) for n in (3_000, 6_000)]
+async def test_size_adds_no_work_on_loop(made, policy):
+    await calls_on_loop(made(3_000), **policy)  # what is imported, and made once
+    short, long = [await calls_on_loop(made(n), **policy) for n in (3_000, 6_000)]
     assert long < short + MORE_CALLS
 
 
@@ -64,17 +76,6 @@ async def test_event_loop_never_imports_engine(monkeypatch):
 
 async def test_small_request_is_sent_without_its_flag():
     assert await calls_on_loop(conversation("openai-chat", 2))
-
-
-async def test_blocks_add_no_work_on_loop():
-    def of(blocks):
-        parts = [{"type": "text", "text": "a"}] * blocks
-        fields = {"model": "served", "messages": [{"role": "user", "content": parts}], "metadata": {"a": 1}}
-        return Request("openai-chat", with_request_id(fields))
-
-    await calls_on_loop(of(9_000), retrieval=True)
-    short, long = [await calls_on_loop(of(n), retrieval=True) for n in (9_000, 18_000)]
-    assert long < short + MORE_CALLS
 
 
 async def test_refused_request_is_counted_in_thread():

@@ -35,9 +35,3 @@ def test_earlier_choice_of_summary_applies():
     decision, again = decided(REQUEST, replace(TARGET, summaries=chosen))
     assert decision.changes == decided(REQUEST, TARGET)[0].changes
     assert again.choice == replace(attempt.choice, prefix="")
-
-
-def test_no_summaries_mean_no_choice():
-    decision, attempt = decided(REQUEST, to(4_000))
-    assert attempt.choice is None
-    assert decision.changes == decided(REQUEST, TARGET)[0].changes

@@ -74,10 +74,11 @@ def test_request_switches_off_what_policy_lets_it(proxy, provider):
 
 @pytest.mark.parametrize("route", list(FOUR)[:3], ids=lambda route: route.fmt)
 def test_requests_metadata_never_reach_provider(route, proxy, provider):
-    metadata = {"ctx_hooks": {"language": "zh", "reserve": 1}}
+    metadata = {"ctx_hooks": {"language": "zh", "reserve": 1}, "purpose": "a test"}
     answer, sent = ask(proxy, provider, "plain", route=route, metadata=metadata)
     assert answer.status_code == 200, answer.text
     assert ("已移除" in sent, 'ctx_hooks"' in sent) == (True, False)
+    assert (json.loads(sent).get("metadata") or None) == ({"purpose": "a test"} if route is RESPONSES else None)
     assert "reserve may not be set" in answer.headers["x-ctx-hooks-ignored"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from configurations import deployment
-from routes import MODELS, NAMES, ROUTES, logged
+from routes import CHAT, MODELS, NAMES, ROUTES, logged
 
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -22,6 +22,17 @@ def groups(url):
         for group, window in WINDOWS.items():
             info = {"max_input_tokens": window, "ctx_hooks": {"reserve": "45%"}, **PRICES}
             yield deployment(url, f"spend-{name}-{group}", MODELS.get(name, "openai/served").replace("claude-", ""), **info)
+    silent = deployment(url, "spend-without-usage", "openai/served", max_input_tokens=WINDOWS["compressed"])
+    silent["litellm_params"]["additional_drop_params"] = ["stream_options"]
+    yield silent
+
+
+def test_stream_without_usage_is_logged_as_sent(proxy, provider):
+    """LiteLLM itself would count what the client has sent."""
+    provider.configure(window_tokens=1_000_000)
+    answer = CHAT.ask(proxy, group="spend-without-usage", size={"turns": 20}, stream=True)
+    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
+    assert answer.headers["x-ctx-hooks"].endswith(f"after={logged(proxy, answer)['prompt_tokens']}")
 
 
 @pytest.mark.parametrize(("name", "stream"), [(name, n % 2 == 1) for n, name in enumerate(LOGGED)], ids=LOGGED)

@@ -119,8 +119,10 @@ import sys
 from told_events import OVERFLOW
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.flow.startup import attach_sinks
+from ctx_hooks.telemetry import event_file
 from ctx_hooks.telemetry.listeners import emit
 
+event_file.CLOSE_SECONDS = 0.5
 attach_sinks(Settings(events={"path": sys.argv[1]}))
 for _ in range(6_000):  # more than a pipe and the queue hold
     emit(OVERFLOW)

@@ -52,6 +52,14 @@ def test_what_is_taken_has_room(fmt, room_tokens):
     assert selection.whole.isdisjoint(selection.shortened)
 
 
+@every_format
+def test_room_for_everything_keeps_everything(fmt):
+    conversation = session(fmt)
+    selector = Selector(conversation, budget_of(8_000))
+    everything = sum(item.whole_tokens for item in selector.items)
+    assert selector.within(everything).whole == {item.messages for item in selector.items}
+
+
 def items_with(*exchanges):
     """Return items whose frame has ten tokens and no identifier, each with one text of the given lines."""
     items = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import called, every_format, hostile_texts, spoken, tool_round
 
 import ctx_hooks
-from ctx_hooks.compaction.summary.extractive import ends_of
+from ctx_hooks.compaction.summary.extractive import Removed, ends_of
 from ctx_hooks.compaction.summary.placing import gaps_of, with_records
 from ctx_hooks.conversation.model import REMOVED_MESSAGE, Text, ToolCall
 from ctx_hooks.conversation.placeholders import MARK
@@ -142,6 +142,9 @@ def test_gaps_cover_what_is_gone_and_touch_none_other(gone):
     gaps = gaps_of(gone)
     assert [i for gap in gaps for i in gap] == sorted(gone)
     assert not any(gap.stop in gone for gap in gaps)
+    removed = Removed((), gaps, {}, ())
+    for i in range(43):
+        assert removed.gap(i) == next((n for n, gap in enumerate(gaps) if i in gap), -1)
 
 
 def test_what_is_missing_between_lines_is_marked_on_a_line_of_its_own():

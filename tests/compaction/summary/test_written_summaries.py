@@ -300,30 +300,20 @@ def removed_of(messages, fmt):
     return Removed(read, [range(len(read))], words, actions_of(read))
 
 
-def test_model_summary_stands_below_all_extracts():
-    removed = removed_of(session("openai-chat", turns=6), "openai-chat")
-    budget = Budget(TRIGGER * 4, TRIGGER * 8, COUNTER)
-    (extracts,) = sections(removed, budget)
-    (text,) = written_records("## Goal\nGo on.", removed, budget).values()
-    assert len(extracts) > 4
-    assert "\n".join(extracts) in text
-
-
 RULE = "Never touch app.py again."
 
 
-def extracts_beside(text, tool="read"):
-    removed = [{"role": "user", "content": RULE}, *called("done", name=tool, arguments={"path": "app.py"})]
-    return written_records(text, removed_of(removed, "openai-chat"), Budget(TRIGGER * 4, TRIGGER * 8, COUNTER)).popitem()[1]
-
-
-def test_what_the_user_said_stands_beside_any_summary():
-    for text in ("## Files\nWe work on app.py.", f'## User\'s words\n- "{RULE}"'):
-        assert f"\n- user message: {RULE}" in extracts_beside(text)
-
-
-def test_that_a_file_was_changed_is_said_though_the_summary_names_it():
-    assert "Files changed:\n- app.py" in extracts_beside("## Next step\nRun the tests of app.py.", tool="edit_file")
+@pytest.mark.parametrize("text", ["## Goal\nGo on.", "## Files\nWe work on app.py.", f'## User\'s words\n- "{RULE}"'])
+def test_summary_stands_below_all_extracts(text):
+    """Also where it says the same."""
+    said = [{"role": "user", "content": RULE}, *called("done", name="edit_file", arguments={"path": "app.py"})]
+    removed = removed_of([*said, *session("openai-chat", turns=6)], "openai-chat")
+    budget = Budget(TRIGGER * 4, TRIGGER * 8, COUNTER)
+    (extracts,) = sections(removed, budget)
+    (record,) = written_records(text, removed, budget).values()
+    assert {"Files changed:", "- app.py"} <= {*extracts}
+    assert "\n".join(extracts) in record
+    assert RULE in record.partition(HEADING)[0]
 
 
 @given(text=hostile_texts)

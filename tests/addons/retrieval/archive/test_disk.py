@@ -137,7 +137,7 @@ async def test_changed_value_is_not_available(archive, tenant, settings, tmp_pat
     assert await archive.get(settings, tenant, "b" * 12) == "a text", "a wrong value is no failure of the store"
 
 
-@pytest.mark.parametrize(("texts", "size_bytes", "max_bytes"), [(150, 200_000, 8_000_000), (700, 1_900, 600_000)])
+@pytest.mark.parametrize(("texts", "size_bytes", "max_bytes"), [(150, 200_000, 8_000_000), (450, 1_900, 600_000)])
 def test_file_stays_within_its_bound(tmp_path, texts, size_bytes, max_bytes):
     """Of two small texts on a page one lives longer: the page is not free when the other goes."""
     block = secrets.token_bytes(1_000_000)
