@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
-from ctx_hooks.policy.scopes import ENVIRONMENT, ReadScope, merged, read_scope, weakest
+from ctx_hooks.policy.scopes import ENVIRONMENT, WEAKENED, ReadScope, merged, read_scope, weakest
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
@@ -133,8 +133,9 @@ class Policies:
         elif caller.request_policy:
             refused.append(f"request: policy {caller.request_policy!r:.60} is not allowed")
         read = self._read("request", _loaded(caller.request))
-        asked = read.over(policy.mode) if "mode" in policy.request_may_set else read.fields
-        refused += read.mistakes
+        may_weaken = "mode" in policy.request_may_set
+        asked = read.over(policy.mode) if may_weaken else read.fields
+        refused += read.mistakes if may_weaken else (line.partition(WEAKENED)[0] for line in read.mistakes)
         refused += [f"request: {name} may not be set" for name in asked if name not in policy.request_may_set]
         return ReadScope(merged(fields, {n: v for n, v in asked.items() if n in policy.request_may_set})), refused
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, RETENTION_VARIABLE
 from ctx_hooks.policy.settings import PRESETS, Mode, Policy, Scope, with_off
 
+WEAKENED = "; the mode here is"
+"""What a mistake does, in its message."""
 OWN_KEYS = ("policy", "locked")
 WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
 ENVIRONMENT = {
@@ -71,7 +73,7 @@ def _named(origin: str, name: Any, policies: Mapping[str, Scope]) -> ReadScope:
 
 def _unreadable(line: str) -> ReadScope:
     """Return an unreadable scope: it may have locked anything."""
-    return ReadScope({}, tuple(Policy.model_fields), (f"{line}; the mode here is 'observe' at most",), "observe")
+    return ReadScope({}, tuple(Policy.model_fields), (f"{line}{WEAKENED} 'observe' at most",), "observe")
 
 
 def _own(origin: str, given: dict[str, Any], listed: Any, policies: Mapping[str, Scope]) -> ReadScope:
@@ -95,7 +97,7 @@ def _own(origin: str, given: dict[str, Any], listed: Any, policies: Mapping[str,
     lines = [*wrong, *faults, *(f"{origin}.locked: {name!r:.60} is no field" for name in unknown)]
     at_most = None if origin in ENVIRONMENT else weakest(modes)
     if at_most is not None:
-        lines[-1] += f"; the mode here is {at_most!r} at most"
+        lines[-1] += f"{WEAKENED} {at_most!r} at most"
     return ReadScope(fields, tuple(Policy.model_fields if may_lock else locked), tuple(lines), at_most)
 
 

@@ -237,6 +237,14 @@ def test_the_rest_of_a_scope_with_a_mistake_stays_in_force():
     assert resolved_.ignored[-1].endswith("; the mode here is 'observe' at most")
 
 
+@pytest.mark.parametrize(("allowed", "mode"), [(["language"], "enforce"), (["language", "mode"], "observe")])
+def test_requests_mistake_weakens_only_a_settable_mode(allowed, mode):
+    read, _ = settings_of({"defaults": {"request_may_set": allowed}})
+    found = Policies(read).resolve(Caller(request='{"language": "fr"}'))
+    assert found.policy.mode == mode
+    assert any("the mode here is" in line for line in found.ignored) == (mode == "observe")
+
+
 @pytest.mark.parametrize("value", ["", "1", "true", "ON", "yes", "0", "false", "off", "no", "OFF", "fasle", "observe"])
 def test_any_value_but_on_switches_off(monkeypatch, value):
     monkeypatch.setenv("CTX_HOOKS_ENABLED", value)
