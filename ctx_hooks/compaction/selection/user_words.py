@@ -2,8 +2,8 @@
 
 All words stay up to a share of the goal. Beyond it, form separates typed text from pasted text and from the client's
 wrapping: a long element or fence, or one that opens in several messages, is not typed. In a long text, typed parts are the
-sentences at either end, directives, and prose among lines that are none. Directives and statements with a figure, a name or
-a place stay first, the newest before the older.
+sentences at either end, directives, and prose among lines that are none. A list stays or goes whole. Directives and
+statements with a figure, a name or a place stay first, the newest before the older.
 """
 
 import re
@@ -52,6 +52,7 @@ END_CHARS = 400
 """The kept length at either end of a long answer: its subject, and its question or conclusion."""
 _CODE = re.compile(r"^(?://|/\*|\*/|<!--|--\s)|[;{}(\[,]$")
 """Lines of code: a comment, or with an end that no sentence has. Directives in them are not the user's."""
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
 
 
 class _Piece(NamedTuple):
@@ -163,14 +164,22 @@ def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, o
     found = [sentence for a, b in _without(typed, pasted) for sentence in sentences(text, a, b)]
     is_prose = [_is_prose(text[a:b].strip()) for a, b in found]
     is_rare = sum(is_prose) <= MOST_PROSE_FRACTION * len(found)
+    listed = _Piece(REST, position, 0, 0)
     for number, (start, end) in enumerate(found):
         is_own = min(number, len(found) - 1 - number) < EDGE_SENTENCES
         if not is_own and end - start < LONGEST_SENTENCE_CHARS:  # else it is a part of a longer one
             is_code = text[max(0, start - 2) : start].isspace() and text[start - 1] != "\n"
             is_code = is_code or _CODE.search(text[start:end].strip()) is not None
             is_own = not is_code and (directs(text, start, end) or (is_rare and is_prose[number]))
-        if is_own:
-            yield _Piece(OWN, position, start, end)
+        rank = OWN if is_own else REST
+        if listed.end == start and _ITEM.match(text, start) and end - listed.start <= LONGEST_TYPED_CHARS:
+            listed = _Piece(min(rank, listed.rank), position, listed.start, end)
+            continue
+        if listed.rank == OWN:
+            yield listed
+        listed = _Piece(rank, position, start, end)
+    if listed.rank == OWN:
+        yield listed
     whole = [(a, b) for a, b in _without(typed, pasted) if text[a:b].strip()]
     for start, end in blocks(text, LONGEST_TYPED_CHARS):
         yield from (_Piece(REST, position, max(a, start), min(b, end)) for a, b in whole if max(a, start) < min(b, end))
