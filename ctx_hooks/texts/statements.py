@@ -13,7 +13,10 @@ LONGEST_VALUE_WORDS, LEAST_SAME_WORDS = 3, 3
 """A later sentence corrects an earlier one if at most this many adjacent words differ, all of them values (a date, a name, a
 sum), and at least this many are the same."""
 
-_END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
+_END = re.compile(
+    r"\n\s*|(?<!\A\d)(?<!\n\d)(?<!\n\d\d)(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*"
+)
+"""The number of a list's item ends no sentence."""
 _DIRECTIVE = re.compile(
     r"\b(?:must|never|always|do not|don['’]t|should|prefer|rather|want|need|keep|use|not|without|now|changed|only|make sure"
     r"|ensure|instead|avoid|please|remember|from now on|no longer|at most|at least|deadline"

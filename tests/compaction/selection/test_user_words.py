@@ -257,3 +257,13 @@ def test_statement_inside_pasted_code_stays():
     conversation = WIRE_FORMATS["openai-chat"].read(messages)
     words = user_words(conversation, Budget(1_500, 3_000, COUNTER))
     assert any(said in conversation.messages[i].parts[k].text[a:b] for (i, k), spans in words.items() for a, b in spans)
+
+
+def test_list_in_long_text_stays_whole():
+    steps = "".join(
+        f"{n}. {words}\n" for n, words in enumerate(("copy the files", "never touch main", "run it twice", "tell ann"), 1)
+    )
+    conversation = WIRE_FORMATS["openai-chat"].read(chat(f"{PASTED['code']}\n{steps}\n{PASTED['code']}"))
+    words = user_words(conversation, Budget(1_500, 3_000, COUNTER))
+    kept = "".join(conversation.messages[i].parts[k].text[a:b] for (i, k), spans in words.items() for a, b in spans)
+    assert steps in kept
