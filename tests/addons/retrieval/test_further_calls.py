@@ -102,7 +102,7 @@ async def test_model_gets_what_the_window_has_room_for(stream, checks, asked):
 
 
 @pytest.mark.parametrize(("stream", "refused_body"), [(False, ""), (True, ""), (True, IN_STREAM)])
-@pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (3_050, "Let me look.")])
+@pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (3_150, "Let me look.")])
 async def test_further_call_that_is_too_long_ends_in_an_answer(stream, refused_body, system_words, ending, asked):
     """Where the texts have no room at all, the model goes on without them, and else the client has what was said.
 
