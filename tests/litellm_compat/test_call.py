@@ -1,5 +1,6 @@
 """Who asks, and the request's id and tenant, are LiteLLM's and this process's to say, never the caller's."""
 
+import copy
 import json
 
 import litellm
@@ -9,6 +10,7 @@ from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat.call import REQUEST_ID, Call, Deployment, key_id_of, with_request_id
+from ctx_hooks.litellm_compat.logged import without_request_key
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
@@ -115,6 +117,14 @@ def test_key_team_and_deployment_are_litellms_word(own):
 ], ids=str)  # fmt: skip
 def test_the_first_name_of_a_session_counts(fields):
     assert Call(fields).caller(DEPLOYMENT, "group").session == "s"
+
+
+def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept_in_litellms():
+    data = {"metadata": {"ctx_hooks": {"language": "zh"}, "a": 1}, "litellm_metadata": {"b": 2}}
+    metadata, own = copy.deepcopy(data["metadata"]), data["litellm_metadata"]
+    assert without_request_key(data) == {"metadata": {"a": 1}, "litellm_metadata": {"b": 2, "ctx_hooks": {"language": "zh"}}}
+    assert data["metadata"] == metadata
+    assert data["litellm_metadata"] is own  # the proxy reads it again if the request fails
 
 
 @pytest.mark.parametrize("metadata", [{}, {"model_group": "group"}], ids=["by litellm itself", "by the router"])

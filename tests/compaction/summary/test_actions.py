@@ -54,7 +54,7 @@ def test_changed_files_are_known_from_every_way_of_changing_them(name, given, fi
     'cp a.py "d d/x"', "cp -t dest a.py b.py", "ssh h rm x.py", "if [[ $a > b.py ]]; then make; fi",
     f'git commit -m "{"x " * 1_100} rm src/a.py"', 'git commit -m "it\\"s a > b.py x"', "# a > b.py, don't\nmake",
     "make <<EOF\nrm a.py\n", "python - <<'END-1'\nrm a.py\nEND-1", "sh -x <<'EOF'\n    EOF\n    rm a.py\nEOF",
-    "git apply --check <<'E'\n+++ b/x.go\nE", "<<EOF cat\nrm a.py\nEOF",
+    "git apply --check <<'E'\n+++ b/x.go\nE", "<<EOF cat\necho x > a.py\nEOF",
 ])  # fmt: skip
 def test_no_file_is_claimed_that_a_command_does_not_name_itself(command):
     (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
