@@ -145,3 +145,14 @@ def test_tail_prints_a_line_for_each_decision(tmp_path, capsys):
     assert re.search("^.{8}  failed ", failed)
     assert json.dumps("evil\x1b")[1:-1] in failed
     assert re.search(r"^\d\d:\d\d:\d\d  limit_learned +8,000 +01234567:model", learned)
+
+
+def test_tail_merges_workers_by_time(tmp_path, capsys):
+    for worker in range(2):
+        folder = tmp_path / str(worker)
+        folder.mkdir()
+        write(folder, *(replace(DECISION, time_seconds=60.0 * (2 * n + worker)) for n in range(3)))
+    assert main(["tail", str(tmp_path / "0"), str(tmp_path / "1")]) == 0
+    minutes = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert minutes == sorted(minutes)
+    assert len(minutes) == 6

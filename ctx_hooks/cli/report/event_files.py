@@ -1,9 +1,11 @@
 """Event files, read once or as they grow; and `ctx-hooks tail`, which prints a coloured line for each thing that happens."""
 
 import glob
+import heapq
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +73,11 @@ class Watched:
             time.sleep(POLL_SECONDS)
 
     def new_events(self) -> Iterator[Event]:
-        """Read what was added since the last call, and yield each event."""
+        """Read what was added since the last call, and yield each event in the order of time: each worker has its files."""
         paths = event_files(self._names)
         self.all_bytes = sum(path.stat().st_size for path in paths if path.exists())
         self.read_bytes = 0
-        for path in paths:
-            yield from self._new_events(path)
+        yield from heapq.merge(*map(self._new_events, paths), key=attrgetter("time_seconds"))
 
     def _new_events(self, path: Path) -> Iterator[Event]:
         try:
