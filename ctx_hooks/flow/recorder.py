@@ -218,7 +218,7 @@ def _trigger(number: int, decision: Decision) -> Trigger:
         return "overflow"
     if isinstance(decision, (Untouched, NotRetried)):
         return "none"
-    if decision.figures is None:
+    if decision.figures is None and not isinstance(decision, LeftToFallback):
         return "output"
     return "timeout" if any(step.name == LAST_RESORT for step in decision.steps) else "budget"
 

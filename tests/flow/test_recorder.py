@@ -148,6 +148,13 @@ async def test_translated_retry_is_logged_once(heard):
     assert [event.attempt for event in heard] == [0, 1]
 
 
+async def test_request_left_to_fallback_exceeds_budget(heard):
+    request = Request("openai-chat", {**agent_session("openai-chat", turns=40), "metadata": {"user_api_key": "hash"}})
+    target = replace(to(defers=True), policy=Policy(mode="observe"))
+    await decided(Recorder(), RequestFlow(), request, target)
+    assert [(event.decision, event.trigger) for event in heard] == [("fallback", "budget")]
+
+
 async def test_unmarked_retry_is_recorded_as_retry(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=40))
