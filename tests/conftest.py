@@ -48,7 +48,7 @@ def redis_cache(redis_server, patient_store):  # noqa: ARG001 - for what it sets
 
 @pytest.fixture
 def proxy_router(monkeypatch):
-    """Install a real Router with these deployments as the proxy's own, before any callback is told of anything."""
+    """Install a real Router with these deployments as the proxy's own, before any callback hears of it."""
     import litellm
     from litellm.proxy import proxy_server
 

@@ -11,6 +11,7 @@ from ctx_hooks.compaction.history import History, MessageStats, from_newest_summ
 from ctx_hooks.conversation.conversation import Conversation
 from ctx_hooks.formats import ANTHROPIC, CHAT, FORMAT_OF_CALL_TYPE, GEMINI, RESPONSES, WIRE_FORMATS, Format, MessageReader
 from ctx_hooks.formats.fields import copied, json_of, mapping_or_empty, preamble_of
+from ctx_hooks.formats.wire_format import without_flags
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.runtime.warnings import warn_once
@@ -150,6 +151,12 @@ class Request:
             kept = {**thinking, "budget_tokens": lowered}
             changes["thinking"] = kept if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
         return changes
+
+    def without_flags(self, sent: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields to send, without the caller's flags in the messages: no provider accepts these."""
+        name = self.wire.messages_field
+        bare = without_flags(self.wire.items(sent.get(name)))
+        return sent if bare is None else {**sent, name: bare}
 
     def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tools field with one more tool at its end, so that the client's cached prefix stays valid."""

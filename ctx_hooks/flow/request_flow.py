@@ -18,15 +18,7 @@ from ctx_hooks.flow.final_error import CODE, readable_error, small_window_error
 from ctx_hooks.flow.recorder import Recorder
 from ctx_hooks.flow.running import Running
 from ctx_hooks.formats import RESPONSES
-from ctx_hooks.formats.wire_format import without_flags
-from ctx_hooks.litellm_compat.call import (
-    Call,
-    DeploymentName,
-    passed_pre_call_hook,
-    request_id_of,
-    with_id_of,
-    with_request_id,
-)
+from ctx_hooks.litellm_compat.call import Call, DeploymentName, passed_pre_call_hook, request_id_of, with_id_of
 from ctx_hooks.litellm_compat.deployments import checks_before_deployment, compacts_itself, shared_cache
 from ctx_hooks.litellm_compat.errors import (
     as_overflow,
@@ -87,9 +79,7 @@ class RequestFlow:
         if group.window.tokens < (group.policy.block_below_tokens or 0):
             raise refusal(small_window_error(group.window.tokens, group.policy))
         fields = arrange_rescue(fields, group.policy.rescue_attempts, fallbacks_first=first)
-        if not checks_before_deployment():
-            return fields
-        return await self.fitted_before_choice(request.with_fields(fields), group)
+        return await self.fitted_before_choice(request.with_fields(fields), group) if checks_before_deployment() else fields
 
     async def before_compaction(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request on the route for compaction: unchanged unless an add-on answers it."""
@@ -115,11 +105,13 @@ class RequestFlow:
 
         Such a turn passes neither the pre-call hook nor the Router.
         """
-        request = request_of("aresponses", fields)
-        group = target.of_group(Call(fields), self.policies, Call(fields).model_group)
-        if request is None or group.policy.mode == "off" or not group.policy.addon_names:
+        if (request := request_of("aresponses", fields)) is None:
             return dict(fields), False
-        begun = await self.addons.begun(request.with_fields(with_request_id(fields)), group)
+        group = target.of_group(request.call, self.policies, request.call.model_group)
+        if group.policy.mode == "off" or not group.policy.addon_names:
+            return dict(fields), False
+        request.call.renew_id()
+        begun = await self.addons.begun(request.with_fields(with_id_of(request.call)), group)
         sent, is_answered = dict(begun.fields), bool(self.running.of(begun.call.request_id).addons)
         if not is_answered:
             sent["litellm_metadata"] = fields.get("litellm_metadata")
@@ -163,10 +155,7 @@ class RequestFlow:
         sent |= decision.changes
         with failing_open("leaves the caller's flags in the messages"):
             if not to.checked and request.bound.may_have_flags:  # what is fitted once more keeps the flags
-                name = request.wire.messages_field
-                work = partial(without_flags, request.wire.items(sent.get(name)))
-                bare = await pool.run(to.tenant, work, Deadline())
-                return sent if bare is None else {**sent, name: bare}
+                return await pool.run(to.tenant, partial(request.without_flags, sent), Deadline())
         return sent
 
     def target_of(self, call: Call, attempt: int) -> Target:
@@ -227,9 +216,8 @@ class RequestFlow:
         billed = answer.billed
         if billed is not None:
             # Text that a hosted tool has read is in the bill, and was not counted here.
-            counted = attempt
-            if answer.used_hosted_tools:
-                counted = replace(attempt, uncounted=attempt.uncounted._replace(holds_any=True))
+            is_more = answer.used_hosted_tools
+            counted = replace(attempt, uncounted=attempt.uncounted._replace(holds_any=True)) if is_more else attempt
             await self.learned.from_answer(counted, billed, cut_short=answer.cut_short)
         if attempt.to.policy.addon_names:
             self.addons.ended(attempt, billed)

@@ -24,7 +24,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 class Answers(CustomLogger):
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
-        print("told of the answer to", kwargs.get("litellm_call_id"), flush=True)
+        print("heard of the answer to", kwargs.get("litellm_call_id"), flush=True)
 
 async def user_api_key_auth(request, api_key):
     return UserAPIKeyAuth(api_key=api_key, team_id=api_key.removeprefix("sk-team-"))
@@ -93,8 +93,8 @@ def ask(proxy, path, payload, key=MASTER_KEY, user_agent="a client"):
     headers = {"Authorization": f"Bearer {key}", "User-Agent": user_agent}
     answer = LOOPBACK.post(proxy.url + path, json=payload, headers=headers, timeout=300)
     assert answer.status_code == 200, answer.text
-    told = f"told of the answer to {answer.headers['x-litellm-call-id']}"
-    proxy.wait_until(lambda: told in proxy.log(), told)
+    said = f"heard of the answer to {answer.headers['x-litellm-call-id']}"
+    proxy.wait_until(lambda: said in proxy.log(), said)
     return answer
 
 

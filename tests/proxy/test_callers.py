@@ -98,7 +98,7 @@ def test_long_request_passes_tpm_limit_without_reservation(request, name, status
     assert answer.status_code == status
     if status == 200:
         assert answer.headers["x-ctx-hooks-decision"] == "compressed"
-        assert size_before(answer) > TPM, "it is fitted before the Router chooses, and told as it came"
+        assert size_before(answer) > TPM, "it is fitted before the Router chooses, and reported with its received size"
 
 
 def test_requests_mode_in_metadata_never_reaches_provider(proxy, provider):

@@ -135,7 +135,7 @@ def _changed(actions: Sequence[Action], language: Language) -> list[Entry]:
 
 
 def _last_runs(runs: Sequence[Action]) -> list[Action]:
-    """Return the runs of which a command was not run again later, alone or among others."""
+    """Return the runs of which a command was not run again later, by itself or among others."""
     last = {command: n for n, run in enumerate(runs) for command in run.commands}
     return [run for n, run in enumerate(runs) if any(last[command] == n for command in run.commands)]
 

@@ -14,6 +14,7 @@ from stat import S_IMODE
 
 import pytest
 from archived import by_handle, got, handles_in, settled, stored
+from waits import until
 
 from ctx_hooks.addons.retrieval.archive import archive as archive_module
 from ctx_hooks.addons.retrieval.archive import disk
@@ -84,7 +85,7 @@ async def test_locked_file_delays_no_request(archive, tenant, settings, tmp_path
     with closing(sqlite3.connect(tmp_path / disk.FILE, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         archive.store(asyncio.get_running_loop(), settings, tenant, texts)
-        await asyncio.sleep(0)
+        await until(lambda: archive.writing)
         assert await got(archive, settings, tenant, texts) == texts, "they wait to be written"
         monkeypatch.setattr(archive_module, "GET_SECONDS", 0.01)
         assert await archive.get(settings, tenant, "c" * 12) is None
